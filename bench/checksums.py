@@ -26,8 +26,8 @@ ROUNDS, LOADS = 300, 5
 _TAKEN_AWAY: dict[str, Any] = {
     "omnigraph.storage.written_files.checksum_file": lambda _: FileChecksum(0, 0),
     "omnigraph.history.publish.record_checksums": lambda *_: {},
-    "omnigraph.history.state._checksum_lines": lambda *_: "",
-    "omnigraph.storage.checksums._own_checksum": lambda *_: "",
+    "omnigraph.history.state._checksum_rows": lambda *_: "",
+    "omnigraph.storage.checksums._compute_own_checksum": lambda *_: "",
 }
 
 

@@ -86,7 +86,7 @@ def grown(graph: Graph, start: int, end: int) -> str:
     counts, took = [], []
     for n in range(start, end):
         begun = time.perf_counter()
-        with graph._handle.store.effects.recorded() as seen:
+        with graph._handle.store.effects.recording() as seen:
             graph.insert("Person", {"name": f"p{n}", "age": n})
         took.append(time.perf_counter() - begun)
         counts.append(len(seen))
@@ -107,7 +107,7 @@ def written_at_once(folder: str, count: int) -> Graph:
 
 def requests(place: Place, graph: Graph) -> Iterator[str]:
     """What is asked of S3 at this age: lookups, and inserts of a handle that is warm or cold."""
-    uri = f"s3://{place.server.bucket}/graph-{ids.nonce()}"
+    uri = f"s3://{place.server.bucket}/graph-{ids.new_nonce()}"
     bring(place.server, Path(graph.uri), uri)
 
     def lookup(_: int) -> None:

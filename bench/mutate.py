@@ -16,9 +16,9 @@ from pathlib import Path
 import pyarrow as pa
 
 import omnigraph
-from omnigraph.engine.mutate import run_write
+from omnigraph.engine.mutate import run_mutation
 from omnigraph.engine.tend import ensure_indices
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.ids import new_ulid
@@ -26,14 +26,14 @@ from omnigraph.ingest.load import load
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.storage.find import find
-from omnigraph.storage.table import Staged, commit, stage_append, stage_change
+from omnigraph.storage.table import StagedChange, commit, stage_append, stage_change
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? }
 node Event { title: String  n: I32? }
 """
 ROUNDS = 30
-Stage = Callable[[WriteTxn, int], tuple[str, Staged]]
+Stage = Callable[[WriteTxn, int], tuple[str, StagedChange]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,41 +52,43 @@ def person(n: int) -> pa.Table:
     )
 
 
-def append(txn: WriteTxn, n: int) -> tuple[str, Staged]:
+def append(txn: WriteTxn, n: int) -> tuple[str, StagedChange]:
     """A new row, nothing looked up."""
     rows = pa.table({"id": [new_ulid()], "n": pa.array([n], pa.int32()), "title": ["t"]})
     return "node:Event", stage_append(txn.store, txn.table("node:Event"), rows)
 
 
-def upsert(txn: WriteTxn, n: int) -> tuple[str, Staged]:
+def upsert(txn: WriteTxn, n: int) -> tuple[str, StagedChange]:
     """One row found by its id and replaced."""
     table = txn.table("node:Person")
-    found = find(table, {"id": pa.array([f"p{n}"])}, ["id"], places=True)
+    found = find(table, {"id": pa.array([f"p{n}"])}, ["id"], with_row_ids=True)
     return "node:Person", stage_change(
         txn.store,
         table,
-        removed=found["_rowaddr"].to_pylist(),
-        replaced=(found["_rowid"].to_pylist(), person(n)),
+        removed_addresses=found["_rowaddr"].to_pylist(),
+        replacements=(found["_rowid"].to_pylist(), person(n)),
     )
 
 
-def update(txn: WriteTxn, n: int) -> tuple[str, Staged]:
+def update(txn: WriteTxn, n: int) -> tuple[str, StagedChange]:
     """One row found with all its columns, and replaced."""
     table = txn.table("node:Person")
-    found = find(table, {"name": pa.array([f"p{n}"])}, table.schema.names, places=True)
+    found = find(table, {"name": pa.array([f"p{n}"])}, table.schema.names, with_row_ids=True)
     return "node:Person", stage_change(
         txn.store,
         table,
-        removed=found["_rowaddr"].to_pylist(),
-        replaced=(found["_rowid"].to_pylist(), found.select(table.schema.names)),
+        removed_addresses=found["_rowaddr"].to_pylist(),
+        replacements=(found["_rowid"].to_pylist(), found.select(table.schema.names)),
     )
 
 
-def delete(txn: WriteTxn, n: int) -> tuple[str, Staged]:
+def delete(txn: WriteTxn, n: int) -> tuple[str, StagedChange]:
     """One row found and removed."""
     table = txn.table("node:Person")
-    found = find(table, {"name": pa.array([f"p{n}"])}, ["id"], places=True)
-    return "node:Person", stage_change(txn.store, table, removed=found["_rowaddr"].to_pylist())
+    found = find(table, {"name": pa.array([f"p{n}"])}, ["id"], with_row_ids=True)
+    return "node:Person", stage_change(
+        txn.store, table, removed_addresses=found["_rowaddr"].to_pylist()
+    )
 
 
 KINDS = (
@@ -108,11 +110,11 @@ def medians(actions: list[Callable[[int], object]], first: int) -> list[float]:
     return [statistics.median(one) for one in times]
 
 
-def measure(line: Line, kind: Kind, query: CompiledQuery, first: int) -> None:
+def measure(line: BranchState, kind: Kind, query: CompiledQuery, first: int) -> None:
     """Print one line."""
 
     def bare(n: int) -> None:
-        txn = WriteTxn(line.store, line.name, line.base(), new_ulid(), 0)
+        txn = WriteTxn(line.store, line.name, line.last_known(), new_ulid(), 0)
         key, staged = kind.stage(txn, n)
         commit(txn.store, txn.table(key), staged)
 
@@ -124,7 +126,7 @@ def measure(line: Line, kind: Kind, query: CompiledQuery, first: int) -> None:
         publish(line, prepare)
 
     def mutated(n: int) -> None:
-        run_write(line, query, {"k": f"p{n}"})
+        run_mutation(line, query, {"k": f"p{n}"})
 
     raw, known, ours = medians([bare, published, mutated], first)
     print(

@@ -100,7 +100,7 @@ class Ours:
 
             def prepare(txn: WriteTxn, key: str = key, rows: Any = rows) -> PublishPlan:
                 staged = stage_append(txn.store, txn.table(key), rows)
-                return PublishPlan("load", {key: staged}, epoch=txn.base.state.head.gc_epoch)
+                return PublishPlan("load", {key: staged}, gc_epoch=txn.base.state.head.gc_epoch)
 
             publish(graph._handle.branch_head, prepare)
         ensure_indices(graph._handle.branch_head)
@@ -117,12 +117,12 @@ class Ours:
         """Seconds to make the neighbour lists anew."""
         from time import perf_counter
 
-        from omnigraph.engine.topology import Tables, build
+        from omnigraph.engine.topology import EdgeTables, build_topology
 
         state = self.graph.snapshot
         person, knows = state.table("node:Person"), state.table("edge:Knows")
         began = perf_counter()
-        build(Tables(knows, person, person), edges=False)
+        build_topology(EdgeTables(knows, person, person), with_edge_ids=False)
         return perf_counter() - began
 
     def point(self, one: str) -> list[Row]:

@@ -25,15 +25,20 @@ import omnigraph
 from omnigraph.ids import new_ulid
 from omnigraph.ingest.intake import Intake
 from omnigraph.ingest.ndjson import read_blocks
-from omnigraph.ingest.problem import Problems
-from omnigraph.pipeline.ends import Ends, Nodes, forget, lost_ends
+from omnigraph.ingest.problem import ProblemCollector
+from omnigraph.pipeline.ends import (
+    EndpointLookup,
+    NodeIdSource,
+    find_lost_endpoints,
+    remove_scratch_folders,
+)
 from omnigraph.pipeline.export import export_on_spark
-from omnigraph.pipeline.load import Bulk, Run, load_on_spark
+from omnigraph.pipeline.load import BulkLoad, LoadAttempt, load_on_spark
 from omnigraph.pipeline.session import spark_session
-from omnigraph.pipeline.sources import blocks_of_piece, find_inputs
-from omnigraph.pipeline.stage import Job
-from omnigraph.pipeline.staged import Fragment, pack_spots
-from omnigraph.storage.fragments import written_fragments
+from omnigraph.pipeline.sources import find_input_files, read_piece_blocks
+from omnigraph.pipeline.stage import LoadJob
+from omnigraph.pipeline.staged import StagedFragment, pack_positions
+from omnigraph.storage.fragments import describe_fragments
 
 SCHEMA = """
 node Paper { doi: String @key  title: String  year: I32  @range(year, 1900..2100) }
@@ -118,10 +123,10 @@ class Bench:
         graph = self._graph()
         job, run = (
             job_of(graph, "append"),
-            Run(self.spark, graph._handle.branch_head, Bulk("append"), ()),
+            LoadAttempt(self.spark, graph._handle.branch_head, BulkLoad("append"), ()),
         )
-        run.bulk = replace(run.bulk, inputs=find_inputs(self.lines))
-        pieces = run.pieces()
+        run.bulk_load = replace(run.bulk_load, input_files=find_input_files(self.lines))
+        pieces = run.cut_pieces()
         units = self.spark.range(0, len(pieces), 1, len(pieces))
         with Clock() as clock:
             units.mapInArrow(parsing(job, pieces), "rows bigint").groupBy().sum().collect()
@@ -131,11 +136,14 @@ class Bench:
     def stage_parquet(self) -> "Clock":
         """The Parquet read, shaped, checked row by row, and written as fragments."""
         graph = self._graph()
-        run = Run(
-            self.spark, graph._handle.branch_head, Bulk("append", find_inputs(self.files)), ()
+        run = LoadAttempt(
+            self.spark,
+            graph._handle.branch_head,
+            BulkLoad("append", find_input_files(self.files)),
+            (),
         )
         with Clock() as clock:
-            out = run.notes(job_of(graph, "append"), run.pieces())
+            out = run.run_tasks(job_of(graph, "append"), run.cut_pieces())
             out.where("kind = 'count'").count()
             out.unpersist(blocking=True)
         shutil.rmtree(graph.uri)
@@ -171,17 +179,21 @@ class Bench:
     def look_up(self) -> "Clock":
         """Endpoints that lead nowhere, by the index of ids that a load uses."""
         graph = self.graph
-        key, place = "node:Paper", job_of(graph, "append").place
+        key, place = "node:Paper", job_of(graph, "append").pinned_graph
         held = {one: graph.snapshot.tables[one].rows for one in (key, "edge:Cites")}
-        nodes = {key: Nodes(key, (), held[key], asked=False)}
-        ends = Ends(new_ulid(), place, nodes, {"edge:Cites": [("src", key), ("dst", key)]})
+        nodes = {key: NodeIdSource(key, (), held[key], looks_up_stored=False)}
+        ends = EndpointLookup(
+            new_ulid(), place, nodes, {"edge:Cites": [("src", key), ("dst", key)]}
+        )
         edges = [
-            Fragment("edge:Cites", facts, pack_spots(np.arange(rows)), rows, made=True)
-            for facts, rows in written_fragments(graph.snapshot.table("edge:Cites"))
+            StagedFragment(
+                "edge:Cites", facts, pack_positions(np.arange(rows)), rows, ids_generated=True
+            )
+            for facts, rows in describe_fragments(graph.snapshot.table("edge:Cites"))
         ]
         with Clock() as clock:
-            lost, _ = lost_ends(self.spark, ends, (), edges, None)
-            forget(self.spark, ends.load)
+            lost, _ = find_lost_endpoints(self.spark, ends, (), edges, None)
+            remove_scratch_folders(self.spark, ends.load_id)
         if lost:
             raise SystemExit("an end leads nowhere")
         return clock
@@ -240,7 +252,7 @@ class Bench:
         graph = self._graph()
         with Clock() as clock:
             done = load_on_spark(
-                self.spark, graph._handle.branch_head, Bulk("append", find_inputs(data))
+                self.spark, graph._handle.branch_head, BulkLoad("append", find_input_files(data))
             )
         if done.commit is None:
             raise SystemExit(f"{name} was refused: {done.problems[:3]}")
@@ -291,24 +303,24 @@ def _computed(process: int) -> int:
     return 0
 
 
-def parsing(job: Job, pieces: Any) -> Any:
+def parsing(job: LoadJob, pieces: Any) -> Any:
     """A task that reads lines into tables and counts them."""
 
     def run(batches: Any) -> Any:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                intake, rows = Intake(job.ir, Problems(), job.limits), 0
-                blocks = blocks_of_piece(pieces[number], job.limits.line_bytes)
-                for _ in read_blocks(intake, blocks, truncating=False, report=True):
-                    rows += sum(one.drain()[0].num_rows for one in intake.shelves.values())
+                intake, rows = Intake(job.schema_ir, ProblemCollector(), job.limits), 0
+                blocks = read_piece_blocks(pieces[number], job.limits.line_bytes)
+                for _ in read_blocks(intake, blocks, allow_truncate=False, report_all=True):
+                    rows += sum(one.drain()[0].num_rows for one in intake.buffers.values())
                 yield pa.RecordBatch.from_pydict({"rows": [rows]})
 
     return run
 
 
-def job_of(graph: Any, mode: Any) -> Job:
+def job_of(graph: Any, mode: Any) -> LoadJob:
     """What tasks of a load into a graph would be told."""
-    return Run(None, graph._handle.branch_head, Bulk(mode), ()).job(graph.snapshot)  # type: ignore[arg-type]
+    return LoadAttempt(None, graph._handle.branch_head, BulkLoad(mode), ()).make_job(graph.snapshot)  # type: ignore[arg-type]
 
 
 # What is compared with what, and how fast it has to be at least: the seconds of the second by those

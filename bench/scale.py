@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import omnigraph
 from bench.pipeline import CITED, SCHEMA, Clock, processes
 from omnigraph.pipeline.export import export_on_spark
-from omnigraph.pipeline.load import Bulk, load_on_spark
+from omnigraph.pipeline.load import BulkLoad, load_on_spark
 from omnigraph.pipeline.session import spark_session
-from omnigraph.pipeline.sources import find_inputs
+from omnigraph.pipeline.sources import find_input_files
 
 _CHUNK = 1_000_000
 LINE = 8e9  # bytes of all processes together
@@ -103,7 +103,9 @@ def measure(spark: Any, folder: Path, edges: int) -> dict[str, Taken]:
     files = generate(folder / "data", edges)
     graph = omnigraph.init(folder / "graph", SCHEMA, durability="os")
     with Peak() as loading, Clock() as load:
-        done = load_on_spark(spark, graph._handle.branch_head, Bulk("append", find_inputs(files)))
+        done = load_on_spark(
+            spark, graph._handle.branch_head, BulkLoad("append", find_input_files(files))
+        )
     if done.commit is None:
         raise SystemExit(f"refused: {done.problems[:3]}")
     with Peak() as writing, Clock() as export:

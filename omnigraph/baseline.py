@@ -14,8 +14,13 @@ import orjson
 
 from omnigraph.boundary import Guarded
 from omnigraph.errors import InputError
-from omnigraph.feed import Wanted, bound, cursor_at, scope_for
-from omnigraph.history.line import Line
+from omnigraph.feed import (
+    ChangeFilterRequest,
+    build_cursor_binding,
+    encode_cursor,
+    resolve_change_filter,
+)
+from omnigraph.history.line import BranchState
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.export import export_lines
 from omnigraph.sources import write_lines
@@ -27,28 +32,32 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
     `lines()` returns the same as NDJSON, with the closing record.
     """
 
-    def __init__(self, shown: Snapshot, line: Line, wanted: Wanted) -> None:
-        scope = scope_for(shown, wanted, None)
-        self.commit_id = shown.commit_id
+    def __init__(
+        self, snapshot: Snapshot, branch_state: BranchState, filter_request: ChangeFilterRequest
+    ) -> None:
+        change_filter = resolve_change_filter(snapshot, filter_request, None)
+        self.commit_id = snapshot.commit_id
         self.count = 0
         self.cursor: str | None = None
-        self._resume = cursor_at(bound(shown, line, scope), shown.commit_id)
-        types = None if wanted.types is None else _listed(wanted.types)
-        self._lines = export_lines(shown, types, kinds=scope.kinds)
+        self._resume_cursor = encode_cursor(
+            build_cursor_binding(snapshot, branch_state, change_filter), snapshot.commit_id
+        )
+        type_names = None if filter_request.types is None else _as_name_list(filter_request.types)
+        self._entity_lines = export_lines(snapshot, type_names, kinds=change_filter.kinds)
 
     def __repr__(self) -> str:
-        read = "complete" if self.cursor else f"{self.count} entities read"
-        return f"<Baseline of commit {self.commit_id}: {read}>"
+        progress_text = "complete" if self.cursor else f"{self.count} entities read"
+        return f"<Baseline of commit {self.commit_id}: {progress_text}>"
 
     def __next__(self) -> dict[str, Any]:
-        record: dict[str, Any] = orjson.loads(self._next())
+        record: dict[str, Any] = orjson.loads(self._next_line())
         return record
 
     def lines(self) -> Iterator[bytes]:
         """Yield the remaining entities as NDJSON lines, then one record with commit and cursor."""
         try:
             while True:
-                yield self._next()
+                yield self._next_line()
         except StopIteration:
             yield orjson.dumps({"baseline": self.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
 
@@ -56,20 +65,20 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         """Return the closing record: the commit, and the cursor once all entities were read."""
         return {"snapshot_commit_id": self.commit_id, "resume_cursor": self.cursor}
 
-    def _next(self) -> bytes:
-        line = next(self._lines, None)
-        if line is None:
-            self.cursor = self._resume
+    def _next_line(self) -> bytes:
+        entity_line = next(self._entity_lines, None)
+        if entity_line is None:
+            self.cursor = self._resume_cursor
             raise StopIteration
         self.count += 1
-        return line
+        return entity_line
 
     def write(self, path: Path) -> None:
         """Write the whole stream to a file durably; other captures to the same path wait.
 
         If another process replaces the file meanwhile, the write fails and there is no cursor.
         """
-        with _alone(path):
+        with _hold_capture_lock(path):
             try:
                 write_lines(path, self.lines(), durable=True)
             except BaseException:
@@ -77,18 +86,20 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
                 raise
 
 
-def _listed(names: Any) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+def _as_name_list(type_names: Any) -> list[str]:
+    return [type_names] if isinstance(type_names, str) else list(type_names)
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _hold_capture_lock(baseline_path: Path) -> Iterator[None]:
     """Hold the lock that serializes captures to one file; the lock file stays next to it."""
-    lock = path.with_name(f"{path.name}.lock")
+    lock_path = baseline_path.with_name(f"{baseline_path.name}.lock")
     try:
-        held = lock.open("ab")
+        lock_file = lock_path.open("ab")
     except OSError as error:
-        raise InputError(f"cannot write {lock}: {error.strerror}", reason="unwritable") from error
-    with held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        raise InputError(
+            f"cannot write {lock_path}: {error.strerror}", reason="unwritable"
+        ) from error
+    with lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield

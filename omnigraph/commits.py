@@ -11,66 +11,70 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.extras import extra
+from omnigraph.extras import import_optional
 from omnigraph.history.commit import Commit
-from omnigraph.lanes import Placed, place, rows
+from omnigraph.lanes import PositionedCommit, assign_lanes, draw_rows
 
-Names = Callable[[], Mapping[str, tuple[str, ...]]]  # branch and tag names by commit id
-LIMIT = 50  # commits in a drawing
-_STEP, _LANE = 26, 18  # pixels between two rows, and between two lanes
-_COLORS = ("#3b7dd8", "#d8703b", "#3ba55d", "#a855c7", "#c7a01f", "#2aa5a5")
-_LONGEST = 100
+RefNamesLoader = Callable[[], Mapping[str, tuple[str, ...]]]  # branch and tag names by commit id
+MAX_DRAWN_COMMITS = 50  # commits in a drawing
+_ROW_HEIGHT, _LANE_WIDTH = 26, 18  # pixels between two rows, and between two lanes
+_LANE_COLORS = ("#3b7dd8", "#d8703b", "#3ba55d", "#a855c7", "#c7a01f", "#2aa5a5")
+_MAX_LABEL_LENGTH = 100
 
 
-def _nobody() -> Mapping[str, tuple[str, ...]]:
+def _no_ref_names() -> Mapping[str, tuple[str, ...]]:
     return {}
 
 
 class CommitLog(list[Commit]):
     """Commits, newest first."""
 
-    def __init__(self, commits: Iterable[Commit] = (), names: Names = _nobody) -> None:
+    def __init__(
+        self, commits: Iterable[Commit] = (), load_ref_names: RefNamesLoader = _no_ref_names
+    ) -> None:
         super().__init__(commits)
-        self._names = names
+        self._load_ref_names = load_ref_names
 
-    def draw(self, *, limit: int | None = LIMIT) -> "Picture":
+    def draw(self, *, limit: int | None = MAX_DRAWN_COMMITS) -> "LogDrawing":
         """Draw the graph of the newest commits: `str()` is text, a notebook shows a picture."""
-        return Picture(self if limit is None else self[:limit], self._names(), len(self))
+        return LogDrawing(
+            self if limit is None else self[:limit], self._load_ref_names(), len(self)
+        )
 
     def to_arrow(self) -> pa.Table:
         """One row per commit."""
-        found = [
+        commit_rows = [
             {
-                "id": one.id,
-                "parents": list(one.parents),
-                "branch": one.branch,
-                "operation": one.operation,
-                "actor": one.actor,
-                "published": one.published,
-                "message": one.message,
+                "id": commit.id,
+                "parents": list(commit.parents),
+                "branch": commit.branch,
+                "operation": commit.operation,
+                "actor": commit.actor,
+                "published": commit.published,
+                "message": commit.message,
             }
-            for one in self
+            for commit in self
         ]
-        return pa.Table.from_pylist(found, schema=_SCHEMA)
+        return pa.Table.from_pylist(commit_rows, schema=_LOG_SCHEMA)
 
     def to_pandas(self) -> Any:
         """Return the same as a pandas DataFrame."""
-        extra("pandas")
+        import_optional("pandas")
         return self.to_arrow().to_pandas()
 
     def _repr_html_(self) -> str:
         return self.draw()._repr_html_()
 
 
-class Picture:
+class LogDrawing:
     """A drawn log. `str()` is text, `.svg` a picture without scripts or external resources."""
 
     def __init__(
-        self, commits: Iterable[Commit], names: Mapping[str, tuple[str, ...]], total: int
+        self, commits: Iterable[Commit], ref_names: Mapping[str, tuple[str, ...]], total_count: int
     ) -> None:
-        self.placed = place(list(commits))
-        self.names = names
-        self.left = total - len(self.placed)
+        self.positioned_commits = assign_lanes(list(commits))
+        self.ref_names = ref_names
+        self.hidden_count = total_count - len(self.positioned_commits)
 
     def __str__(self) -> str:
         return self.text()
@@ -85,109 +89,164 @@ class Picture:
         label: Callable[[Commit, tuple[str, ...]], str] | None = None,
     ) -> str:
         """Return lanes and one line per commit; `label` makes the text next to a commit."""
-        told = label or line_of
-        lines = [
-            stroke if one is None else f"{stroke}  {told(one, self.names.get(one.id, ()))}"
-            for stroke, one in rows(self.placed, ascii=ascii)
+        make_label = label or format_commit_line
+        drawn_lines = [
+            lane_text
+            if commit is None
+            else f"{lane_text}  {make_label(commit, self.ref_names.get(commit.id, ()))}"
+            for lane_text, commit in draw_rows(self.positioned_commits, ascii=ascii)
         ]
-        more = f"{self.left} older commit{'s'[: self.left > 1]} not shown"
-        return "\n".join([*lines, *([more] if self.left else [])])
+        footer = f"{self.hidden_count} older commit{'s'[: self.hidden_count > 1]} not shown"
+        return "\n".join([*drawn_lines, *([footer] if self.hidden_count else [])])
 
     @property
     def svg(self) -> str:
         """The drawing as SVG: lanes of branches, and next to each commit its message and author."""
-        height = _STEP * (len(self.placed) + (1 if self.left else 0)) + 8
-        widest = max((one for each in self.placed for one in _lanes(each)), default=0)
-        beside = _LANE * (widest + 1) + 12
-        body = [*self._edges(), *(self._dot(at, beside) for at in range(len(self.placed)))]
-        if self.left:
-            y = _y(len(self.placed))
-            body.append(f'<text x="{beside}" y="{y + 4}" opacity=".6">{self.left} older</text>')
-        style = "font:12px sans-serif;color-scheme:light dark"
+        image_height = (
+            _ROW_HEIGHT * (len(self.positioned_commits) + (1 if self.hidden_count else 0)) + 8
+        )
+        last_lane = max(
+            (
+                lane
+                for positioned_commit in self.positioned_commits
+                for lane in _touched_lanes(positioned_commit)
+            ),
+            default=0,
+        )
+        label_x = _LANE_WIDTH * (last_lane + 1) + 12
+        svg_elements = [
+            *self._svg_edges(),
+            *(
+                self._svg_dot(row_index, label_x)
+                for row_index in range(len(self.positioned_commits))
+            ),
+        ]
+        if self.hidden_count:
+            footer_y = _row_y(len(self.positioned_commits))
+            svg_elements.append(
+                f'<text x="{label_x}" y="{footer_y + 4}" opacity=".6">{self.hidden_count} older</text>'
+            )
+        svg_style = "font:12px sans-serif;color-scheme:light dark"
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{beside + 640}" height="{height}"'
-            f' role="img" fill="currentColor" style="{style}">{"".join(body)}</svg>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{label_x + 640}" height="{image_height}"'
+            f' role="img" fill="currentColor" style="{svg_style}">{"".join(svg_elements)}</svg>'
         )
 
     def _repr_html_(self) -> str:
         return f'<div class="og" style="overflow:auto">{self.svg}</div>'
 
-    def _edges(self) -> Iterable[str]:
-        where = {one.commit.id: (at, one.lane) for at, one in enumerate(self.placed)}
-        for at, one in enumerate(self.placed):
-            for parent, way in one.edges:
-                below, lane = where[parent]
-                path = _path((at, one.lane), way, (below, lane))
-                color = _COLORS[way % len(_COLORS)]
-                yield f'<path d="{path}" fill="none" stroke="{color}" stroke-width="2"/>'
+    def _svg_edges(self) -> Iterable[str]:
+        dot_positions = {
+            positioned_commit.commit.id: (row_index, positioned_commit.lane)
+            for row_index, positioned_commit in enumerate(self.positioned_commits)
+        }
+        for row_index, positioned_commit in enumerate(self.positioned_commits):
+            for parent_id, edge_lane in positioned_commit.parent_lanes:
+                parent_row, parent_lane = dot_positions[parent_id]
+                svg_path = _svg_edge_path(
+                    (row_index, positioned_commit.lane), edge_lane, (parent_row, parent_lane)
+                )
+                lane_color = _LANE_COLORS[edge_lane % len(_LANE_COLORS)]
+                yield f'<path d="{svg_path}" fill="none" stroke="{lane_color}" stroke-width="2"/>'
 
-    def _dot(self, at: int, beside: int) -> str:
-        one = self.placed[at]
-        commit, names = one.commit, self.names.get(one.commit.id, ())
-        color = _COLORS[one.lane % len(_COLORS)]
-        tip = "\n".join(_facts(commit))
-        marks = "".join(f'<tspan font-weight="bold">{_safe(name)}</tspan> ' for name in names)
-        said = _safe(commit.message or commit.operation)
-        who = _safe(f"{commit.actor or 'unknown actor'}, {_when(commit.published)}")
+    def _svg_dot(self, row_index: int, label_x: int) -> str:
+        positioned_commit = self.positioned_commits[row_index]
+        commit, ref_names = (
+            positioned_commit.commit,
+            self.ref_names.get(positioned_commit.commit.id, ()),
+        )
+        lane_color = _LANE_COLORS[positioned_commit.lane % len(_LANE_COLORS)]
+        tooltip = "\n".join(_tooltip_lines(commit))
+        ref_labels = "".join(
+            f'<tspan font-weight="bold">{_escape_label(ref_name)}</tspan> '
+            for ref_name in ref_names
+        )
+        description = _escape_label(commit.message or commit.operation)
+        author = _escape_label(
+            f"{commit.actor or 'unknown actor'}, {_format_time(commit.published)}"
+        )
         return (
-            f'<g><title>{escape(tip)}</title><circle cx="{_x(one.lane)}" cy="{_y(at)}" r="5"'
-            f' fill="{color}"/><text x="{beside}" y="{_y(at) + 4}">{marks}{said}'
-            f' <tspan opacity=".6">{who}</tspan></text></g>'
+            f'<g><title>{escape(tooltip)}</title><circle cx="{_lane_x(positioned_commit.lane)}" cy="{_row_y(row_index)}" r="5"'
+            f' fill="{lane_color}"/><text x="{label_x}" y="{_row_y(row_index) + 4}">{ref_labels}{description}'
+            f' <tspan opacity=".6">{author}</tspan></text></g>'
         )
 
 
-def line_of(one: Commit, names: tuple[str, ...]) -> str:
+def format_commit_line(commit: Commit, ref_names: tuple[str, ...]) -> str:
     """Return a commit on one line, with the branches and tags that point to it."""
-    parts = [one.id, _when(one.published), one.actor or "-", one.operation]
-    parts += [_one_line(one.message)] if one.message else []
-    return "  ".join([*parts, *([f"({', '.join(names)})"] if names else [])])
+    label_fields = [
+        commit.id,
+        _format_time(commit.published),
+        commit.actor or "-",
+        commit.operation,
+    ]
+    label_fields += [_shorten_to_line(commit.message)] if commit.message else []
+    return "  ".join([*label_fields, *([f"({', '.join(ref_names)})"] if ref_names else [])])
 
 
-def _facts(one: Commit) -> list[str]:
-    author = one.actor or "unknown actor"
-    told = [one.id, f"{one.operation} by {author}, {_when(one.published)} UTC"]
-    told += [one.message[:_LONGEST]] if one.message else []
-    counts = (f"{key}: {entry.rows if entry else 'dropped'}" for key, entry in one.tables.items())
-    return [*told, *sorted(counts)[:20]]
+def _tooltip_lines(commit: Commit) -> list[str]:
+    author = commit.actor or "unknown actor"
+    tooltip = [commit.id, f"{commit.operation} by {author}, {_format_time(commit.published)} UTC"]
+    tooltip += [commit.message[:_MAX_LABEL_LENGTH]] if commit.message else []
+    table_counts = (
+        f"{table_key}: {table_entry.row_count if table_entry else 'dropped'}"
+        for table_key, table_entry in commit.tables.items()
+    )
+    return [*tooltip, *sorted(table_counts)[:20]]
 
 
-def _when(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S}"
+def _format_time(published_at: datetime) -> str:
+    return f"{published_at:%Y-%m-%d %H:%M:%S}"
 
 
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+def _shorten_to_line(message: str) -> str:
+    single_line = " ".join(message.split())
+    return (
+        single_line
+        if len(single_line) <= _MAX_LABEL_LENGTH
+        else f"{single_line[: _MAX_LABEL_LENGTH - 1]}…"
+    )
 
 
-def _safe(text: str) -> str:
-    return escape(_one_line(text))
+def _escape_label(label: str) -> str:
+    return escape(_shorten_to_line(label))
 
 
-def _lanes(one: Placed) -> list[int]:
-    return [one.lane, *one.above, *(way for _, way in one.edges)]
+def _touched_lanes(positioned_commit: PositionedCommit) -> list[int]:
+    return [
+        positioned_commit.lane,
+        *positioned_commit.lanes_above,
+        *(edge_lane for _, edge_lane in positioned_commit.parent_lanes),
+    ]
 
 
-def _x(lane: int) -> int:
-    return _LANE * lane + 12
+def _lane_x(lane: int) -> int:
+    return _LANE_WIDTH * lane + 12
 
 
-def _y(row: int) -> int:
-    return _STEP * row + 16
+def _row_y(row_index: int) -> int:
+    return _ROW_HEIGHT * row_index + 16
 
 
-def _path(child: tuple[int, int], way: int, parent: tuple[int, int]) -> str:
+def _svg_edge_path(
+    child_position: tuple[int, int], edge_lane: int, parent_position: tuple[int, int]
+) -> str:
     """Return the SVG path from a commit into a lane, along the lane, and into the parent."""
-    (top, one), (bottom, other) = child, parent
-    path = [f"M{_x(one)} {_y(top)}"]
-    if bottom - top > 1:
-        path += [f"L{_x(way)} {_y(top + 1)}", f"L{_x(way)} {_y(bottom - 1)}"]
-    elif way not in (one, other):
-        path.append(f"L{_x(way)} {(_y(top) + _y(bottom)) // 2}")
-    return "".join([*path, f"L{_x(other)} {_y(bottom)}"])
+    (child_row, child_lane), (parent_row, parent_lane) = child_position, parent_position
+    path_commands = [f"M{_lane_x(child_lane)} {_row_y(child_row)}"]
+    if parent_row - child_row > 1:
+        path_commands += [
+            f"L{_lane_x(edge_lane)} {_row_y(child_row + 1)}",
+            f"L{_lane_x(edge_lane)} {_row_y(parent_row - 1)}",
+        ]
+    elif edge_lane not in (child_lane, parent_lane):
+        path_commands.append(
+            f"L{_lane_x(edge_lane)} {(_row_y(child_row) + _row_y(parent_row)) // 2}"
+        )
+    return "".join([*path_commands, f"L{_lane_x(parent_lane)} {_row_y(parent_row)}"])
 
 
-_SCHEMA = pa.schema(
+_LOG_SCHEMA = pa.schema(
     [
         ("id", pa.string()),
         ("parents", pa.list_(pa.string())),

@@ -13,80 +13,98 @@ import pyarrow as pa
 
 from omnigraph.values import format_blob
 
-Encoder = Callable[[Any], Any]
-_ROWS = 8_192
+JsonEncoder = Callable[[Any], Any]
+_ROWS_PER_BATCH = 8_192
 
 
-def encoder(kind: pa.DataType) -> Encoder | None:
+def make_json_encoder(arrow_type: pa.DataType) -> JsonEncoder | None:
     """Return the function that makes a column's Python value JSON; None if it is JSON already.
 
-    >>> encoder(pa.float64())(float("nan")), encoder(pa.string())
+    >>> make_json_encoder(pa.float64())(float("nan")), make_json_encoder(pa.string())
     ('NaN', None)
     """
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _list(kind.value_type)
-    if pa.types.is_struct(kind):
-        return _struct(kind)
-    return next((convert for fits, convert in _SIMPLE if fits(kind)), None)
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        return _make_list_encoder(arrow_type.value_type)
+    if pa.types.is_struct(arrow_type):
+        return _make_struct_encoder(arrow_type)
+    return next(
+        (
+            encode_value
+            for matches_type, encode_value in _ENCODERS_BY_TYPE
+            if matches_type(arrow_type)
+        ),
+        None,
+    )
 
 
-def encoded(column: Any) -> list[Any]:
+def encode_column(column: Any) -> list[Any]:
     """Return the values of a column as JSON."""
-    values: list[Any] = column.to_pylist()
-    one = encoder(column.type)
-    return values if one is None else [None if v is None else one(v) for v in values]
+    column_values: list[Any] = column.to_pylist()
+    encode_value = make_json_encoder(column.type)
+    return (
+        column_values
+        if encode_value is None
+        else [None if value is None else encode_value(value) for value in column_values]
+    )
 
 
-def json_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+def iter_json_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield each row as an object by column name, a few thousand rows in memory at a time."""
-    names = table.column_names
-    for batch in table.to_batches(max_chunksize=_ROWS):
-        for row in zip(*(encoded(column) for column in batch.columns), strict=True):
-            yield dict(zip(names, row, strict=True))
+    column_names = table.column_names
+    for batch in table.to_batches(max_chunksize=_ROWS_PER_BATCH):
+        for row_values in zip(*(encode_column(column) for column in batch.columns), strict=True):
+            yield dict(zip(column_names, row_values, strict=True))
 
 
-def _number(value: float) -> Any:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+def _encode_float(number: float) -> Any:
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
-def _moment(value: datetime) -> str:
-    return value.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+def _encode_timestamp(timestamp: datetime) -> str:
+    return timestamp.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def _vector(value: list[float | None]) -> list[float | None]:
-    return [x if x is not None and math.isfinite(x) else None for x in value]
+def _encode_vector(vector: list[float | None]) -> list[float | None]:
+    return [
+        component if component is not None and math.isfinite(component) else None
+        for component in vector
+    ]
 
 
-def _list(kind: pa.DataType) -> Encoder | None:
-    one = encoder(kind)
-    if one is None:
+def _make_list_encoder(item_type: pa.DataType) -> JsonEncoder | None:
+    encode_item = make_json_encoder(item_type)
+    if encode_item is None:
         return None
-    return lambda value: [None if item is None else one(item) for item in value]
+    return lambda items: [None if item is None else encode_item(item) for item in items]
 
 
-def _struct(kind: pa.DataType) -> Encoder | None:
-    inner = {field.name: encoder(field.type) for field in kind}
-    changed = {name: one for name, one in inner.items() if one is not None}
-    if not changed:
+def _make_struct_encoder(struct_type: pa.DataType) -> JsonEncoder | None:
+    field_encoders = {field.name: make_json_encoder(field.type) for field in struct_type}
+    needed_encoders = {
+        field_name: encode_field
+        for field_name, encode_field in field_encoders.items()
+        if encode_field is not None
+    }
+    if not needed_encoders:
         return None
 
-    def convert(value: dict[str, Any]) -> dict[str, Any]:
-        done = dict(value)
-        for name, one in changed.items():
-            if done[name] is not None:
-                done[name] = one(done[name])
-        return done
+    def encode_struct(struct_value: dict[str, Any]) -> dict[str, Any]:
+        encoded_struct = dict(struct_value)
+        for field_name, encode_field in needed_encoders.items():
+            if encoded_struct[field_name] is not None:
+                encoded_struct[field_name] = encode_field(encoded_struct[field_name])
+        return encoded_struct
 
-    return convert
+    return encode_struct
 
 
-_SIMPLE: tuple[tuple[Callable[[pa.DataType], bool], Encoder], ...] = (
-    (pa.types.is_floating, _number),
-    (pa.types.is_timestamp, _moment),
+_ENCODERS_BY_TYPE: tuple[tuple[Callable[[pa.DataType], bool], JsonEncoder], ...] = (
+    (pa.types.is_floating, _encode_float),
+    (pa.types.is_timestamp, _encode_timestamp),
     (pa.types.is_date, lambda value: value.isoformat()),
     (pa.types.is_binary, format_blob),
     (pa.types.is_large_binary, format_blob),
-    (pa.types.is_fixed_size_list, _vector),
+    (pa.types.is_fixed_size_list, _encode_vector),
 )

@@ -19,116 +19,138 @@ LOGGER.addHandler(logging.NullHandler())
 
 
 @dataclass(slots=True)
-class Event:
+class OperationEvent:
     """A running operation."""
 
     operation: str
     branch: str
-    began: float = field(default_factory=perf_counter)
+    started_at: float = field(default_factory=perf_counter)
     rows: int | None = None
     requests: int | None = None
     retries: int = 0
     phases: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
-    _phase: str = ""
-    _since: float = 0.0
-    _id: str = ""
+    _current_phase: str = ""
+    _phase_started_at: float = 0.0
+    _event_id: str = ""
 
     @property
     def id(self) -> str:
         """The id shared by all events of one operation; generated on first use."""
-        self._id = self._id or ids.new_ulid()
-        return self._id
+        self._event_id = self._event_id or ids.new_ulid()
+        return self._event_id
 
-    def rows_told(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def log_tables(self, event_name: str, table_rows: Iterable[Mapping[str, Any]]) -> None:
         """Log one event for every table that the operation examined."""
         if not LOGGER.isEnabledFor(logging.INFO):
             return
-        for row in rows:
-            told = {"id": self.id, "operation": name, "verb": self.operation, "branch": self.branch}
-            told |= {key: value for key, value in row.items() if value is not None}
-            LOGGER.info("%s", _line(told), extra={"event": told})
+        for table_row in table_rows:
+            event_data = {
+                "id": self.id,
+                "operation": event_name,
+                "verb": self.operation,
+                "branch": self.branch,
+            }
+            event_data |= {
+                field_name: field_value
+                for field_name, field_value in table_row.items()
+                if field_value is not None
+            }
+            LOGGER.info("%s", _format_event(event_data), extra={"event": event_data})
 
-    def phase(self, name: str) -> None:
+    def start_phase(self, phase_name: str) -> None:
         """Start a phase; the previous phase ends here."""
-        now = perf_counter()
-        if self._phase:
-            spent = (now - self._since) * 1000
-            self.phases[self._phase] = self.phases.get(self._phase, 0.0) + spent
-        self._phase, self._since = name, now
+        current_time = perf_counter()
+        if self._current_phase:
+            elapsed_ms = (current_time - self._phase_started_at) * 1000
+            self.phases[self._current_phase] = (
+                self.phases.get(self._current_phase, 0.0) + elapsed_ms
+            )
+        self._current_phase, self._phase_started_at = phase_name, current_time
 
-    def seconds(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Return the seconds since the operation began."""
-        return perf_counter() - self.began
+        return perf_counter() - self.started_at
 
     def to_json(self, outcome: str) -> dict[str, Any]:
         """Return the event as plain data; absent facts are omitted."""
-        told = {
+        event_data = {
             "id": self.id,
             "operation": self.operation,
             "branch": self.branch,
             "rows": self.rows,
             "requests": self.requests,
-            "milliseconds": round(self.seconds() * 1000, 3),
-            "phases": {name: round(spent, 3) for name, spent in self.phases.items()},
+            "milliseconds": round(self.elapsed_seconds() * 1000, 3),
+            "phases": {
+                field_name: round(elapsed_ms, 3) for field_name, elapsed_ms in self.phases.items()
+            },
             "retries": self.retries,
             "outcome": outcome,
             **self.facts,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {
+            field_name: field_value
+            for field_name, field_value in event_data.items()
+            if field_value is not None
+        }
 
 
 @contextmanager
-def operation(name: str, branch: str) -> Iterator[Event]:
+def log_operation(operation_name: str, branch: str) -> Iterator[OperationEvent]:
     """Measure one operation and log it once, however it ends.
 
     A failure caused by the caller is logged at level INFO, any other as a warning.
     """
-    event = Event(name, branch)
+    event = OperationEvent(operation_name, branch)
     try:
         yield event
     except BaseException as error:
-        event.phase("")
-        _failed(event, error)
+        event.start_phase("")
+        _log_failure(event, error)
         raise
-    event.phase("")
+    event.start_phase("")
     if LOGGER.isEnabledFor(logging.INFO):
-        _tell(logging.INFO, event, "ok")
+        _log_event(logging.INFO, event, "ok")
 
 
-def _failed(event: Event, error: BaseException) -> None:
+def _log_failure(event: OperationEvent, error: BaseException) -> None:
     from omnigraph.errors import ClientError
 
-    level = logging.INFO if isinstance(error, ClientError) else logging.WARNING
-    if LOGGER.isEnabledFor(level):
-        _tell(level, event, getattr(error, "code", type(error).__name__))
+    log_level = logging.INFO if isinstance(error, ClientError) else logging.WARNING
+    if LOGGER.isEnabledFor(log_level):
+        _log_event(log_level, event, getattr(error, "code", type(error).__name__))
 
 
-def _tell(level: int, event: Event, outcome: str) -> None:
-    told = event.to_json(outcome)
-    LOGGER.log(level, "%s", _line(told), extra={"event": told})
+def _log_event(log_level: int, event: OperationEvent, outcome: str) -> None:
+    event_data = event.to_json(outcome)
+    LOGGER.log(log_level, "%s", _format_event(event_data), extra={"event": event_data})
 
 
-def _line(told: dict[str, Any]) -> str:
-    phases = " ".join(f"{name}={spent}" for name, spent in told.get("phases", {}).items())
-    facts = " ".join(
-        f"{name}={value}" for name, value in told.items() if name not in ("phases", "operation")
+def _format_event(event_data: dict[str, Any]) -> str:
+    phase_text = " ".join(
+        f"{field_name}={elapsed_ms}"
+        for field_name, elapsed_ms in event_data.get("phases", {}).items()
     )
-    return f"{told['operation']} {facts}{f' ({phases})' if phases else ''}"
+    fact_text = " ".join(
+        f"{field_name}={field_value}"
+        for field_name, field_value in event_data.items()
+        if field_name not in ("phases", "operation")
+    )
+    return f"{event_data['operation']} {fact_text}{f' ({phase_text})' if phase_text else ''}"
 
 
-class JsonLines(logging.Formatter):
+class JsonLinesFormatter(logging.Formatter):
     """Formats each record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the event, or the message of a record without one, with level and time."""
-        event = getattr(record, "event", None) or {"message": record.getMessage()}
-        told = {"level": record.levelname.lower(), "time": _time(record), **event}
-        return json.dumps(told, ensure_ascii=False)
+        event_data = getattr(record, "event", None) or {"message": record.getMessage()}
+        log_entry = {"level": record.levelname.lower(), "time": _format_time(record), **event_data}
+        return json.dumps(log_entry, ensure_ascii=False)
 
 
-def _time(record: logging.LogRecord) -> str:
+def _format_time(record: logging.LogRecord) -> str:
     from datetime import UTC, datetime
 
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return moment.isoformat(timespec="milliseconds")
+    created_at = datetime.fromtimestamp(record.created, UTC)
+    return created_at.isoformat(timespec="milliseconds")

@@ -4,14 +4,16 @@ from importlib import import_module
 from typing import Any
 
 
-def extra(name: str) -> Any:
+def import_optional(module_name: str) -> Any:
     """Return an optional library; raise an ImportError that says what to install if missing.
 
-    >>> extra("no_such_library")
+    >>> import_optional("no_such_library")
     Traceback (most recent call last):
     ImportError: this needs no_such_library: pip install omnigraph[no_such_library]
     """
     try:
-        return import_module(name)
+        return import_module(module_name)
     except ImportError as error:
-        raise ImportError(f"this needs {name}: pip install omnigraph[{name}]") from error
+        raise ImportError(
+            f"this needs {module_name}: pip install omnigraph[{module_name}]"
+        ) from error

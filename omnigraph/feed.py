@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.boundary import Guarded
-from omnigraph.encode import encoder
+from omnigraph.encode import make_json_encoder
 from omnigraph.errors import (
     ChangeCursorRejected,
     ChangeFeedGap,
@@ -22,37 +22,50 @@ from omnigraph.errors import (
     OmnigraphError,
     UsageError,
 )
-from omnigraph.history.changes import Block, Chain, Scope, blocks, chain_after, scope_of
+from omnigraph.history.changes import (
+    ChangeFilter,
+    CommitBlock,
+    CommitRange,
+    build_change_filter,
+    commits_after,
+    iter_blocks,
+)
 from omnigraph.history.commit import Commit
-from omnigraph.history.cursor import Binding, branch_scope, decode, encode, peek
+from omnigraph.history.cursor import (
+    CursorBinding,
+    decode_token,
+    encode_token,
+    hash_branch_name,
+    read_token_position,
+)
 from omnigraph.history.entities import EntityChange, TableChanges
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.naming import quote_name
 
-Names = Collection[str] | None
-NOW, BEGINNING, AFTER = "now", "beginning", "after:"
-_SCHEMA = pa.schema(
+ChangeFilterNames = Collection[str] | None
+START_NOW, START_BEGINNING, START_AFTER_PREFIX = "now", "beginning", "after:"
+_CHANGE_SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("commit_id", "kind", "type", "id", "op", "before", "after")]
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ChangeFilterRequest:
     """A change filter as callers pass it: names of types, kinds (node, edge) and ops."""
 
-    types: Names = None
-    kinds: Names = None
-    ops: Names = None
+    types: ChangeFilterNames = None
+    kinds: ChangeFilterNames = None
+    ops: ChangeFilterNames = None
 
-    def within(self, schemas: Iterator[SchemaIR]) -> Scope:
+    def resolve(self, schemas: Iterator[SchemaIR]) -> ChangeFilter:
         """Resolve the filter against the schemas of a graph."""
-        return scope_of(schemas, types=self.types, kinds=self.kinds, ops=self.ops)
+        return build_change_filter(schemas, type_names=self.types, kinds=self.kinds, ops=self.ops)
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class FeedPosition:
     """Where a reader starts: at a named start, a cursor, or a page token; by default now."""
 
     start: str | None = None
@@ -60,10 +73,14 @@ class Position:
     page_token: str | None = None
 
     def __post_init__(self) -> None:
-        facts = {"start": self.start, "cursor": self.cursor, "page_token": self.page_token}
-        given = [name for name, value in facts.items() if value is not None]
-        if len(given) > 1:
-            reason = f"{' and '.join(given)} are mutually exclusive: pass only one of them"
+        start_options = {"start": self.start, "cursor": self.cursor, "page_token": self.page_token}
+        passed_names = [
+            option_name
+            for option_name, option_value in start_options.items()
+            if option_value is not None
+        ]
+        if len(passed_names) > 1:
+            reason = f"{' and '.join(passed_names)} are mutually exclusive: pass only one of them"
             hint = "a cursor or a page token already says where to continue"
             raise UsageError(reason=reason, hint=hint)
 
@@ -75,11 +92,11 @@ class BlockChanges(Guarded):
     tables: tuple[TableChanges, ...]
 
     def __iter__(self) -> Iterator[EntityChange]:
-        for one in self.tables:
-            yield from one.records()
+        for table_changes in self.tables:
+            yield from table_changes.records()
 
     def __len__(self) -> int:
-        return sum(one.total for one in self.tables)
+        return sum(table_changes.total for table_changes in self.tables)
 
     def __repr__(self) -> str:
         return f"<{len(self)} change{'s'[: len(self) != 1]}>"
@@ -92,7 +109,7 @@ class ChangeBlock(Guarded):
     Apply a block once per `commit.id`, and store the cursor together with the applied changes.
     """
 
-    block: Block
+    block: CommitBlock
     cursor: str
 
     def __repr__(self) -> str:
@@ -106,28 +123,35 @@ class ChangeBlock(Guarded):
     @cached_property
     def changes(self) -> BlockChanges:
         """The changes: nodes before edges, by type, then by id; empty if only files moved."""
-        return BlockChanges(tuple(one.changes for one in self.block.types))
+        return BlockChanges(tuple(type_changes.changes for type_changes in self.block.type_changes))
 
     def to_json(self) -> dict[str, Any]:
         """Return the block as one document."""
-        return {"cause": cause(self.commit), "changes": list(documents(self.block))}
+        return {
+            "cause": describe_cause(self.commit),
+            "changes": list(iter_change_documents(self.block)),
+        }
 
     def to_arrow(self) -> pa.RecordBatch:
         """Return the changes as rows; the images before and after are JSON texts."""
         import orjson
 
-        rows = [
+        change_rows = [
             {
                 "commit_id": self.commit.id,
-                "kind": one["kind"],
-                "type": one["type"]["name"],
-                "id": one["id"],
-                "op": one["op"],
-                **{n: orjson.dumps(one[n]).decode() for n in ("before", "after") if n in one},
+                "kind": document["kind"],
+                "type": document["type"]["name"],
+                "id": document["id"],
+                "op": document["op"],
+                **{
+                    image_name: orjson.dumps(document[image_name]).decode()
+                    for image_name in ("before", "after")
+                    if image_name in document
+                },
             }
-            for one in documents(self.block)
+            for document in iter_change_documents(self.block)
         ]
-        return pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
+        return pa.RecordBatch.from_pylist(change_rows, schema=_CHANGE_SCHEMA)
 
 
 class Feed(Guarded, Iterator[ChangeBlock]):
@@ -136,179 +160,222 @@ class Feed(Guarded, Iterator[ChangeBlock]):
     `cursor` points after the last block that was read, initially to the start of the feed.
     """
 
-    def __init__(self, chain: Chain, scope: Scope, binding: Binding) -> None:
-        self.chain, self.scope, self.binding = chain, scope, binding
-        self._blocks = blocks(chain, scope)
-        self._at = chain.after
-        self._failed: OmnigraphError | None = None  # raised again: an error must not end a feed
+    def __init__(
+        self, commit_range: CommitRange, change_filter: ChangeFilter, cursor_binding: CursorBinding
+    ) -> None:
+        self.commit_range, self.change_filter, self.cursor_binding = (
+            commit_range,
+            change_filter,
+            cursor_binding,
+        )
+        self._block_iterator = iter_blocks(commit_range, change_filter)
+        self._last_commit_id = commit_range.after_commit_id
+        self._failure: OmnigraphError | None = None  # raised again: an error must not end a feed
 
     def __iter__(self) -> "Feed":
         return self
 
     def __next__(self) -> ChangeBlock:
-        if self._failed is not None:
-            raise self._failed
+        if self._failure is not None:
+            raise self._failure
         try:
-            found = next(self._blocks)
+            block = next(self._block_iterator)
         except ChangeFeedGap as error:
-            self._failed = told_gap(error, self.cursor)
-            raise self._failed from error
+            self._failure = add_cursor_to_gap(error, self.cursor)
+            raise self._failure from error
         except OmnigraphError as error:
-            self._failed = error
+            self._failure = error
             raise
-        self._at = found.commit.id
-        return ChangeBlock(found, self.cursor)
+        self._last_commit_id = block.commit.id
+        return ChangeBlock(block, self.cursor)
 
     @property
     def cursor(self) -> str:
         """The cursor from which to continue later."""
-        return cursor_at(self.binding, self._at)
+        return encode_cursor(self.cursor_binding, self._last_commit_id)
 
     @property
     def at_start(self) -> bool:
         """Whether no block was read yet."""
-        return self._at == self.chain.after
+        return self._last_commit_id == self.commit_range.after_commit_id
 
     @property
     def caught_up(self) -> bool:
         """Whether all blocks were read."""
-        return self._at == self.chain.shown.commit_id
+        return self._last_commit_id == self.commit_range.snapshot.commit_id
 
     def to_arrow_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the blocks as batches of rows, one per commit, for sinks that take Arrow."""
-        for one in self:
-            yield one.to_arrow()
+        for block in self:
+            yield block.to_arrow()
 
 
-def open_feed(shown: Snapshot, line: Line, wanted: Wanted, position: Position) -> Feed:
+def open_feed(
+    snapshot: Snapshot,
+    branch_state: BranchState,
+    filter_request: ChangeFilterRequest,
+    position: FeedPosition,
+) -> Feed:
     """Open the feed of a branch from a start or a cursor, up to a snapshot."""
     cursor = position.cursor
-    scope = scope_for(shown, wanted, cursor)
-    binding = bound(shown, line, scope)
+    change_filter = resolve_change_filter(snapshot, filter_request, cursor)
+    cursor_binding = build_cursor_binding(snapshot, branch_state, change_filter)
     if cursor is None:
-        start = NOW if position.start is None else position.start
-        return Feed(_started(shown, start), scope, binding)
-    at = decode(cursor, "feed-cursor", binding).get("commit")
-    return Feed(reached(shown, str(at), cursor), scope, binding)
+        start = START_NOW if position.start is None else position.start
+        return Feed(_commits_after_start(snapshot, start), change_filter, cursor_binding)
+    commit_id = decode_token(cursor, "feed-cursor", cursor_binding).get("commit")
+    return Feed(
+        commits_after_token(snapshot, str(commit_id), cursor), change_filter, cursor_binding
+    )
 
 
-def scope_for(shown: Snapshot, wanted: Wanted, token: str | None) -> Scope:
+def resolve_change_filter(
+    snapshot: Snapshot, filter_request: ChangeFilterRequest, token: str | None
+) -> ChangeFilter:
     """Resolve the filter by the current schema; dropped types are found in the token's schema."""
-    return wanted.within(_schemas(shown, token))
+    return filter_request.resolve(_iter_schemas(snapshot, token))
 
 
-def _schemas(shown: Snapshot, token: str | None) -> Iterator[SchemaIR]:
-    from omnigraph.history.diff import snapshot_of
+def _iter_schemas(snapshot: Snapshot, token: str | None) -> Iterator[SchemaIR]:
+    from omnigraph.history.diff import snapshot_at
 
-    yield shown.schema.ir
-    at = None if token is None else peek(token).get("commit")
-    if isinstance(at, str):
+    yield snapshot.schema.ir
+    commit_id = None if token is None else read_token_position(token).get("commit")
+    if isinstance(commit_id, str):
         try:
-            yield snapshot_of(shown, shown.log, at).schema.ir
+            yield snapshot_at(snapshot, snapshot.log, commit_id).schema.ir
         except (CommitNotFound, HistoryReclaimed):
             return  # a foreign or expired token is reported where the token is decoded
 
 
-def bound(shown: Snapshot, line: Line, scope: Scope) -> Binding:
+def build_cursor_binding(
+    snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter
+) -> CursorBinding:
     """Return what the cursors of a branch are bound to."""
-    domain, first = shown.schema.ir.domain, shown.log.first().id
-    return Binding(domain, first, scope.digest, branch_scope(line.name), line.ulid)
+    domain, first_commit_id = snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id
+    return CursorBinding(
+        domain,
+        first_commit_id,
+        change_filter.digest,
+        hash_branch_name(branch_state.name),
+        branch_state.ulid,
+    )
 
 
-def cursor_at(binding: Binding, commit_id: str) -> str:
+def encode_cursor(cursor_binding: CursorBinding, commit_id: str) -> str:
     """Return the cursor after a commit."""
-    return encode("feed-cursor", binding, commit=commit_id)
+    return encode_token("feed-cursor", cursor_binding, commit=commit_id)
 
 
-def reached(shown: Snapshot, commit_id: str, token: str) -> Chain:
+def commits_after_token(snapshot: Snapshot, commit_id: str, token: str) -> CommitRange:
     """Return the commits after a token's commit; reject one outside the branch's history."""
     try:
-        found = chain_after(shown, commit_id)
+        commit_range = commits_after(snapshot, commit_id)
     except ChangeFeedGap as error:
-        raise told_gap(error, token) from error
-    if found is None:
+        raise add_cursor_to_gap(error, token) from error
+    if commit_range is None:
         raise ChangeCursorRejected(reason="its commit is not in the history of the branch")
-    return found
+    return commit_range
 
 
-def _started(shown: Snapshot, start: str) -> Chain:
-    after = str(start).removeprefix(AFTER)
-    if start == NOW:
-        after = shown.commit_id
-    elif start == BEGINNING:
-        after = shown.log.first().id
-    elif after == str(start):
-        known = "now, beginning or after:COMMIT_ID"
-        message = f"unknown start {quote_name(start)}; expected {known}"
+def _commits_after_start(snapshot: Snapshot, start: str) -> CommitRange:
+    after_commit_id = str(start).removeprefix(START_AFTER_PREFIX)
+    if start == START_NOW:
+        after_commit_id = snapshot.commit_id
+    elif start == START_BEGINNING:
+        after_commit_id = snapshot.log.first_commit().id
+    elif after_commit_id == str(start):
+        expected_starts = "now, beginning or after:COMMIT_ID"
+        message = f"unknown start {quote_name(start)}; expected {expected_starts}"
         raise InputError(message, reason="unknown start")
-    found = chain_after(shown, after)
-    if found is None:
+    commit_range = commits_after(snapshot, after_commit_id)
+    if commit_range is None:
         raise InputError(
-            f"commit '{after}' is not in the first-parent history of branch '{shown.branch}'",
+            f"commit '{after_commit_id}' is not in the first-parent history of branch '{snapshot.branch}'",
             reason="not on the branch",
-            hint=f"omnigraph commit list --branch {shown.branch} lists its commits;"
+            hint=f"omnigraph commit list --branch {snapshot.branch} lists its commits;"
             " a merged commit is reported as part of its merge",
         )
-    return found
+    return commit_range
 
 
-def told_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
+def add_cursor_to_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
     """Return a gap error with the cursor that leads up to the gap."""
-    first = error.first_unreadable_commit_id
-    return ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=first)
+    first_unreadable_id = error.first_unreadable_commit_id
+    return ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=first_unreadable_id)
 
 
 # JSON -------------------------------------------------------------------------------------------
 
 
-def cause(one: Commit) -> dict[str, Any]:
+def describe_cause(commit: Commit) -> dict[str, Any]:
     """Return who made a commit and when; times are microseconds since 1970, no null members."""
-    facts = {
-        "graph_commit_id": one.id,
-        "parent_commit_id": one.parent,
-        "merged_parent_commit_id": one.merged_parent,
-        "authored_branch": one.branch,
-        "actor_id": one.actor,
-        "authored_at": one.created_at,
+    commit_facts = {
+        "graph_commit_id": commit.id,
+        "parent_commit_id": commit.parent,
+        "merged_parent_commit_id": commit.merged_parent,
+        "authored_branch": commit.branch,
+        "actor_id": commit.actor,
+        "authored_at": commit.created_at,
     }
-    return {name: value for name, value in facts.items() if value is not None}
+    return {
+        fact_name: fact_value
+        for fact_name, fact_value in commit_facts.items()
+        if fact_value is not None
+    }
 
 
-def documents(block: Block) -> Iterator[dict[str, Any]]:
+def iter_change_documents(block: CommitBlock) -> Iterator[dict[str, Any]]:
     """Yield the changes of a block as JSON values."""
-    for one in block.types:
-        form = document_form(one.type_id, one.changes)
-        yield from map(form, one.changes.records())
+    for type_changes in block.type_changes:
+        encode_change = make_change_encoder(type_changes.type_id, type_changes.changes)
+        yield from map(encode_change, type_changes.changes.records())
 
 
-def document_form(type_id: int, changes: TableChanges) -> Callable[[EntityChange], dict[str, Any]]:
+def make_change_encoder(
+    type_id: int, changes: TableChanges
+) -> Callable[[EntityChange], dict[str, Any]]:
     """Return the function that turns the changes of one type into JSON."""
-    found = {field.name: encoder(field.type) for field in changes.after.schema}
-    encoders = {name: one for name, one in found.items() if one is not None}
+    column_encoders = {
+        field.name: make_json_encoder(field.type) for field in changes.updated_after.schema
+    }
+    encoders = {
+        column_name: encode_value
+        for column_name, encode_value in column_encoders.items()
+        if encode_value is not None
+    }
 
-    def image(
-        properties: dict[str, Any] | None, ends: dict[str, str] | None
+    def encode_image(
+        properties: dict[str, Any] | None, endpoints: dict[str, str] | None
     ) -> dict[str, Any] | None:
         if properties is None:
             return None
-        plain = dict(properties)
-        for name in encoders.keys() & plain.keys():
-            if plain[name] is not None:
-                plain[name] = encoders[name](plain[name])
-        told = {"endpoints": {"from": ends["src"], "to": ends["dst"]}} if ends else {}
-        return {"properties": plain, **told}
+        encoded_properties = dict(properties)
+        for column_name in encoders.keys() & encoded_properties.keys():
+            if encoded_properties[column_name] is not None:
+                encoded_properties[column_name] = encoders[column_name](
+                    encoded_properties[column_name]
+                )
+        endpoint_member = (
+            {"endpoints": {"from": endpoints["src"], "to": endpoints["dst"]}} if endpoints else {}
+        )
+        return {"properties": encoded_properties, **endpoint_member}
 
-    def document(one: EntityChange) -> dict[str, Any]:
+    def encode_change(change: EntityChange) -> dict[str, Any]:
         images = {
-            "before": image(one.before, one.endpoints_before),
-            "after": image(one.after, one.endpoints_after),
+            "before": encode_image(change.before, change.endpoints_before),
+            "after": encode_image(change.after, change.endpoints_after),
         }
         return {
-            "kind": one.kind,
-            "type": {"id": f"{type_id:08x}", "name": one.type},
-            "id": one.id,
-            "op": one.op,
-            **{name: value for name, value in images.items() if value is not None},
+            "kind": change.kind,
+            "type": {"id": f"{type_id:08x}", "name": change.type},
+            "id": change.id,
+            "op": change.op,
+            **{
+                image_name: image_document
+                for image_name, image_document in images.items()
+                if image_document is not None
+            },
         }
 
-    return document
+    return encode_change

@@ -13,17 +13,19 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from omnigraph.encode import json_rows
+from omnigraph.encode import iter_json_rows
 
-Form = Literal["table", "kv", "csv", "jsonl", "json", "md"]
-Layout = Literal["truncate", "wrap"]
-_NARROWEST = 8
-_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+ResultFormat = Literal["table", "kv", "csv", "jsonl", "json", "md"]
+CellLayout = Literal["truncate", "wrap"]
+_MIN_COLUMN_WIDTH = 8
+_CONTROL_CHARACTER = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+_NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PrintableResult:
     """Rows and where they come from."""
 
     table: pa.Table
@@ -31,7 +33,7 @@ class Page:
     target: Mapping[str, Any] = field(default_factory=lambda: {"branch": "main", "snapshot": None})
     commit_id: str | None = None
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return the metadata of the rows."""
         return {
             "query_name": self.query_name,
@@ -43,137 +45,171 @@ class Page:
 
     def headline(self) -> str:
         """Return the headline, such as `2 rows from branch main via adults`."""
-        count = self.table.num_rows
-        kind, name = next((k, v) for k, v in self.target.items() if v is not None)
-        return f"{count} row{'s'[: count != 1]} from {kind} {name} via {self.query_name}"
+        row_count = self.table.num_rows
+        target_kind, target_name = next(
+            (candidate_kind, candidate_name)
+            for candidate_kind, candidate_name in self.target.items()
+            if candidate_name is not None
+        )
+        return f"{row_count} row{'s'[: row_count != 1]} from {target_kind} {target_name} via {self.query_name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class TextStyle:
     """How wide a table column may be, and the text of null in CSV."""
 
-    widest: int = 80
-    layout: Layout = "truncate"
+    max_column_width: int = 80
+    layout: CellLayout = "truncate"
     csv_null: str = "null"
 
 
-def render(page: Page, form: Form, style: Style | None = None) -> Iterator[str]:
+def render(
+    printable: PrintableResult, form: ResultFormat, style: TextStyle | None = None
+) -> Iterator[str]:
     """Yield the text of a result line by line, without line ends."""
-    return _FORMS[form](page, style or Style())
+    return _RENDERERS[form](printable, style or TextStyle())
 
 
-def one_line(value: Any) -> str:
+def format_cell(value: Any) -> str:
     r"""Return a JSON value as the text of a cell.
 
-    >>> one_line(None), one_line([1, None]), one_line("two\nlines")
+    >>> format_cell(None), format_cell([1, None]), format_cell("two\nlines")
     ('null', '[1,null]', 'two\\nlines')
     """
-    return _OBEYED.sub(_escaped, _text(value))
+    return _CONTROL_CHARACTER.sub(_escape_character, _value_text(value))
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else compact(value)
+def _value_text(value: Any) -> str:
+    return value if isinstance(value, str) else compact_json(value)
 
 
-def compact(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """Return JSON on one line, without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _escaped(found: "re.Match[str]") -> str:
-    mark = found.group()
-    return _NAMED.get(mark) or (f"\\x{ord(mark):02x}" if ord(mark) < 256 else f"\\u{ord(mark):04x}")
+def _escape_character(match: "re.Match[str]") -> str:
+    character = match.group()
+    return _NAMED_ESCAPES.get(character) or (
+        f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}"
+    )
 
 
 # Machine formats ----------------------------------------------------------------------------
 
 
-def _json(page: Page, style: Style) -> Iterator[str]:
-    facts = page.facts() | {"rows": None}
-    head, _, tail = json.dumps(facts, indent=2, ensure_ascii=False).rpartition("null")
-    rows = (json.dumps(row, indent=2, ensure_ascii=False) for row in json_rows(page.table))
-    first = next(rows, None)
-    if first is None:
-        yield from f"{head}[]{tail}".split("\n")
+def _render_json(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
+    metadata = printable.metadata() | {"rows": None}
+    text_before, _, text_after = json.dumps(metadata, indent=2, ensure_ascii=False).rpartition(
+        "null"
+    )
+    row_documents = (
+        json.dumps(row, indent=2, ensure_ascii=False) for row in iter_json_rows(printable.table)
+    )
+    first_document = next(row_documents, None)
+    if first_document is None:
+        yield from f"{text_before}[]{text_after}".split("\n")
         return
-    yield from f"{head}[".split("\n")
-    before = first
-    for row in rows:
-        yield from (f"{_indented(before)},").split("\n")
-        before = row
-    yield from _indented(before).split("\n")
-    yield from f"  ]{tail}".split("\n")
+    yield from f"{text_before}[".split("\n")
+    previous_document = first_document
+    for row in row_documents:
+        yield from (f"{_indent_document(previous_document)},").split("\n")
+        previous_document = row
+    yield from _indent_document(previous_document).split("\n")
+    yield from f"  ]{text_after}".split("\n")
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.split("\n"))
+def _indent_document(document: str) -> str:
+    return "\n".join(f"    {document_line}" for document_line in document.split("\n"))
 
 
-def _jsonl(page: Page, style: Style) -> Iterator[str]:
-    yield compact({"kind": "metadata"} | page.facts())
-    yield from map(compact, json_rows(page.table))
+def _render_json_lines(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
+    yield compact_json({"kind": "metadata"} | printable.metadata())
+    yield from map(compact_json, iter_json_rows(printable.table))
 
 
-def _csv(page: Page, style: Style) -> Iterator[str]:
-    yield ",".join(map(_quoted, page.table.column_names))
-    for row in json_rows(page.table):
-        cells = (style.csv_null if v is None else _quoted(_text(v)) for v in row.values())
-        yield ",".join(cells)
+def _render_csv(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
+    yield ",".join(map(_quote_csv_field, printable.table.column_names))
+    for row in iter_json_rows(printable.table):
+        csv_fields = (
+            style.csv_null if value is None else _quote_csv_field(_value_text(value))
+            for value in row.values()
+        )
+        yield ",".join(csv_fields)
 
 
-def _quoted(text: str) -> str:
-    if any(mark in text for mark in ',"\r\n'):
-        return '"' + text.replace('"', '""') + '"'
-    return text
+def _quote_csv_field(field_text: str) -> str:
+    if any(special_character in field_text for special_character in ',"\r\n'):
+        return '"' + field_text.replace('"', '""') + '"'
+    return field_text
 
 
 # For people ---------------------------------------------------------------------------------
 
 
-def _kv(page: Page, style: Style) -> Iterator[str]:
-    yield page.headline()
-    if not page.table.num_rows:
+def _render_blocks(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
+    yield printable.headline()
+    if not printable.table.num_rows:
         yield "(no rows)"
-    for number, row in enumerate(json_rows(page.table), 1):
-        if number > 1:
+    for row_number, row in enumerate(iter_json_rows(printable.table), 1):
+        if row_number > 1:
             yield ""
-        yield f"row {number}"
-        yield from (f"{one_line(name)}: {one_line(value)}" for name, value in row.items())
+        yield f"row {row_number}"
+        yield from (
+            f"{format_cell(column_name)}: {format_cell(value)}"
+            for column_name, value in row.items()
+        )
 
 
-def _table(page: Page, style: Style) -> Iterator[str]:
-    yield page.headline()
-    yield from grid(page.table, style)
+def _render_table(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
+    yield printable.headline()
+    yield from render_grid(printable.table, style)
 
 
-def grid(table: pa.Table, style: Style) -> Iterator[str]:
+def render_grid(table: pa.Table, style: TextStyle) -> Iterator[str]:
     """Yield the column names, a rule, and the rows in columns."""
-    names = [one_line(name) for name in table.column_names]
-    rows = [[one_line(value) for value in row.values()] for row in json_rows(table)]
-    widths = _widths([names, *rows], style.widest)
-    yield from _lines(names, widths, style.layout)
-    yield "-+-".join("-" * width for width in widths)
-    yield from chain.from_iterable(_lines(row, widths, style.layout) for row in rows)
+    header_cells = [format_cell(column_name) for column_name in table.column_names]
+    text_rows = [[format_cell(value) for value in row.values()] for row in iter_json_rows(table)]
+    column_widths = _column_widths([header_cells, *text_rows], style.max_column_width)
+    yield from _render_row(header_cells, column_widths, style.layout)
+    yield "-+-".join("-" * width for width in column_widths)
+    yield from chain.from_iterable(
+        _render_row(row, column_widths, style.layout) for row in text_rows
+    )
 
 
-def _widths(rows: Sequence[Sequence[str]], widest: int) -> list[int]:
-    limit = max(widest, _NARROWEST)
-    return [min(limit, max(map(cells, column))) for column in zip(*rows, strict=True)]
+def _column_widths(text_rows: Sequence[Sequence[str]], max_column_width: int) -> list[int]:
+    width_limit = max(max_column_width, _MIN_COLUMN_WIDTH)
+    return [
+        min(width_limit, max(map(display_width, column_cells)))
+        for column_cells in zip(*text_rows, strict=True)
+    ]
 
 
-def _lines(row: Sequence[str], widths: Sequence[int], layout: Layout) -> Iterator[str]:
-    split = _wrapped if layout == "wrap" else _truncated
-    parts = [split(text, width) for text, width in zip(row, widths, strict=True)]
-    for at in range(max(map(len, parts), default=0)):
-        shown = (part[at] if at < len(part) else "" for part in parts)
-        padded = (t + " " * (width - cells(t)) for t, width in zip(shown, widths, strict=True))
-        yield " | ".join(padded).rstrip()
+def _render_row(
+    cell_texts: Sequence[str], column_widths: Sequence[int], layout: CellLayout
+) -> Iterator[str]:
+    split_text = _wrap_text if layout == "wrap" else _truncate_text
+    cell_lines = [
+        split_text(cell_text, width)
+        for cell_text, width in zip(cell_texts, column_widths, strict=True)
+    ]
+    for line_index in range(max(map(len, cell_lines), default=0)):
+        line_texts = (
+            text_lines[line_index] if line_index < len(text_lines) else ""
+            for text_lines in cell_lines
+        )
+        padded_texts = (
+            line_text + " " * (width - display_width(line_text))
+            for line_text, width in zip(line_texts, column_widths, strict=True)
+        )
+        yield " | ".join(padded_texts).rstrip()
 
 
-def cells(text: str) -> int:
+def display_width(text: str) -> int:
     """Return how many terminal columns a text takes.
 
-    >>> cells("ab"), cells("日本")
+    >>> display_width("ab"), display_width("日本")
     (2, 4)
     """
     if text.isascii():
@@ -183,45 +219,47 @@ def cells(text: str) -> int:
     return cell_len(text)
 
 
-def _truncated(text: str, width: int) -> list[str]:
-    return [text] if cells(text) <= width else [_fit(text, width - 1)[0] + "…"]
+def _truncate_text(text: str, width: int) -> list[str]:
+    return [text] if display_width(text) <= width else [_split_at_width(text, width - 1)[0] + "…"]
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    parts = []
-    while cells(text) > width:
-        part, text = _fit(text, width)
-        parts.append(part)
-    return [*parts, text]
+def _wrap_text(text: str, width: int) -> list[str]:
+    text_lines = []
+    while display_width(text) > width:
+        text_line, text = _split_at_width(text, width)
+        text_lines.append(text_line)
+    return [*text_lines, text]
 
 
-def _fit(text: str, width: int) -> tuple[str, str]:
+def _split_at_width(text: str, width: int) -> tuple[str, str]:
     """Split after the longest start that fits `width` columns, at least one character."""
-    end = min(len(text), width)
-    while end > 1 and cells(text[:end]) > width:
-        end -= 1
-    while end < len(text) and cells(text[: end + 1]) <= width:
-        end += 1
-    return text[:end], text[end:]
+    split_index = min(len(text), width)
+    while split_index > 1 and display_width(text[:split_index]) > width:
+        split_index -= 1
+    while split_index < len(text) and display_width(text[: split_index + 1]) <= width:
+        split_index += 1
+    return text[:split_index], text[split_index:]
 
 
-def _markdown(page: Page, style: Style) -> Iterator[str]:
-    yield _md_row(page.table.column_names)
-    yield _md_row(["---"] * page.table.num_columns)
-    for row in json_rows(page.table):
-        yield _md_row([_text(value) for value in row.values()])
+def _render_markdown(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
+    yield _markdown_row(printable.table.column_names)
+    yield _markdown_row(["---"] * printable.table.num_columns)
+    for row in iter_json_rows(printable.table):
+        yield _markdown_row([_value_text(value) for value in row.values()])
 
 
-def _md_row(texts: Sequence[str]) -> str:
-    shown = (one_line(text).replace("\\", "\\\\").replace("|", "\\|") for text in texts)
-    return f"| {' | '.join(shown)} |"
+def _markdown_row(cell_texts: Sequence[str]) -> str:
+    escaped_cells = (
+        format_cell(cell_text).replace("\\", "\\\\").replace("|", "\\|") for cell_text in cell_texts
+    )
+    return f"| {' | '.join(escaped_cells)} |"
 
 
-_FORMS: dict[Form, Callable[[Page, Style], Iterator[str]]] = {
-    "json": _json,
-    "jsonl": _jsonl,
-    "csv": _csv,
-    "kv": _kv,
-    "table": _table,
-    "md": _markdown,
+_RENDERERS: dict[ResultFormat, Callable[[PrintableResult, TextStyle], Iterator[str]]] = {
+    "json": _render_json,
+    "jsonl": _render_json_lines,
+    "csv": _render_csv,
+    "kv": _render_blocks,
+    "table": _render_table,
+    "md": _render_markdown,
 }

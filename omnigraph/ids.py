@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 from omnigraph.errors import InputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_ULID_PATTERN = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _RANDOM_BITS = 80
-_LAST_MILLI = (1 << 48) - 1  # the largest time that the 48 bits of a ULID can hold
+_MAX_ULID_MILLIS = (1 << 48) - 1  # the largest time that the 48 bits of a ULID can hold
 
 
 @dataclass(slots=True)
@@ -32,63 +32,65 @@ class ManualClock:
     """
 
     start: datetime = _EPOCH
-    passed: timedelta = timedelta(0)
+    elapsed: timedelta = timedelta(0)
 
-    def advance(self, **by: float) -> None:
+    def advance(self, **duration: float) -> None:
         """Move the clock forward; the arguments are those of `timedelta`."""
-        self.passed += timedelta(**by)
+        self.elapsed += timedelta(**duration)
 
     def micros(self) -> int:
         """Return microseconds since 1970, in UTC."""
-        return (self.start + self.passed - _EPOCH) // timedelta(microseconds=1)
+        return (self.start + self.elapsed - _EPOCH) // timedelta(microseconds=1)
 
     def monotonic(self) -> float:
         """Return seconds since the clock was created."""
-        return self.passed.total_seconds()
+        return self.elapsed.total_seconds()
 
 
 @dataclass(slots=True)
-class _Source:
+class _IdSource:
     """The source of time and randomness, and the last ULID it issued."""
 
     micros: Callable[[], int]
     monotonic: Callable[[], float]
     random: Callable[[int], bytes]
     lock: threading.Lock = field(default_factory=threading.Lock)
-    last: tuple[int, int] = (-1, 0)
+    last_ulid: tuple[int, int] = (-1, 0)
 
     def next_ulid(self, count: int = 1) -> bytes:
         """Return a ULID as 16 bytes, greater than all earlier ones; reserves `count` in a row."""
         with self.lock:
-            milli, noise = self.last
-            current = max(self.micros() // 1000, 0)
-            if current > milli:
-                milli, noise = current, int.from_bytes(self.random(_RANDOM_BITS // 8))
+            millis, random_part = self.last_ulid
+            current_millis = max(self.micros() // 1000, 0)
+            if current_millis > millis:
+                millis, random_part = current_millis, int.from_bytes(self.random(_RANDOM_BITS // 8))
             else:
                 # The same millisecond, or a clock that moved back: increment the last ULID.
-                carry, noise = divmod(noise + 1, 1 << _RANDOM_BITS)
-                milli += carry
-            carry, last = divmod(noise + count - 1, 1 << _RANDOM_BITS)
-            self.last = (milli + carry, last)
-        return (min(milli, _LAST_MILLI) << _RANDOM_BITS | noise).to_bytes(16)
+                carry, random_part = divmod(random_part + 1, 1 << _RANDOM_BITS)
+                millis += carry
+            carry, last_random_part = divmod(random_part + count - 1, 1 << _RANDOM_BITS)
+            self.last_ulid = (millis + carry, last_random_part)
+        return (min(millis, _MAX_ULID_MILLIS) << _RANDOM_BITS | random_part).to_bytes(16)
 
 
-def _system() -> _Source:
-    return _Source(lambda: time.time_ns() // 1000, time.monotonic, os.urandom)
+def _system_source() -> _IdSource:
+    return _IdSource(lambda: time.time_ns() // 1000, time.monotonic, os.urandom)
 
 
-_current = _system()
+_active_source = _system_source()
 
 
-def _after_fork() -> None:
+def _reset_after_fork() -> None:
     # Without this, parent and child would continue from the same ULID. The lock is replaced too:
     # a thread that does not exist in the child may hold it.
-    global _current  # noqa: PLW0603
-    _current = _Source(_current.micros, _current.monotonic, _current.random)
+    global _active_source  # noqa: PLW0603
+    _active_source = _IdSource(
+        _active_source.micros, _active_source.monotonic, _active_source.random
+    )
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def new_ulid() -> str:
@@ -100,12 +102,12 @@ def new_ulid() -> str:
     """
     from ulid import base32
 
-    return base32.encode(_current.next_ulid())
+    return base32.encode(_active_source.next_ulid())
 
 
 def reserve_ulids(count: int) -> int:
     """Reserve `count` consecutive ULIDs for the caller; return the first as an integer."""
-    return int.from_bytes(_current.next_ulid(count))
+    return int.from_bytes(_active_source.next_ulid(count))
 
 
 def is_ulid(text: str) -> bool:
@@ -114,17 +116,17 @@ def is_ulid(text: str) -> bool:
     >>> is_ulid("01J8ZC9Q3M0000000000000000"), is_ulid("01j8zc9q3m0000000000000000")
     (True, False)
     """
-    return _ULID.fullmatch(text) is not None
+    return _ULID_PATTERN.fullmatch(text) is not None
 
 
-def check_ulid(text: str) -> str:
+def check_ulid(ulid: str) -> str:
     """Return the text if it is a ULID, else raise `InputError`."""
-    if not is_ulid(text):
-        raise InputError(reason=f"'{text[:40]}' is not a ULID (26 characters 0-9 A-Z without ILOU)")
-    return text
+    if not is_ulid(ulid):
+        raise InputError(reason=f"'{ulid[:40]}' is not a ULID (26 characters 0-9 A-Z without ILOU)")
+    return ulid
 
 
-def ulid_time(text: str) -> datetime:
+def ulid_time(ulid: str) -> datetime:
     """Return when a ULID was created, by the clock of the machine that created it.
 
     >>> ulid_time("00000000010000000000000000").isoformat(timespec="milliseconds")
@@ -132,11 +134,11 @@ def ulid_time(text: str) -> datetime:
     """
     from ulid import base32
 
-    milli = int.from_bytes(base32.decode(check_ulid(text))[:6])
+    epoch_millis = int.from_bytes(base32.decode(check_ulid(ulid))[:6])
     try:
-        return _EPOCH + timedelta(milliseconds=milli)
+        return _EPOCH + timedelta(milliseconds=epoch_millis)
     except OverflowError:
-        raise InputError(reason=f"ULID '{text}' is later than the year 9999") from None
+        raise InputError(reason=f"ULID '{ulid}' is later than the year 9999") from None
 
 
 def now() -> datetime:
@@ -144,7 +146,7 @@ def now() -> datetime:
     return _EPOCH + timedelta(milliseconds=now_millis())
 
 
-def machine_nanos() -> int:
+def system_clock_nanos() -> int:
     """Return the clock of this machine in nanoseconds, even while tests replace the clock.
 
     Only for comparison with timestamps of the local file system, which uses the same clock.
@@ -159,20 +161,20 @@ def now_millis() -> int:
 
 def now_micros() -> int:
     """Return microseconds since 1970, in UTC."""
-    return _current.micros()
+    return _active_source.micros()
 
 
 def monotonic() -> float:
     """Return seconds on a clock that never moves back; only differences are meaningful."""
-    return _current.monotonic()
+    return _active_source.monotonic()
 
 
-def random_bytes(count: int) -> bytes:
+def random_bytes(byte_count: int) -> bytes:
     """Return unpredictable bytes (repeatable inside `deterministic_ids`)."""
-    return _current.random(count)
+    return _active_source.random(byte_count)
 
 
-def nonce() -> str:
+def new_nonce() -> str:
     """Return 32 random hexadecimal digits."""
     return random_bytes(16).hex()
 
@@ -187,25 +189,28 @@ def random_fraction() -> float:
 
 
 @contextmanager
-def fixed(
+def deterministic_ids(
     clock: datetime | ManualClock | None = None, seed: int | None = None
 ) -> Iterator[ManualClock]:
     """Make ids, time and randomness repeatable in all threads until the block ends.
 
     Without a clock, time stands still at 1970; without a seed, the seed is 0.
 
-    >>> with fixed(datetime(2024, 1, 1, tzinfo=UTC), seed=7) as clock:
+    >>> with deterministic_ids(datetime(2024, 1, 1, tzinfo=UTC), seed=7) as clock:
     ...     clock.advance(minutes=1)
     ...     now().isoformat(), new_ulid()[:10]
     ('2024-01-01T00:01:00+00:00', '01HK155QK0')
     """
     import random
 
-    global _current  # noqa: PLW0603
-    hands = clock if isinstance(clock, ManualClock) else ManualClock(clock or _EPOCH)
-    dice = random.Random(seed or 0)  # noqa: S311 - repeatable on purpose
-    before, _current = _current, _Source(hands.micros, hands.monotonic, dice.randbytes)
+    global _active_source  # noqa: PLW0603
+    manual_clock = clock if isinstance(clock, ManualClock) else ManualClock(clock or _EPOCH)
+    random_generator = random.Random(seed or 0)  # noqa: S311 - repeatable on purpose
+    previous_source, _active_source = (
+        _active_source,
+        _IdSource(manual_clock.micros, manual_clock.monotonic, random_generator.randbytes),
+    )
     try:
-        yield hands
+        yield manual_clock
     finally:
-        _current = before
+        _active_source = previous_source

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from omnigraph.history.commit import Commit
 
-_PLAIN = str.maketrans("●│├─╯╮┼┴┤", "*||-'.+'|")
+_ASCII_TRANSLATION = str.maketrans("●│├─╯╮┼┴┤", "*||-'.+'|")
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PositionedCommit:
     """A commit in its lane.
 
     `lanes_above` are the lanes in use when it is reached, `joined_lanes` those that end in it, and
@@ -22,66 +22,85 @@ class Placed:
 
     commit: Commit
     lane: int
-    above: tuple[int, ...]
-    joined: tuple[int, ...] = ()
-    edges: tuple[tuple[str, int], ...] = ()
-    opened: tuple[int, ...] = ()
+    lanes_above: tuple[int, ...]
+    joined_lanes: tuple[int, ...] = ()
+    parent_lanes: tuple[tuple[str, int], ...] = ()
+    opened_lanes: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
-class _Lanes:
+class _LaneState:
     """The lanes in use, each with the commit that it leads to."""
 
-    waiting: list[str | None] = field(default_factory=list)
+    awaited_ids: list[str | None] = field(default_factory=list)
 
-    def used(self) -> tuple[int, ...]:
-        return tuple(at for at, one in enumerate(self.waiting) if one is not None)
+    def used_lanes(self) -> tuple[int, ...]:
+        return tuple(
+            lane for lane, awaited_id in enumerate(self.awaited_ids) if awaited_id is not None
+        )
 
-    def of(self, commit_id: str) -> list[int]:
-        return [at for at, one in enumerate(self.waiting) if one == commit_id]
+    def lanes_awaiting(self, commit_id: str) -> list[int]:
+        return [lane for lane, awaited_id in enumerate(self.awaited_ids) if awaited_id == commit_id]
 
-    def take(self, commit_id: str, beyond: int = -1) -> int:
+    def take_lane(self, commit_id: str, beyond: int = -1) -> int:
         """Take the first free lane to the right of `beyond`, or append one."""
-        free = (at for at, one in enumerate(self.waiting) if one is None and at > beyond)
-        found = next(free, len(self.waiting))
-        self.waiting[found : found + 1] = [commit_id]
-        return found
+        free_lanes = (
+            lane
+            for lane, awaited_id in enumerate(self.awaited_ids)
+            if awaited_id is None and lane > beyond
+        )
+        taken_lane = next(free_lanes, len(self.awaited_ids))
+        self.awaited_ids[taken_lane : taken_lane + 1] = [commit_id]
+        return taken_lane
 
-    def trim(self) -> None:
-        while self.waiting and self.waiting[-1] is None:
-            self.waiting.pop()
+    def drop_free_tail(self) -> None:
+        while self.awaited_ids and self.awaited_ids[-1] is None:
+            self.awaited_ids.pop()
 
 
-def place(commits: Sequence[Commit]) -> list[Placed]:
+def assign_lanes(commits: Sequence[Commit]) -> list[PositionedCommit]:
     """Assign lanes to commits, children first. A parent that is not listed ends its lane."""
-    known = {one.id for one in commits}
-    lanes, placed = _Lanes(), []
-    for one in commits:
-        found = lanes.of(one.id)
-        lane = found[0] if found else lanes.take(one.id)
-        above = lanes.used()
-        for at in found[1:]:
-            lanes.waiting[at] = None
-        parents = [parent for parent in one.parents if parent in known]
-        lanes.waiting[lane] = parents[0] if parents else None
-        edges, opened = [(parent, lane) for parent in parents[:1]], []
-        for parent in parents[1:]:
-            there = lanes.of(parent)
-            way = there[0] if there else lanes.take(parent, lane)
-            opened += [] if there else [way]
-            edges.append((parent, way))
-        lanes.trim()
-        placed.append(Placed(one, lane, above, tuple(found[1:]), tuple(edges), tuple(opened)))
-    return placed
+    listed_ids = {commit.id for commit in commits}
+    lane_state, positioned_commits = _LaneState(), []
+    for commit in commits:
+        awaiting_lanes = lane_state.lanes_awaiting(commit.id)
+        lane = awaiting_lanes[0] if awaiting_lanes else lane_state.take_lane(commit.id)
+        lanes_above = lane_state.used_lanes()
+        for joined_lane in awaiting_lanes[1:]:
+            lane_state.awaited_ids[joined_lane] = None
+        parent_ids = [parent_id for parent_id in commit.parents if parent_id in listed_ids]
+        lane_state.awaited_ids[lane] = parent_ids[0] if parent_ids else None
+        parent_lanes, opened_lanes = [(parent_id, lane) for parent_id in parent_ids[:1]], []
+        for parent_id in parent_ids[1:]:
+            existing_lanes = lane_state.lanes_awaiting(parent_id)
+            edge_lane = (
+                existing_lanes[0] if existing_lanes else lane_state.take_lane(parent_id, lane)
+            )
+            opened_lanes += [] if existing_lanes else [edge_lane]
+            parent_lanes.append((parent_id, edge_lane))
+        lane_state.drop_free_tail()
+        positioned_commits.append(
+            PositionedCommit(
+                commit,
+                lane,
+                lanes_above,
+                tuple(awaiting_lanes[1:]),
+                tuple(parent_lanes),
+                tuple(opened_lanes),
+            )
+        )
+    return positioned_commits
 
 
-def rows(placed: Sequence[Placed], *, ascii: bool = False) -> Iterator[tuple[str, Commit | None]]:
+def draw_rows(
+    positioned_commits: Sequence[PositionedCommit], *, ascii: bool = False
+) -> Iterator[tuple[str, Commit | None]]:
     """Yield the drawing line by line: lines with a commit, and lines that only join lanes.
 
     >>> from omnigraph.history.commit import Commit
     >>> def made(id, *parents): return Commit(id, parents, "load", "main", 1, 0, 0)
     >>> log = [made("d", "b", "c"), made("c", "a"), made("b", "a"), made("a")]
-    >>> for line, commit in rows(place(log)): print(line, *([commit.id] if commit else []))
+    >>> for line, commit in draw_rows(assign_lanes(log)): print(line, *([commit.id] if commit else []))
     ●   d
     ├─╮
     │ ● c
@@ -89,38 +108,69 @@ def rows(placed: Sequence[Placed], *, ascii: bool = False) -> Iterator[tuple[str
     ├─╯
     ●   a
     """
-    width = max((_width(one) for one in placed), default=0)
-    for one in placed:
-        for line, commit in _rows(one):
-            text = line.translate(_PLAIN) if ascii else line
-            yield text.ljust(width) if commit is not None else text, commit
+    drawing_width = max(
+        (_drawing_width(positioned_commit) for positioned_commit in positioned_commits), default=0
+    )
+    for positioned_commit in positioned_commits:
+        for lane_text, commit in _draw_commit_rows(positioned_commit):
+            drawn_text = lane_text.translate(_ASCII_TRANSLATION) if ascii else lane_text
+            yield drawn_text.ljust(drawing_width) if commit is not None else drawn_text, commit
 
 
-def _width(one: Placed) -> int:
-    return 2 * max([one.lane, *one.above, *(way for _, way in one.edges)]) + 1
+def _drawing_width(positioned_commit: PositionedCommit) -> int:
+    return (
+        2
+        * max(
+            [
+                positioned_commit.lane,
+                *positioned_commit.lanes_above,
+                *(edge_lane for _, edge_lane in positioned_commit.parent_lanes),
+            ]
+        )
+        + 1
+    )
 
 
-def _rows(one: Placed) -> Iterator[tuple[str, Commit | None]]:
-    if one.joined:
-        ends = dict.fromkeys(one.joined, "┴") | {one.joined[-1]: "╯", one.lane: "├"}
-        yield _line(one.above, ends), None
-    used = {*one.above, one.lane} - {*one.joined}
-    yield _line(used, {one.lane: "●"}), one.commit
-    shown = used if one.edges else used - {one.lane}
-    for _, way in one.edges[1:]:
-        right = "╮" if way in one.opened and way not in shown else "┤"
-        ends = {one.lane: "├", way: right} if way > one.lane else {way: "├", one.lane: "┤"}
-        yield _line(shown, ends), None
-        shown = shown | {way}
+def _draw_commit_rows(positioned_commit: PositionedCommit) -> Iterator[tuple[str, Commit | None]]:
+    if positioned_commit.joined_lanes:
+        lane_marks = dict.fromkeys(positioned_commit.joined_lanes, "┴") | {
+            positioned_commit.joined_lanes[-1]: "╯",
+            positioned_commit.lane: "├",
+        }
+        yield _draw_line(positioned_commit.lanes_above, lane_marks), None
+    used_lanes = {*positioned_commit.lanes_above, positioned_commit.lane} - {
+        *positioned_commit.joined_lanes
+    }
+    yield _draw_line(used_lanes, {positioned_commit.lane: "●"}), positioned_commit.commit
+    visible_lanes = (
+        used_lanes if positioned_commit.parent_lanes else used_lanes - {positioned_commit.lane}
+    )
+    for _, edge_lane in positioned_commit.parent_lanes[1:]:
+        right_mark = (
+            "╮"
+            if edge_lane in positioned_commit.opened_lanes and edge_lane not in visible_lanes
+            else "┤"
+        )
+        lane_marks = (
+            {positioned_commit.lane: "├", edge_lane: right_mark}
+            if edge_lane > positioned_commit.lane
+            else {edge_lane: "├", positioned_commit.lane: "┤"}
+        )
+        yield _draw_line(visible_lanes, lane_marks), None
+        visible_lanes = visible_lanes | {edge_lane}
 
 
-def _line(used: Iterator[int] | set[int] | tuple[int, ...], ends: dict[int, str]) -> str:
+def _draw_line(
+    used_lanes: Iterator[int] | set[int] | tuple[int, ...], lane_marks: dict[int, str]
+) -> str:
     """Draw one line: the lanes in use, and a stroke from the first to the last marked lane."""
-    lanes, first, last = set(used), min(ends), max(ends)
-    cells = []
-    for at in range(max(lanes | {last}) + 1):
-        inside = first < at < last
-        plain = ("┼" if inside else "│") if at in lanes else "─" if inside else " "
-        cells.append(ends.get(at, plain))
-        cells.append("─" if first <= at < last else " ")
-    return "".join(cells).rstrip()
+    lane_set, first_marked, last_marked = set(used_lanes), min(lane_marks), max(lane_marks)
+    characters = []
+    for lane in range(max(lane_set | {last_marked}) + 1):
+        is_inside = first_marked < lane < last_marked
+        default_mark = (
+            ("┼" if is_inside else "│") if lane in lane_set else "─" if is_inside else " "
+        )
+        characters.append(lane_marks.get(lane, default_mark))
+        characters.append("─" if first_marked <= lane < last_marked else " ")
+    return "".join(characters).rstrip()

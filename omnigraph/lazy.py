@@ -10,11 +10,11 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from omnigraph.boundary import Guarded
-from omnigraph.result import Path, Result
+from omnigraph.result import FilePath, Result
 from omnigraph.row import Row
 
 
-class Lazy(Guarded):
+class LazyResult(Guarded):
     """Rows that are not read yet. Every method runs the query."""
 
     __slots__ = ()
@@ -86,19 +86,19 @@ class Lazy(Guarded):
         """The values of one column."""
         return self.result().scalars(column)
 
-    def write_parquet(self, path: Path) -> None:
+    def write_parquet(self, path: FilePath) -> None:
         """Write a Parquet file."""
         self.result().write_parquet(path)
 
-    def write_csv(self, path: Path) -> None:
+    def write_csv(self, path: FilePath) -> None:
         """Write a CSV file."""
         self.result().write_csv(path)
 
-    def write_ndjson(self, path: Path) -> None:
+    def write_ndjson(self, path: FilePath) -> None:
         """Write one JSON object per row."""
         self.result().write_ndjson(path)
 
-    def write_ipc(self, path: Path) -> None:
+    def write_ipc(self, path: FilePath) -> None:
         """Write an Arrow IPC file."""
         self.result().write_ipc(path)
 

@@ -11,22 +11,28 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.boundary import Guarded
-from omnigraph.comparison import Diff, Found, summed
+from omnigraph.comparison import Diff, LazyTableChanges, sum_change_counts
 from omnigraph.errors import EntityConflict, InputError, MergeConflict, ReadSetConflict
 from omnigraph.errors.conflict import conflict_table
 from omnigraph.errors.conflict_card import conflict_card
-from omnigraph.history.bases import Frame, Outcome, recapture
+from omnigraph.history.bases import MergeInputs, MergeOutcome, recapture_target
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import diff_snapshots, matched
+from omnigraph.history.diff import diff_snapshots, match_rows_by_id
 from omnigraph.history.entities import TableChanges
-from omnigraph.history.plan import Signature
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.merging import conflicts as found_conflicts
-from omnigraph.merging.edges import Parallel
-from omnigraph.merging.far import FarDelta
+from omnigraph.merging.edges import ParallelEdgePair
+from omnigraph.merging.far import OffloadedDelta
 from omnigraph.merging.lost import LostEdge
-from omnigraph.merging.merge import ATTEMPTS, Merged, Request, merge_frame, only_tended
-from omnigraph.merging.strategy import Answer, add, settle
-from omnigraph.merging.work import Decision, Judged, Work
+from omnigraph.merging.merge import (
+    MAX_ATTEMPTS,
+    MergeReport,
+    MergeRequest,
+    merge_captured,
+    only_maintained,
+)
+from omnigraph.merging.strategy import ConflictAnswer, record_answers, resolve_conflicts
+from omnigraph.merging.work import Decision, MergePlan, MergePlanner
 from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find import find
 from omnigraph.storage.store import Store
@@ -41,62 +47,80 @@ class MergeResult(Guarded):
     a node that one side deleted and the merge keeps: they are not restored.
     """
 
-    outcome: Outcome
+    outcome: MergeOutcome
     commit: Commit | None
     conflicts: tuple[EntityConflict, ...] = ()
-    parallel_edges: tuple[Parallel, ...] = ()
+    parallel_edges: tuple[ParallelEdgePair, ...] = ()
     base: str = ""
     source: str = ""
     target: str = ""
     branch_deleted: bool = False
     branch_delete_error: str | None = None
     lost_edges: tuple[LostEdge, ...] = ()
-    merged: Merged | None = field(default=None, compare=False)
+    merged: MergeReport | None = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
         return self.outcome != "conflict"
 
     def __repr__(self) -> str:
-        found = f", {len(self.conflicts)} conflicts" if self.conflicts else ""
-        landed = f", commit {self.commit.id}" if self.commit is not None else ""
-        return f"<Merge of {self.source} into {self.target}: {self.outcome}{found}{landed}>"
+        conflict_text = f", {len(self.conflicts)} conflicts" if self.conflicts else ""
+        commit_text = f", commit {self.commit.id}" if self.commit is not None else ""
+        return f"<Merge of {self.source} into {self.target}: {self.outcome}{conflict_text}{commit_text}>"
 
     @cached_property
     def delta(self) -> Diff:
         """What changed on the target, or would change; computed on first use."""
         if self.merged is None or self.outcome == "already_up_to_date":
-            return Diff(Found(lambda: iter(())), self.target, self.target)
-        landed = self.commit.id if self.commit is not None else self.source
-        merged = self.merged
-        return Diff(Found(lambda: _changes(merged)), self.target, landed)
+            return Diff(LazyTableChanges(lambda: iter(())), self.target, self.target)
+        new_commit_id = self.commit.id if self.commit is not None else self.source
+        merge_report = self.merged
+        return Diff(
+            LazyTableChanges(lambda: _iter_merge_changes(merge_report)), self.target, new_commit_id
+        )
 
     @cached_property
     def stats(self) -> dict[str, Any]:
         """Counts of changes, conflicts, resolutions and combined properties."""
-        judged = self.merged.judged if self.merged is not None else None
+        merge_plan = self.merged.plan if self.merged is not None else None
         return {
-            **self._counted(),
+            **self._count_changes(),
             "conflicts": len(self.conflicts),
-            "resolved": self.merged.resolved if self.merged is not None else 0,
-            "merged_properties": judged.merged_properties if judged is not None else 0,
+            "resolved": self.merged.resolved_count if self.merged is not None else 0,
+            "merged_properties": merge_plan.merged_properties if merge_plan is not None else 0,
             "parallel_edges": len(self.parallel_edges),
             "lost_edges": len(self.lost_edges),
         }
 
-    def _counted(self) -> dict[str, Any]:
+    def _count_changes(self) -> dict[str, Any]:
         """Count the changes; rows of tables compared by an offload engine are not read."""
-        judged = self.merged.judged if self.merged is not None else None
-        if self.merged is None or judged is None or not judged.far:
+        merge_plan = self.merged.plan if self.merged is not None else None
+        if self.merged is None or merge_plan is None or not merge_plan.offloaded_tables:
             return self.delta.summary()
-        merged, far = self.merged, judged.far
-        near = Diff(Found(lambda: _changes(merged, set(far))), self.target, self.target)
-        counts = {key: one.counts() for key, one in far.items()}
-        return summed({**near.counts(), **{k: c for k, c in counts.items() if any(c.values())}})
+        merge_report, offloaded_deltas = self.merged, merge_plan.offloaded_tables
+        local_diff = Diff(
+            LazyTableChanges(lambda: _iter_merge_changes(merge_report, set(offloaded_deltas))),
+            self.target,
+            self.target,
+        )
+        offloaded_counts = {
+            table_key: table_delta.count_changes()
+            for table_key, table_delta in offloaded_deltas.items()
+        }
+        return sum_change_counts(
+            {
+                **local_diff.counts(),
+                **{
+                    offloaded_key: op_counts
+                    for offloaded_key, op_counts in offloaded_counts.items()
+                    if any(op_counts.values())
+                },
+            }
+        )
 
     def to_arrow(self) -> pa.Table:
         """Return the conflicts as an Arrow table."""
-        table: pa.Table = conflict_table(self.conflicts, pa)
-        return table
+        arrow_table: pa.Table = conflict_table(self.conflicts, pa)
+        return arrow_table
 
     def _repr_html_(self) -> str:
         if self.conflicts:
@@ -104,19 +128,19 @@ class MergeResult(Guarded):
         return self.delta._repr_html_()
 
 
-def result_of(merged: Merged) -> MergeResult:
+def build_merge_result(merge_report: MergeReport) -> MergeResult:
     """Return the user-facing result of a merge."""
-    frame = merged.frame
+    merge_inputs = merge_report.merge_inputs
     return MergeResult(
-        merged.outcome,
-        merged.commit,
-        merged.conflicts,
-        merged.parallel,
-        frame.base.commit_id,
-        frame.theirs.commit_id,
-        frame.ours.commit_id,
-        lost_edges=merged.lost,
-        merged=merged,
+        merge_report.outcome,
+        merge_report.commit,
+        merge_report.conflicts,
+        merge_report.parallel_edges,
+        merge_inputs.base_snapshot.commit_id,
+        merge_inputs.source_snapshot.commit_id,
+        merge_inputs.target_snapshot.commit_id,
+        lost_edges=merge_report.lost_edges,
+        merged=merge_report,
     )
 
 
@@ -127,141 +151,180 @@ class MergeSession(Guarded):
     """
 
     def __init__(
-        self, frame: Frame, request: Request, done: Callable[[Merged], MergeResult]
+        self,
+        merge_inputs: MergeInputs,
+        request: MergeRequest,
+        on_merged: Callable[[MergeReport], MergeResult],
     ) -> None:
-        self._frame = frame
+        self._merge_inputs = merge_inputs
         self._request = request
-        self._done = done
-        self._work = Work(frame, request.options)
-        self._decisions: dict[found_conflicts.Entity, Decision] = {}
-        self._found: list[found_conflicts.Found] = []
-        self._judged: Judged | None = None
+        self._on_merged = on_merged
+        self._planner = MergePlanner(merge_inputs, request.options)
+        self._decisions: dict[found_conflicts.EntityKey, Decision] = {}
+        self._detected_conflicts: list[found_conflicts.DetectedConflict] = []
+        self._merge_plan: MergePlan | None = None
 
     def _guarded_store(self) -> Store:
-        return self._frame.target.store
+        return self._merge_inputs.target_branch.store
 
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:
         """All conflicts found so far, resolved or not."""
-        self._judge()
-        return tuple(one.conflict for one in self._found)
+        self._update_plan()
+        return tuple(detected_conflict.conflict for detected_conflict in self._detected_conflicts)
 
     @property
     def open(self) -> tuple[EntityConflict, ...]:
         """The unresolved conflicts."""
-        judged = self._judge()
-        return () if judged is None else tuple(one.conflict for one in judged.found)
+        merge_plan = self._update_plan()
+        return (
+            ()
+            if merge_plan is None
+            else tuple(detected_conflict.conflict for detected_conflict in merge_plan.conflicts)
+        )
 
     def __len__(self) -> int:
         return len(self.open)
 
     def __repr__(self) -> str:
-        names = f"{self._frame.theirs.branch!r} into {self._frame.ours.branch!r}"
-        return f"<MergeSession of {names}: {len(self.open)} of {len(self.conflicts)} left>"
+        branch_names = f"{self._merge_inputs.source_snapshot.branch!r} into {self._merge_inputs.target_snapshot.branch!r}"
+        return f"<MergeSession of {branch_names}: {len(self.open)} of {len(self.conflicts)} left>"
 
-    def resolve(self, which: int | EntityConflict, choice: Answer) -> "MergeSession":
+    def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> "MergeSession":
         """Resolve one conflict: `ours`, `theirs`, or a dict of properties and their values."""
-        every = self.conflicts
+        all_conflicts = self.conflicts
         try:
-            at = (
-                every.index(which)
+            conflict_index = (
+                all_conflicts.index(which)
                 if isinstance(which, EntityConflict)
-                else range(len(every))[which]
+                else range(len(all_conflicts))[which]
             )
         except (IndexError, ValueError):
-            message = f"unknown conflict {which}; there are {len(every)}"
+            message = f"unknown conflict {which}; there are {len(all_conflicts)}"
             raise InputError(message, reason="unknown conflict") from None
-        self._decide([self._found[at]], choice)
+        self._record_decisions([self._detected_conflicts[conflict_index]], choice)
         return self
 
     def resolve_all(
-        self, choice: Answer, *, type: str | None = None, kind: str | None = None
+        self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None
     ) -> "MergeSession":
         """Resolve every open conflict, or those of a type or a kind."""
-        judged = self._judge()
-        chosen = [
-            one
-            for one in (judged.found if judged is not None else ())
-            if (type is None or one.conflict.type_name == type)
-            and (kind is None or one.conflict.kind == kind)
+        merge_plan = self._update_plan()
+        selected_conflicts = [
+            detected_conflict
+            for detected_conflict in (merge_plan.conflicts if merge_plan is not None else ())
+            if (type is None or detected_conflict.conflict.type_name == type)
+            and (kind is None or detected_conflict.conflict.kind == kind)
         ]
-        self._decide(chosen, choice)
+        self._record_decisions(selected_conflicts, choice)
         return self
 
     def preview(self) -> MergeResult:
         """Return what a commit would do now, with the remaining conflicts."""
-        return result_of(self._merge(replace(self._request, dry_run=True)))
+        return build_merge_result(self._run_merge(replace(self._request, dry_run=True)))
 
     def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
         """Publish the merge; concurrent maintenance of the target does not block it.
 
         Raises `MergeConflict` if a conflict remains, `ReadSetConflict` if the target has changed.
         """
-        left = self.open
-        if left:
-            raise MergeConflict(conflicts=left)
-        old = self._request.signature
-        signature = Signature(actor or old.actor, message if message is not None else old.message)
-        return self._done(self._landed(replace(self._request, signature=signature)))
+        open_conflicts = self.open
+        if open_conflicts:
+            raise MergeConflict(conflicts=open_conflicts)
+        previous_metadata = self._request.commit_metadata
+        commit_metadata = CommitMetadata(
+            actor or previous_metadata.actor,
+            message if message is not None else previous_metadata.message,
+        )
+        return self._on_merged(
+            self._publish_merge(replace(self._request, commit_metadata=commit_metadata))
+        )
 
     def to_arrow(self) -> pa.Table:
         """Return all conflicts as an Arrow table, for a notebook or a file."""
-        table: pa.Table = conflict_table(self.conflicts, pa)
-        return table
+        arrow_table: pa.Table = conflict_table(self.conflicts, pa)
+        return arrow_table
 
     def _repr_html_(self) -> str:
         return conflict_card(self.open, repr(self)[1:-1])
 
-    def _landed(self, request: Request) -> Merged:
+    def _publish_merge(self, request: MergeRequest) -> MergeReport:
         """Publish the merge; plan it again if only maintenance changed the target meanwhile."""
-        for _ in range(ATTEMPTS - 1):
+        for _ in range(MAX_ATTEMPTS - 1):
             try:
-                return self._merge(request)
+                return self._run_merge(request)
             except ReadSetConflict:
-                if not only_tended(self._frame):
+                if not only_maintained(self._merge_inputs):
                     raise
-                self._frame = recapture(self._frame)
-                self._work, self._judged = Work(self._frame, request.options), None
-        return self._merge(request)
+                self._merge_inputs = recapture_target(self._merge_inputs)
+                self._planner, self._merge_plan = (
+                    MergePlanner(self._merge_inputs, request.options),
+                    None,
+                )
+        return self._run_merge(request)
 
-    def _merge(self, request: Request) -> Merged:
-        resolved = len(self.conflicts) - len(self.open)
-        return merge_frame(self._frame, request, self._work, self._decisions, resolved)
+    def _run_merge(self, request: MergeRequest) -> MergeReport:
+        resolved_count = len(self.conflicts) - len(self.open)
+        return merge_captured(
+            self._merge_inputs, request, self._planner, self._decisions, resolved_count
+        )
 
-    def _decide(self, chosen: list[found_conflicts.Found], choice: Answer) -> None:
-        for one in chosen:
-            for entity in one.involved:  # a second decision replaces the first
+    def _record_decisions(
+        self, selected_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer
+    ) -> None:
+        for detected_conflict in selected_conflicts:
+            for (
+                entity
+            ) in detected_conflict.involved_entities:  # a second decision replaces the first
                 self._decisions.pop(entity, None)
-        add(self._work, self._decisions, [(one, choice) for one in chosen])
-        self._judged = None
+        record_answers(
+            self._planner,
+            self._decisions,
+            [(detected_conflict, choice) for detected_conflict in selected_conflicts],
+        )
+        self._merge_plan = None
 
-    def _judge(self) -> Judged | None:
-        if self._frame.outcome != "merged":
+    def _update_plan(self) -> MergePlan | None:
+        if self._merge_inputs.outcome != "merged":
             return None
-        if self._judged is None:
-            self._judged, _ = settle(self._work, None, self._decisions)
-            known = {one.order for one in self._found}
-            self._found += [one for one in self._judged.found if one.order not in known]
-        return self._judged
+        if self._merge_plan is None:
+            self._merge_plan, _ = resolve_conflicts(self._planner, None, self._decisions)
+            known_orders = {
+                detected_conflict.sort_key for detected_conflict in self._detected_conflicts
+            }
+            self._detected_conflicts += [
+                detected_conflict
+                for detected_conflict in self._merge_plan.conflicts
+                if detected_conflict.sort_key not in known_orders
+            ]
+        return self._merge_plan
 
 
-def _changes(merged: Merged, without: Collection[str] = ()) -> Iterator[TableChanges]:
+def _iter_merge_changes(
+    merge_report: MergeReport, excluded_keys: Collection[str] = ()
+) -> Iterator[TableChanges]:
     """Yield what a merge changes on the target, table by table, except some tables."""
-    frame, judged = merged.frame, merged.judged
-    if judged is None:
+    merge_inputs, merge_plan = merge_report.merge_inputs, merge_report.plan
+    if merge_plan is None:
         return
-    for key in sorted({*judged.delta.tables, *judged.adopted} - {*without}):
-        if key in judged.adopted:
-            yield from diff_snapshots(frame.ours, frame.theirs, [key])
+    for table_key in sorted(
+        {*merge_plan.delta.tables, *merge_plan.adopted_tables} - {*excluded_keys}
+    ):
+        if table_key in merge_plan.adopted_tables:
+            yield from diff_snapshots(
+                merge_inputs.target_snapshot, merge_inputs.source_snapshot, [table_key]
+            )
             continue
-        found = _written(frame, judged.delta.tables[key])
-        if not found.empty:
-            yield found
+        table_changes = _match_written_rows(merge_inputs, merge_plan.delta.tables[table_key])
+        if not table_changes.is_empty:
+            yield table_changes
 
 
-def _written(frame: Frame, one: TableDelta) -> TableChanges:
-    table = frame.ours.table(one.key)
-    rows = one.whole_rows() if isinstance(one, FarDelta) else one.rows
-    ids = pa.concat_arrays([one.ids, one.removed_ids])
-    before = find(table, {"id": ids}, table.schema.names)
-    return matched(one.key, before, rows, rows.schema)
+def _match_written_rows(merge_inputs: MergeInputs, table_delta: TableDelta) -> TableChanges:
+    target_table = merge_inputs.target_snapshot.table(table_delta.table_key)
+    new_rows = (
+        table_delta.read_all_rows() if isinstance(table_delta, OffloadedDelta) else table_delta.rows
+    )
+    affected_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
+    old_rows = find(target_table, {"id": affected_ids}, target_table.schema.names)
+    return match_rows_by_id(table_delta.table_key, old_rows, new_rows, new_rows.schema)

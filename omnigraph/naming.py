@@ -15,11 +15,11 @@ from omnigraph.values.describe import describe
 
 # Bytes of a name as stored. File systems allow 255 bytes in a path segment; the remainder leaves
 # room for suffixes such as `.lance` or `.partial` that exports and copying tools append.
-LONGEST = 200
-ALLOWED = "use letters, digits, '.', '-', '_', and '/' between parts"
-_SHOWN = 80  # characters of a name in an error
-_CHARACTERS = re.compile(r"[A-Za-z0-9._/-]+")
-_REFUSED = (
+MAX_NAME_BYTES = 200
+ALLOWED_CHARACTERS = "use letters, digits, '.', '-', '_', and '/' between parts"
+_MAX_SHOWN_CHARACTERS = 80  # characters of a name in an error
+_ALLOWED_PATTERN = re.compile(r"[A-Za-z0-9._/-]+")
+_RESERVED_PATTERNS = (
     (re.compile(r"\A(?i:head)\Z"), "'HEAD' is reserved"),
     (re.compile(r"\A(?i:main)\Z"), "'main' is reserved"),
     (re.compile(r"\A__"), "names that begin with '__' are reserved"),
@@ -39,21 +39,24 @@ def quote_name(name: object) -> str:
     """
     if not isinstance(name, str):
         return describe(name)
-    size = f" ({len(name)} characters)" if len(name) > _SHOWN else ""
-    return f"'{shorten_name(name)}'{size}"
+    length_note = f" ({len(name)} characters)" if len(name) > _MAX_SHOWN_CHARACTERS else ""
+    return f"'{shorten_name(name)}'{length_note}"
 
 
 def shorten_name(name: str) -> str:
     """Return the same without quotes, for messages that show names unquoted."""
-    start = "".join(c if c.isprintable() else _escape(c) for c in name[:_SHOWN])
-    return start if len(name) <= _SHOWN else f"{start}…"
+    visible_text = "".join(
+        character if character.isprintable() else _escape_character(character)
+        for character in name[:_MAX_SHOWN_CHARACTERS]
+    )
+    return visible_text if len(name) <= _MAX_SHOWN_CHARACTERS else f"{visible_text}…"
 
 
-def _escape(character: str) -> str:
+def _escape_character(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def require_text(value: object, kind: str) -> str:
+def require_text(value: object, name_kind: str) -> str:
     """Return the value if it is a string; raise `InputError` for any other type of name.
 
     >>> require_text(b"x", "branch")
@@ -62,94 +65,100 @@ def require_text(value: object, kind: str) -> str:
     """
     if isinstance(value, str):
         return value
-    message = f"a {kind} name must be text, got {describe(value)}"
+    message = f"a {name_kind} name must be text, got {describe(value)}"
     raise InputError(message, reason="not text")
 
 
-def require_names(values: object, kind: str = "type") -> list[str]:
+def require_names(names: object, name_kind: str = "type") -> list[str]:
     """Return the given names as a list: a single string, or several.
 
     >>> require_names("Person"), require_names(("Person", "City"))
     (['Person'], ['Person', 'City'])
     """
-    if isinstance(values, str):
-        return [values]
-    if isinstance(values, bytes) or not isinstance(values, Iterable):
-        message = f"expected {kind} names, got {describe(values)}"
+    if isinstance(names, str):
+        return [names]
+    if isinstance(names, bytes) or not isinstance(names, Iterable):
+        message = f"expected {name_kind} names, got {describe(names)}"
         raise InputError(message, reason="expected a text or a list of texts")
-    return [require_text(value, kind) for value in values]
+    return [require_text(name, name_kind) for name in names]
 
 
-def clean(name: object, kind: str = "branch") -> str:
+def strip_name(name: object, name_kind: str = "branch") -> str:
     """Return the name without surrounding white space; an empty name raises `InputError`.
 
-    >>> clean("  review/a ")
+    >>> strip_name("  review/a ")
     'review/a'
     """
-    text = require_text(name, kind).strip()
-    if not text:
-        raise InputError(f"a {kind} needs a name", reason=f"empty {kind} name")
-    return text
+    stripped_name = require_text(name, name_kind).strip()
+    if not stripped_name:
+        raise InputError(f"a {name_kind} needs a name", reason=f"empty {name_kind} name")
+    return stripped_name
 
 
-def check_new(name: object, kind: str = "branch") -> str:
+def check_new_ref_name(name: object, name_kind: str = "branch") -> str:
     """Return a name that a new branch or tag may have; otherwise raise `InputError`.
 
     Does not check whether the name is already in use.
     """
-    text = clean(name, kind)
-    if text == "main":
+    ref_name = strip_name(name, name_kind)
+    if ref_name == "main":
         raise InputError("'main' always exists and cannot be created", reason="reserved name")
-    return _accept(text, kind, _find_character_fault(text) or _find_ref_fault(text))
+    return _raise_on_fault(
+        ref_name, name_kind, _find_character_fault(ref_name) or _find_ref_fault(ref_name)
+    )
 
 
-def check_new_stream(name: object) -> str:
+def check_new_stream_name(name: object) -> str:
     """Return a name that a new stream may have (any printable text), or raise `InputError`.
 
-    >>> check_new_stream("orders of 2026")
+    >>> check_new_stream_name("orders of 2026")
     'orders of 2026'
     """
-    text = require_text(name, "stream")
-    clean(text, "stream")
-    return _accept(text, "stream", _find_stream_fault(text))
+    stream_name = require_text(name, "stream")
+    strip_name(stream_name, "stream")
+    return _raise_on_fault(stream_name, "stream", _find_stream_fault(stream_name))
 
 
-def find_length_fault(stored: str) -> str | None:
+def find_length_fault(stored_name: str) -> str | None:
     """Return what is wrong with the length of a name in its stored form, or None.
 
     >>> find_length_fault("x" * 201)
     'it takes 201 bytes, and at most 200 are allowed'
     """
-    size = len(stored.encode())
-    return f"it takes {size} bytes, and at most {LONGEST} are allowed" if size > LONGEST else None
+    byte_count = len(stored_name.encode())
+    return (
+        f"it takes {byte_count} bytes, and at most {MAX_NAME_BYTES} are allowed"
+        if byte_count > MAX_NAME_BYTES
+        else None
+    )
 
 
-def _accept(text: str, kind: str, fault: str | None) -> str:
+def _raise_on_fault(checked_name: str, name_kind: str, fault: str | None) -> str:
     if fault is None:
-        return text
-    message = f"{quote_name(text)} cannot name a {kind}: {fault}"
+        return checked_name
+    message = f"{quote_name(checked_name)} cannot name a {name_kind}: {fault}"
     raise InputError(message, reason=fault)
 
 
-def _find_character_fault(text: str) -> str | None:
+def _find_character_fault(ref_name: str) -> str | None:
     """Allow ASCII only: no names look alike, and no store changes one by normalizing Unicode."""
-    if _CHARACTERS.fullmatch(text) is None or "" in text.split("/"):
-        return ALLOWED
-    fault = find_length_fault(text.replace("/", "%2F"))
-    return f"{fault}; '/' counts as 3" if fault and "/" in text else fault
+    if _ALLOWED_PATTERN.fullmatch(ref_name) is None or "" in ref_name.split("/"):
+        return ALLOWED_CHARACTERS
+    fault = find_length_fault(ref_name.replace("/", "%2F"))
+    return f"{fault}; '/' counts as 3" if fault and "/" in ref_name else fault
 
 
-def _find_ref_fault(text: str) -> str | None:
-    if is_ulid(text):
+def _find_ref_fault(ref_name: str) -> str | None:
+    if is_ulid(ref_name):
         return "it looks like the id of a commit"
-    return next((fault for pattern, fault in _REFUSED if pattern.search(text)), None)
+    return next((fault for pattern, fault in _RESERVED_PATTERNS if pattern.search(ref_name)), None)
 
 
-def _find_stream_fault(text: str) -> str | None:
-    if not text.isprintable():
+def _find_stream_fault(stream_name: str) -> str | None:
+    if not stream_name.isprintable():
         return "use printable characters"
-    if text != text.strip():
+    if stream_name != stream_name.strip():
         return "it begins or ends with white space"
-    if not unicodedata.is_normalized("NFC", text):
+    if not unicodedata.is_normalized("NFC", stream_name):
         return "it is not in Unicode normal form C"
-    return find_length_fault(text)
+    return find_length_fault(stream_name)

@@ -9,23 +9,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from omnigraph.errors import InputError, UsageError
-from omnigraph.lang.schema.catalog import Catalog, Edge, Interface
-from omnigraph.lang.schema.catalog import Node as NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, InterfaceType
+from omnigraph.lang.schema.catalog import NodeType as NodeType
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.lazy import Lazy
+from omnigraph.lazy import LazyResult
 from omnigraph.naming import quote_name, require_text
-from omnigraph.predicate import declared, translate
+from omnigraph.predicate import parameter_declaration, translate_predicate
 from omnigraph.result import Result
 from omnigraph.values import PropertyType, ScalarType
 
-Run = Callable[[str, Mapping[str, Any]], Result]
-Hops = int | tuple[int, int]
-_TEXT = PropertyType(ScalarType.STRING)
-_COUNT = PropertyType(ScalarType.I64)
+QueryRunner = Callable[[str, Mapping[str, Any]], Result]
+HopRange = int | tuple[int, int]
+_STRING_TYPE = PropertyType(ScalarType.STRING)
+_COUNT_TYPE = PropertyType(ScalarType.I64)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class QueryParameter:
     """A parameter of the query being built: its declared type and its value."""
 
     type: str
@@ -33,24 +33,24 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain(Lazy):
+class EntitySet(LazyResult):
     """The common base of node and edge sets: clauses, parameters, columns and order so far.
 
     `variable` stands for the entities of the set; `properties` are theirs, with system fields.
     """
 
-    run: Run = field(repr=False)
+    run_query: QueryRunner = field(repr=False)
     catalog: Catalog = field(repr=False)
     type_name: str
     variable: str
     properties: Mapping[str, PropertyType] = field(repr=False)
     clauses: tuple[str, ...] = ()
-    given: Mapping[str, Given] = field(default_factory=dict, repr=False)
+    parameters: Mapping[str, QueryParameter] = field(default_factory=dict, repr=False)
     columns: tuple[str, ...] | None = None
     order: tuple[tuple[str, bool], ...] = ()
     hops: int = 0
-    most: str | None = None
-    skipped: str | None = None
+    limit_parameter: str | None = None
+    offset_parameter: str | None = None
 
     # Building -----------------------------------------------------------------------------------
 
@@ -59,16 +59,29 @@ class Chain(Lazy):
 
         Write property names bare. `starts_with(name, 'A')` and `name starts_with 'A'` both work.
         """
-        self._open("filter")
+        self._require_no_limit("filter")
         owner = self.type_name
-        prefix = f"${self.variable}."
-        found = translate(predicate, self.properties, params, prefix=prefix, owner=owner)
-        taken = {name: Given(found.types[name], value) for name, value in params.items()}
-        clash = next((n for n in taken if n in self.given and self.given[n] != taken[n]), None)
-        if clash is not None:
-            message = f"${clash} already has another value"
+        property_prefix = f"${self.variable}."
+        translated = translate_predicate(
+            predicate, self.properties, params, prefix=property_prefix, owner=owner
+        )
+        new_parameters = {
+            parameter_name: QueryParameter(translated.types[parameter_name], value)
+            for parameter_name, value in params.items()
+        }
+        conflicting_name = next(
+            (
+                candidate_name
+                for candidate_name in new_parameters
+                if candidate_name in self.parameters
+                and self.parameters[candidate_name] != new_parameters[candidate_name]
+            ),
+            None,
+        )
+        if conflicting_name is not None:
+            message = f"${conflicting_name} already has another value"
             raise InputError(message, reason="duplicate parameter")
-        return self._and(f"({found.text})", taken)
+        return self._add_clause(f"({translated.text})", new_parameters)
 
     def where(self, **values: Any) -> Self:
         """Keep entities whose properties have these values.
@@ -76,64 +89,75 @@ class Chain(Lazy):
         None matches a missing property, a list matches any of its members; a list property must
         contain the value.
         """
-        self._open("where")
-        kept = self
-        for name, value in values.items():
-            kept = kept._equal(self._known(name), value)
-        return kept
+        self._require_no_limit("where")
+        filtered_set = self
+        for property_name, value in values.items():
+            filtered_set = filtered_set._filter_equal(self._require_property(property_name), value)
+        return filtered_set
 
     def select(self, *names: str) -> Self:
         """Select the properties to return; the default is all except blobs."""
-        return replace(self, columns=tuple(self._readable(name) for name in names))
+        return replace(
+            self, columns=tuple(self._require_readable(property_name) for property_name in names)
+        )
 
     def order_by(self, *names: str) -> Self:
         """Sort by properties; `-age` sorts in descending order."""
-        wanted = tuple((self._readable(n.removeprefix("-")), n.startswith("-")) for n in names)
-        return replace(self, order=wanted)
+        sort_keys = tuple(
+            (self._require_readable(sort_name.removeprefix("-")), sort_name.startswith("-"))
+            for sort_name in names
+        )
+        return replace(self, order=sort_keys)
 
     def limit(self, n: int) -> Self:
         """Return at most `n` entities."""
-        name, given = self._parameter(_COUNT, n)
-        return replace(self, most=name, given=given)
+        parameter_name, parameters = self._add_parameter(_COUNT_TYPE, n)
+        return replace(self, limit_parameter=parameter_name, parameters=parameters)
 
     def offset(self, n: int) -> Self:
         """Skip the first `n` entities."""
-        name, given = self._parameter(_COUNT, n)
-        return replace(self, skipped=name, given=given)
+        parameter_name, parameters = self._add_parameter(_COUNT_TYPE, n)
+        return replace(self, offset_parameter=parameter_name, parameters=parameters)
 
     # Running ------------------------------------------------------------------------------------
 
     def result(self) -> Result:
         """Run the query."""
-        return self.run(self.to_query(), self.params)
+        return self.run_query(self.to_query(), self.params)
 
     @property
     def params(self) -> dict[str, Any]:
         """The parameter values of `to_query`."""
-        return {name: one.value for name, one in self.given.items()}
+        return {name: parameter.value for name, parameter in self.parameters.items()}
 
     def to_query(self) -> str:
         """Return the set as a query in the query language."""
-        columns = self._columns()
-        shown = [f"${self.variable}.{name} as {name}" for name in columns]
-        order = [
-            f"{name if name in columns else self._of(name)}{' desc' * down}"
-            for name, down in self.order
+        columns = self._returned_columns()
+        return_items = [
+            f"${self.variable}.{column_name} as {column_name}" for column_name in columns
         ]
-        return self._text(shown, order, distinct=self.hops > 0)
+        order_items = [
+            f"{column_name if column_name in columns else self._property_reference(column_name)}{' desc' * descending}"
+            for column_name, descending in self.order
+        ]
+        return self._build_query(return_items, order_items, distinct=self.hops > 0)
 
     def count(self) -> int:
         """Return the number of entities."""
-        if self.most or self.skipped:
+        if self.limit_parameter or self.offset_parameter:
             return len(self.ids())
-        counted = f"distinct ${self.variable}.id" if self.hops else f"${self.variable}.id"
-        text = self._text([f"count({counted}) as count"], [], distinct=False)
-        return int(self.run(text, self.params).scalar())
+        counted_expression = (
+            f"distinct ${self.variable}.id" if self.hops else f"${self.variable}.id"
+        )
+        query_text = self._build_query(
+            [f"count({counted_expression}) as count"], [], distinct=False
+        )
+        return int(self.run_query(query_text, self.params).scalar())
 
     def exists(self) -> bool:
         """Return whether there is at least one entity."""
-        first = self if self.most else self.limit(1)
-        return bool(first.select("id").result())
+        limited_set = self if self.limit_parameter else self.limit(1)
+        return bool(limited_set.select("id").result())
 
     def ids(self) -> list[str]:
         """Return only the ids."""
@@ -147,126 +171,170 @@ class Chain(Lazy):
 
     # Helpers ------------------------------------------------------------------------------------
 
-    def _text(self, shown: list[str], order: list[str], *, distinct: bool) -> str:
-        declared = ", ".join(f"${name}: {one.type}" for name, one in self.given.items())
-        lines = [f"query {self._name()}({declared}) {{", "    match {"]
-        lines += [f"        {clause}" for clause in self.clauses]
-        lines += ["    }", f"    return {'distinct ' * distinct}{{ {', '.join(shown)} }}"]
-        lines += [f"    order {{ {', '.join(order)} }}"] if order else []
-        lines += [f"    limit ${self.most}"] if self.most and shown[0][:6] != "count(" else []
-        lines += [f"    offset ${self.skipped}"] if self.skipped else []
-        return "\n".join([*lines, "}", ""])
+    def _build_query(
+        self, return_items: list[str], order_items: list[str], *, distinct: bool
+    ) -> str:
+        declarations = ", ".join(
+            f"${parameter_name}: {parameter.type}"
+            for parameter_name, parameter in self.parameters.items()
+        )
+        query_lines = [f"query {self._query_name()}({declarations}) {{", "    match {"]
+        query_lines += [f"        {clause}" for clause in self.clauses]
+        query_lines += [
+            "    }",
+            f"    return {'distinct ' * distinct}{{ {', '.join(return_items)} }}",
+        ]
+        query_lines += [f"    order {{ {', '.join(order_items)} }}"] if order_items else []
+        query_lines += (
+            [f"    limit ${self.limit_parameter}"]
+            if self.limit_parameter and return_items[0][:6] != "count("
+            else []
+        )
+        query_lines += [f"    offset ${self.offset_parameter}"] if self.offset_parameter else []
+        return "\n".join([*query_lines, "}", ""])
 
-    def _columns(self) -> list[str]:
+    def _returned_columns(self) -> list[str]:
         """Return the columns; after a hop ids keep entities distinct, and sort keys are added."""
-        wanted = list(self.columns or self._all())
+        column_names = list(self.columns or self._readable_names())
         if self.hops:
-            wanted = ["id", *wanted] + [name for name, _ in self.order]
-        return list(dict.fromkeys(wanted))
+            column_names = ["id", *column_names] + [sort_name for sort_name, _ in self.order]
+        return list(dict.fromkeys(column_names))
 
-    def _all(self) -> Iterator[str]:
-        blobs = {n for n, kind in self.properties.items() if kind.scalar is ScalarType.BLOB}
-        return (name for name in self.properties if name not in blobs)
+    def _readable_names(self) -> Iterator[str]:
+        blob_names = {
+            property_name
+            for property_name, property_type in self.properties.items()
+            if property_type.scalar is ScalarType.BLOB
+        }
+        return (
+            property_name for property_name in self.properties if property_name not in blob_names
+        )
 
-    def _name(self) -> str:
+    def _query_name(self) -> str:
         return "nodes"
 
-    def _of(self, name: str) -> str:
-        return f"${self.variable}.{name}"
+    def _property_reference(self, property_name: str) -> str:
+        return f"${self.variable}.{property_name}"
 
-    def _equal(self, name: str, value: Any) -> Self:
-        kind = self.properties[name]
+    def _filter_equal(self, property_name: str, value: Any) -> Self:
+        property_type = self.properties[property_name]
         if value is None:
-            return self._and(f"{self._of(name)} is null", {})
-        self._check_enum(name, kind, value)
-        if isinstance(value, list | tuple | set | frozenset) and not kind.is_list:
-            wanted, sign, value = PropertyType(kind.scalar, is_list=True), "in", list(value)
-        elif kind.is_list:
-            wanted, sign = kind.element(), "contains"
-        else:
-            wanted, sign = kind, "="
-        parameter, given = self._parameter(wanted, value)
-        return replace(self, given=given)._and(f"{self._of(name)} {sign} ${parameter}", {})
-
-    def _check_enum(self, name: str, kind: PropertyType, value: Any) -> None:
-        """Refuse a value that no entity can have: it is a mistake, not an empty result."""
-        known = kind.enum_values or ()
-        for one in value if isinstance(value, list | tuple | set | frozenset) else (value,):
-            if known and isinstance(one, str) and str(getattr(one, "value", one)) not in known:
-                told = f"'{one}' is not a value of {self.type_name}.{name}"
-                hint = did_you_mean(one, known, f"one of {', '.join(known)}")
-                raise InputError(told, reason="unknown enum value", hint=hint)
-
-    def _parameter(self, kind: PropertyType, value: Any) -> tuple[str, dict[str, Given]]:
-        name = f"p{len(self.given)}"
-        return name, {**self.given, name: Given(declared(kind, value), value)}
-
-    def _and(self, clause: str, given: Mapping[str, Given]) -> Self:
-        return replace(self, clauses=(*self.clauses, clause), given={**self.given, **given})
-
-    def _open(self, what: str) -> None:
-        if self.most or self.skipped:
-            raise UsageError(reason=f"{what} must come before limit and offset")
-
-    def _known(self, name: str) -> str:
-        if name not in self.properties:
-            raise InputError(
-                f"{self.type_name} has no property '{name}'",
-                reason="unknown property",
-                hint=did_you_mean(name, self.properties),
+            return self._add_clause(f"{self._property_reference(property_name)} is null", {})
+        self._check_enum(property_name, property_type, value)
+        if isinstance(value, list | tuple | set | frozenset) and not property_type.is_list:
+            parameter_type, comparison, value = (
+                PropertyType(property_type.scalar, is_list=True),
+                "in",
+                list(value),
             )
-        return name
+        elif property_type.is_list:
+            parameter_type, comparison = property_type.element_type(), "contains"
+        else:
+            parameter_type, comparison = property_type, "="
+        parameter_name, parameters = self._add_parameter(parameter_type, value)
+        return replace(self, parameters=parameters)._add_clause(
+            f"{self._property_reference(property_name)} {comparison} ${parameter_name}", {}
+        )
 
-    def _readable(self, name: str) -> str:
-        if self.properties[self._known(name)].scalar is ScalarType.BLOB:
-            message = f"{self.type_name}.{name} is a blob and cannot be selected or sorted by"
+    def _check_enum(self, property_name: str, property_type: PropertyType, value: Any) -> None:
+        """Refuse a value that no entity can have: it is a mistake, not an empty result."""
+        enum_values = property_type.enum_values or ()
+        for member in value if isinstance(value, list | tuple | set | frozenset) else (value,):
+            if (
+                enum_values
+                and isinstance(member, str)
+                and str(getattr(member, "value", member)) not in enum_values
+            ):
+                message = f"'{member}' is not a value of {self.type_name}.{property_name}"
+                hint = did_you_mean(member, enum_values, f"one of {', '.join(enum_values)}")
+                raise InputError(message, reason="unknown enum value", hint=hint)
+
+    def _add_parameter(
+        self, parameter_type: PropertyType, value: Any
+    ) -> tuple[str, dict[str, QueryParameter]]:
+        parameter_name = f"p{len(self.parameters)}"
+        return parameter_name, {
+            **self.parameters,
+            parameter_name: QueryParameter(parameter_declaration(parameter_type, value), value),
+        }
+
+    def _add_clause(self, clause: str, new_parameters: Mapping[str, QueryParameter]) -> Self:
+        return replace(
+            self, clauses=(*self.clauses, clause), parameters={**self.parameters, **new_parameters}
+        )
+
+    def _require_no_limit(self, operation: str) -> None:
+        if self.limit_parameter or self.offset_parameter:
+            raise UsageError(reason=f"{operation} must come before limit and offset")
+
+    def _require_property(self, property_name: str) -> str:
+        if property_name not in self.properties:
+            raise InputError(
+                f"{self.type_name} has no property '{property_name}'",
+                reason="unknown property",
+                hint=did_you_mean(property_name, self.properties),
+            )
+        return property_name
+
+    def _require_readable(self, property_name: str) -> str:
+        if self.properties[self._require_property(property_name)].scalar is ScalarType.BLOB:
+            message = (
+                f"{self.type_name}.{property_name} is a blob and cannot be selected or sorted by"
+            )
             raise InputError(message, reason="blob property")
-        return name
+        return property_name
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSet(Chain):
+class NodeSet(EntitySet):
     """Nodes of one type, or of one interface.
 
     After a hop along edges each node occurs once, and its id is among the columns.
     """
 
-    def out(self, edge: str, *, hops: Hops = 1) -> "NodeSet":
+    def out(self, edge: str, *, hops: HopRange = 1) -> "NodeSet":
         """Return the nodes at the targets of outgoing edges."""
-        return self._step(edge, hops, "out")
+        return self._follow_edges(edge, hops, "out")
 
-    def in_(self, edge: str, *, hops: Hops = 1) -> "NodeSet":
+    def in_(self, edge: str, *, hops: HopRange = 1) -> "NodeSet":
         """Return the nodes at the sources of incoming edges."""
-        return self._step(edge, hops, "in")
+        return self._follow_edges(edge, hops, "in")
 
-    def both(self, edge: str, *, hops: Hops = 1) -> "NodeSet":
+    def both(self, edge: str, *, hops: HopRange = 1) -> "NodeSet":
         """Return the neighbours along edges in either direction."""
-        return self._step(edge, hops, "both")
+        return self._follow_edges(edge, hops, "both")
 
-    def _step(self, name: str, hops: Hops, way: str) -> "NodeSet":
-        self._open("a hop along edges")
-        edge = _edge(self.catalog, name)
-        here, there = (edge.source, edge.target)[:: -1 if way == "in" else 1]
-        if here != self.type_name or (way == "both" and here != there):
+    def _follow_edges(self, edge_name: str, hops: HopRange, direction: str) -> "NodeSet":
+        self._require_no_limit("a hop along edges")
+        edge = _require_edge_type(self.catalog, edge_name)
+        start_type, end_type = (edge.source, edge.target)[:: -1 if direction == "in" else 1]
+        if start_type != self.type_name or (direction == "both" and start_type != end_type):
             raise InputError(
                 f"{edge.name} leads from {edge.source} to {edge.target}; it cannot be followed"
-                f" {way} from {self.type_name}",
+                f" {direction} from {self.type_name}",
                 reason="wrong edge",
             )
-        low, high = (hops, hops) if isinstance(hops, int) else hops
-        bounds = "" if (low, high) == (1, 1) else f"{{{int(low)},{int(high)}}}"
-        new = f"n{self.hops + 1}"
-        word = _word(edge)
-        ends = {"out": (self.variable, new), "in": (new, self.variable)}
-        left, right = ends.get(way, (self.variable, new))
-        clause = f"${left} {f'<{word}>' if way == 'both' else word}{bounds} ${right}"
-        moved = self._and(clause, {})
-        known = _properties(_node(self.catalog, there))
+        min_hops, max_hops = (hops, hops) if isinstance(hops, int) else hops
+        hop_bounds = (
+            "" if (min_hops, max_hops) == (1, 1) else f"{{{int(min_hops)},{int(max_hops)}}}"
+        )
+        new_variable = f"n{self.hops + 1}"
+        edge_keyword = _edge_keyword(edge)
+        clause_variables = {
+            "out": (self.variable, new_variable),
+            "in": (new_variable, self.variable),
+        }
+        left_variable, right_variable = clause_variables.get(
+            direction, (self.variable, new_variable)
+        )
+        clause = f"${left_variable} {f'<{edge_keyword}>' if direction == 'both' else edge_keyword}{hop_bounds} ${right_variable}"
+        extended_set = self._add_clause(clause, {})
+        end_properties = _node_properties(_require_node_type(self.catalog, end_type))
         return replace(
-            moved,
-            type_name=there,
-            variable=new,
-            properties=known,
+            extended_set,
+            type_name=end_type,
+            variable=new_variable,
+            properties=end_properties,
             hops=self.hops + 1,
             columns=None,
             order=(),
@@ -274,55 +342,75 @@ class NodeSet(Chain):
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeSet(Chain):
+class EdgeSet(EntitySet):
     """Edges of one type: their ids, endpoints and properties."""
 
-    def _name(self) -> str:
+    def _query_name(self) -> str:
         return "edges"
 
 
-def node_set(run: Run, catalog: Catalog, type_name: str) -> NodeSet:
+def node_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> NodeSet:
     """Return all nodes of a type or interface."""
-    found = _node(catalog, type_name)
-    return NodeSet(run, catalog, found.name, "n0", _properties(found), (f"$n0: {found.name}",))
+    node_type = _require_node_type(catalog, type_name)
+    return NodeSet(
+        run_query,
+        catalog,
+        node_type.name,
+        "n0",
+        _node_properties(node_type),
+        (f"$n0: {node_type.name}",),
+    )
 
 
-def edge_set(run: Run, catalog: Catalog, name: str) -> EdgeSet:
+def edge_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> EdgeSet:
     """Return all edges of a type."""
-    edge = _edge(catalog, name)
-    known = {"id": _TEXT, "from": _TEXT, "to": _TEXT, **_declared(edge)}
-    clauses = (f"$n0: {edge.source}", f"$n0 $e0:{_word(edge)} $n1")
-    return EdgeSet(run, catalog, edge.name, "e0", known, clauses)
+    edge = _require_edge_type(catalog, type_name)
+    edge_properties = {
+        "id": _STRING_TYPE,
+        "from": _STRING_TYPE,
+        "to": _STRING_TYPE,
+        **_declared_properties(edge),
+    }
+    clauses = (f"$n0: {edge.source}", f"$n0 $e0:{_edge_keyword(edge)} $n1")
+    return EdgeSet(run_query, catalog, edge.name, "e0", edge_properties, clauses)
 
 
-def _properties(one: NodeType | Interface) -> dict[str, PropertyType]:
-    return {"id": _TEXT, **_declared(one)}
+def _node_properties(node_type: NodeType | InterfaceType) -> dict[str, PropertyType]:
+    return {"id": _STRING_TYPE, **_declared_properties(node_type)}
 
 
-def _declared(one: NodeType | Interface | Edge) -> dict[str, PropertyType]:
-    return {prop.name: prop.type for prop in one.properties}
+def _declared_properties(
+    entity_type: NodeType | InterfaceType | EdgeType,
+) -> dict[str, PropertyType]:
+    return {
+        declared_property.name: declared_property.type
+        for declared_property in entity_type.properties
+    }
 
 
-def _node(catalog: Catalog, name: str) -> NodeType | Interface:
-    require_text(name, "type")
-    found = catalog.node(name) or catalog.interface(name)
-    if found is None:
-        known = [*(one.name for one in catalog.nodes), *(one.name for one in catalog.interfaces)]
-        message = f"unknown node type {quote_name(name)}"
-        raise InputError(message, reason="unknown type", hint=did_you_mean(name, known))
-    return found
+def _require_node_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType:
+    require_text(type_name, "type")
+    node_type = catalog.node(type_name) or catalog.interface(type_name)
+    if node_type is None:
+        known_names = [
+            *(declared_type.name for declared_type in catalog.nodes),
+            *(declared_type.name for declared_type in catalog.interfaces),
+        ]
+        message = f"unknown node type {quote_name(type_name)}"
+        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
+    return node_type
 
 
-def _edge(catalog: Catalog, name: str) -> Edge:
-    found = catalog.edge_by_word(require_text(name, "type"))
-    if found is None:
-        known = [one.name for one in catalog.edges]
-        message = f"unknown edge type {quote_name(name)}"
-        raise InputError(message, reason="unknown type", hint=did_you_mean(name, known))
-    return found
+def _require_edge_type(catalog: Catalog, type_name: str) -> EdgeType:
+    edge_type = catalog.edge_ignoring_case(require_text(type_name, "type"))
+    if edge_type is None:
+        known_names = [declared_type.name for declared_type in catalog.edges]
+        message = f"unknown edge type {quote_name(type_name)}"
+        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
+    return edge_type
 
 
-def _word(edge: Edge) -> str:
+def _edge_keyword(edge: EdgeType) -> str:
     """Return the name of an edge type as queries spell it."""
     return edge.name[0].lower() + edge.name[1:]
 

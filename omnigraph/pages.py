@@ -20,63 +20,69 @@ from omnigraph.errors import (
     ResourceLimitExceeded,
 )
 from omnigraph.feed import (
+    ChangeFilterRequest,
     Feed,
-    Position,
-    Wanted,
-    bound,
-    cause,
-    cursor_at,
-    document_form,
+    FeedPosition,
+    add_cursor_to_gap,
+    build_cursor_binding,
+    commits_after_token,
+    describe_cause,
+    encode_cursor,
+    make_change_encoder,
     open_feed,
-    reached,
-    scope_for,
-    told_gap,
+    resolve_change_filter,
 )
 from omnigraph.history.changes import (
-    KINDS,
-    Block,
-    Chain,
-    Scope,
+    ENTITY_KINDS,
+    ChangeFilter,
+    CommitBlock,
+    CommitRange,
     TypeChanges,
-    blocks,
+    cache_block,
     commit_block,
-    remember,
+    iter_blocks,
 )
 from omnigraph.history.commit import Commit
-from omnigraph.history.cursor import Binding, decode, encode, entity_place, names_entity
+from omnigraph.history.cursor import (
+    CursorBinding,
+    decode_token,
+    encode_token,
+    entity_position,
+    is_entity_position,
+)
 from omnigraph.history.entities import EntityChange, TableChanges
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.snapshot import Snapshot
 
-Place = Mapping[str, Any]
-CHANGES, MOST_CHANGES = 1_000, 8_192
-BYTES, MOST_BYTES = 4 << 20, 32 << 20
-COMMITS, MOST_COMMITS = 128, 512
+EntityPosition = Mapping[str, Any]
+DEFAULT_PAGE_CHANGES, MAX_PAGE_CHANGES = 1_000, 8_192
+DEFAULT_PAGE_BYTES, MAX_PAGE_BYTES = 4 << 20, 32 << 20
+DEFAULT_POLL_COMMITS, MAX_POLL_COMMITS = 128, 512
 
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
     """The size limits of a page. Bytes are a target: a larger change comes alone."""
 
-    changes: int = CHANGES
-    bytes: int = BYTES
-    commits: int = COMMITS
+    changes: int = DEFAULT_PAGE_CHANGES
+    bytes: int = DEFAULT_PAGE_BYTES
+    commits: int = DEFAULT_POLL_COMMITS
 
     def __post_init__(self) -> None:
-        _within("commit_changes_page_changes", self.changes, MOST_CHANGES)
-        _within("commit_changes_page_bytes", self.bytes, MOST_BYTES)
-        _within("change_feed_commits_per_poll", self.commits, MOST_COMMITS)
+        _check_limit("commit_changes_page_changes", self.changes, MAX_PAGE_CHANGES)
+        _check_limit("commit_changes_page_bytes", self.bytes, MAX_PAGE_BYTES)
+        _check_limit("change_feed_commits_per_poll", self.commits, MAX_POLL_COMMITS)
 
 
-def _within(resource: str, given: int, most: int) -> None:
-    if given < 1:
-        raise InputError(reason=f"a limit must be at least 1, not {given}")
-    if given > most:
-        raise ResourceLimitExceeded(resource=resource, limit=most, actual=given)
+def _check_limit(resource_name: str, requested: int, maximum: int) -> None:
+    if requested < 1:
+        raise InputError(reason=f"a limit must be at least 1, not {requested}")
+    if requested > maximum:
+        raise ResourceLimitExceeded(resource=resource_name, limit=maximum, actual=requested)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CommitPart:
     """The changes of one commit in a page, all or some, as records and as JSON."""
 
     commit: Commit
@@ -85,14 +91,14 @@ class Part:
 
     def to_json(self) -> dict[str, Any]:
         """Return the part as one document."""
-        return {"cause": cause(self.commit), "changes": list(self.documents)}
+        return {"cause": describe_cause(self.commit), "changes": list(self.documents)}
 
 
 @dataclass(frozen=True, slots=True)
 class CommitPage:
     """A page of the changes of one commit; the last page has no `next_page_token`."""
 
-    part: Part
+    part: CommitPart
     next_page_token: str | None = None
 
     @property
@@ -115,204 +121,285 @@ class CommitPage:
 class ChangePage:
     """A page of a feed: it has a page token if it ends inside a commit, otherwise a cursor."""
 
-    blocks: tuple[Part, ...]
+    blocks: tuple[CommitPart, ...]
     next_page_token: str | None = None
     cursor: str | None = None
     caught_up: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the page as one document, without members that do not apply."""
-        facts = {
+        page_facts = {
             "next_page_token": self.next_page_token,
             "cursor": self.cursor,
             "caught_up": self.caught_up,
         }
-        known = {name: value for name, value in facts.items() if value is not None}
-        return {"blocks": [one.to_json() for one in self.blocks], **known}
+        present_facts = {
+            fact_name: fact_value
+            for fact_name, fact_value in page_facts.items()
+            if fact_value is not None
+        }
+        return {"blocks": [commit_part.to_json() for commit_part in self.blocks], **present_facts}
 
 
 @dataclass(slots=True)
-class _Room:
+class _PageBudget:
     """The remaining capacity of a page."""
 
     changes: int
     bytes: int
-    used: bool = False
+    is_started: bool = False
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         return self.changes <= 0 or self.bytes <= 0
 
-    def take(self, size: int) -> bool:
+    def reserve(self, document_bytes: int) -> bool:
         """Reserve room for one change and return whether it fits; the first always does."""
-        if self.used and (self.changes < 1 or self.bytes < size):
+        if self.is_started and (self.changes < 1 or self.bytes < document_bytes):
             return False
-        self.changes, self.bytes, self.used = self.changes - 1, self.bytes - size, True
+        self.changes, self.bytes, self.is_started = (
+            self.changes - 1,
+            self.bytes - document_bytes,
+            True,
+        )
         return True
 
 
 def commit_pages(
-    shown: Snapshot, wanted: Wanted, limits: PageLimits, page_token: str | None = None
+    snapshot: Snapshot,
+    filter_request: ChangeFilterRequest,
+    limits: PageLimits,
+    page_token: str | None = None,
 ) -> Iterator[CommitPage]:
     """Yield the pages of a commit's changes, all of one snapshot."""
-    scope = scope_for(shown, wanted, None)
-    binding = Binding(shown.schema.ir.domain, shown.log.first().id, scope.digest)
-    place = None if page_token is None else _place(page_token, binding, shown.commit_id)
-    block = commit_block(shown, scope)
+    change_filter = resolve_change_filter(snapshot, filter_request, None)
+    cursor_binding = CursorBinding(
+        snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id, change_filter.digest
+    )
+    position = (
+        None
+        if page_token is None
+        else _decode_position(page_token, cursor_binding, snapshot.commit_id)
+    )
+    block = commit_block(snapshot, change_filter)
     while True:
-        part, place = _pack(block, _Room(limits.changes, limits.bytes), place)
-        if place is None:
-            yield CommitPage(part)
+        commit_part, position = _pack_block(
+            block, _PageBudget(limits.changes, limits.bytes), position
+        )
+        if position is None:
+            yield CommitPage(commit_part)
             return
-        remember(shown, block, scope)
-        token = encode("commit-page", binding, commit=shown.commit_id, place=place)
-        yield CommitPage(part, token)
+        cache_block(snapshot, block, change_filter)
+        next_token = encode_token(
+            "commit-page", cursor_binding, commit=snapshot.commit_id, position=position
+        )
+        yield CommitPage(commit_part, next_token)
 
 
-def _place(token: str, binding: Binding, commit_id: str) -> Place:
-    at = decode(token, "commit-page", binding)
-    if at.get("commit") != commit_id:
+def _decode_position(token: str, cursor_binding: CursorBinding, commit_id: str) -> EntityPosition:
+    token_facts = decode_token(token, "commit-page", cursor_binding)
+    if token_facts.get("commit") != commit_id:
         raise ChangeCursorRejected(reason="it belongs to another commit")
-    return _sound(at.get("place"))
+    return _validate_position(token_facts.get("place"))
 
 
-def _sound(place: Any) -> Place:
+def _validate_position(position: Any) -> EntityPosition:
     """Return a position inside a commit; reject anything else."""
-    facts = place if isinstance(place, dict) else {}
-    names = ("id",) if "id" in facts else ("prefix", "digest")
-    texts = all(isinstance(facts.get(name), str) for name in names)
-    if not texts or facts.get("kind") not in KINDS or not isinstance(facts.get("type"), int):
+    position_facts = position if isinstance(position, dict) else {}
+    required_names = ("id",) if "id" in position_facts else ("prefix", "digest")
+    are_texts = all(
+        isinstance(position_facts.get(member_name), str) for member_name in required_names
+    )
+    if (
+        not are_texts
+        or position_facts.get("kind") not in ENTITY_KINDS
+        or not isinstance(position_facts.get("type"), int)
+    ):
         raise ChangeCursorRejected(reason="it points to no entity of the commit")
-    return facts
+    return position_facts
 
 
-def poll(
-    shown: Snapshot, line: Line, wanted: Wanted, limits: PageLimits, position: Position
+def read_feed_page(
+    snapshot: Snapshot,
+    branch_state: BranchState,
+    filter_request: ChangeFilterRequest,
+    limits: PageLimits,
+    position: FeedPosition,
 ) -> ChangePage:
     """Return one page of a feed. The first page of a poll fixes the last commit of the poll."""
-    token = position.page_token
-    if token is None:
-        feed = open_feed(shown, line, wanted, position)
-        return _page(_Poll.of(feed, limits), limits, None)
-    scope = scope_for(shown, wanted, token)
-    binding = bound(shown, line, scope)
-    at = decode(token, "feed-page", binding)
-    cut = reached(shown, str(at.get("commit")), token).upto(str(at.get("cut")))
-    if cut is None:
+    page_token = position.page_token
+    if page_token is None:
+        feed = open_feed(snapshot, branch_state, filter_request, position)
+        return _fill_page(_PollWindow.from_feed(feed, limits), limits, None)
+    change_filter = resolve_change_filter(snapshot, filter_request, page_token)
+    cursor_binding = build_cursor_binding(snapshot, branch_state, change_filter)
+    token_facts = decode_token(page_token, "feed-page", cursor_binding)
+    poll_range = commits_after_token(
+        snapshot, str(token_facts.get("commit")), page_token
+    ).truncate_at(str(token_facts.get("cut")))
+    if poll_range is None:
         raise ChangeCursorRejected(reason="its commit is not in the history of the branch")
-    asked = _Poll(cut, scope, binding, at.get("more") is True)
-    return _page(asked, limits, _sound(at.get("place")))
+    poll_window = _PollWindow(
+        poll_range, change_filter, cursor_binding, token_facts.get("more") is True
+    )
+    return _fill_page(poll_window, limits, _validate_position(token_facts.get("place")))
 
 
 @dataclass(frozen=True, slots=True)
-class _Poll:
+class _PollWindow:
     """The commits of one poll. `has_more` means that the head was further ahead."""
 
-    chain: Chain
-    scope: Scope
-    binding: Binding
-    more: bool
+    commit_range: CommitRange
+    change_filter: ChangeFilter
+    cursor_binding: CursorBinding
+    has_more: bool
 
     @classmethod
-    def of(cls, feed: Feed, limits: PageLimits) -> "_Poll":
-        every = feed.chain
-        few = Chain(every.shown, every.after, every.commits[: limits.commits])
-        return cls(few, feed.scope, feed.binding, len(few.commits) < len(every.commits))
+    def from_feed(cls, feed: Feed, limits: PageLimits) -> "_PollWindow":
+        full_range = feed.commit_range
+        limited_range = CommitRange(
+            full_range.snapshot, full_range.after_commit_id, full_range.commits[: limits.commits]
+        )
+        return cls(
+            limited_range,
+            feed.change_filter,
+            feed.cursor_binding,
+            len(limited_range.commits) < len(full_range.commits),
+        )
 
     @property
-    def cut(self) -> str:
-        return self.chain.commits[-1].id if self.chain.commits else self.chain.after
+    def last_commit_id(self) -> str:
+        return (
+            self.commit_range.commits[-1].id
+            if self.commit_range.commits
+            else self.commit_range.after_commit_id
+        )
 
-    def ended(self, parts: list[Part], at: str) -> ChangePage:
+    def page_after_commit(self, commit_parts: list[CommitPart], commit_id: str) -> ChangePage:
         """Return a page that ends after a whole commit."""
-        caught_up = not self.more and at == self.cut
-        return ChangePage(tuple(parts), None, cursor_at(self.binding, at), caught_up)
+        is_caught_up = not self.has_more and commit_id == self.last_commit_id
+        return ChangePage(
+            tuple(commit_parts), None, encode_cursor(self.cursor_binding, commit_id), is_caught_up
+        )
 
-    def interrupted(self, parts: list[Part], at: str, place: Place) -> ChangePage:
+    def page_inside_commit(
+        self, commit_parts: list[CommitPart], after_commit_id: str, position: EntityPosition
+    ) -> ChangePage:
         """Return a page that ends inside the commit after `after_commit_id`."""
-        facts = {"commit": at, "cut": self.cut, "more": self.more, "place": place}
-        return ChangePage(tuple(parts), encode("feed-page", self.binding, **facts))
+        token_facts = {
+            "commit": after_commit_id,
+            "cut": self.last_commit_id,
+            "more": self.has_more,
+            "place": position,
+        }
+        return ChangePage(
+            tuple(commit_parts), encode_token("feed-page", self.cursor_binding, **token_facts)
+        )
 
 
-def _page(asked: _Poll, limits: PageLimits, place: Place | None) -> ChangePage:
-    room = _Room(limits.changes, limits.bytes)
-    parts: list[Part] = []
-    at = asked.chain.after
-    for block in _blocks(asked, parts):
-        part, stopped = _pack(block, room, place)
-        if stopped is not None and not part.changes:
+def _fill_page(
+    poll_window: _PollWindow, limits: PageLimits, position: EntityPosition | None
+) -> ChangePage:
+    page_budget = _PageBudget(limits.changes, limits.bytes)
+    commit_parts: list[CommitPart] = []
+    after_commit_id = poll_window.commit_range.after_commit_id
+    for block in _iter_poll_blocks(poll_window, commit_parts):
+        commit_part, stop_position = _pack_block(block, page_budget, position)
+        if stop_position is not None and not commit_part.changes:
             break  # no change of this commit fits: the page ends before it
-        parts.append(part)
-        if stopped is not None:
-            remember(asked.chain.shown, block, asked.scope)
-            return asked.interrupted(parts, at, stopped)
-        at, place = block.commit.id, None
-        if room.full:
+        commit_parts.append(commit_part)
+        if stop_position is not None:
+            cache_block(poll_window.commit_range.snapshot, block, poll_window.change_filter)
+            return poll_window.page_inside_commit(commit_parts, after_commit_id, stop_position)
+        after_commit_id, position = block.commit.id, None
+        if page_budget.is_full:
             break
-    return asked.ended(parts, at)
+    return poll_window.page_after_commit(commit_parts, after_commit_id)
 
 
-def _blocks(asked: _Poll, parts: list[Part]) -> Iterator[Block]:
+def _iter_poll_blocks(
+    poll_window: _PollWindow, commit_parts: list[CommitPart]
+) -> Iterator[CommitBlock]:
     """Yield the blocks of a poll. An unreadable block ends it, or fails the poll if it is first."""
-    found = blocks(asked.chain, asked.scope)
+    block_iterator = iter_blocks(poll_window.commit_range, poll_window.change_filter)
     try:
-        yield from found
+        yield from block_iterator
     except (ChangeFeedGap, ChangeDiffRefused) as error:
-        if parts:
+        if commit_parts:
             return
         if isinstance(error, ChangeFeedGap):
-            raise told_gap(error, cursor_at(asked.binding, asked.chain.after)) from error
+            raise add_cursor_to_gap(
+                error,
+                encode_cursor(poll_window.cursor_binding, poll_window.commit_range.after_commit_id),
+            ) from error
         raise
 
 
-def _pack(block: Block, room: _Room, place: Place | None) -> tuple[Part, Place | None]:
+def _pack_block(
+    block: CommitBlock, page_budget: _PageBudget, position: EntityPosition | None
+) -> tuple[CommitPart, EntityPosition | None]:
     """Pack the changes after a position that fit; return the next position if any remain."""
-    taken: list[EntityChange] = []
-    told: list[dict[str, Any]] = []
-    last: Place = place or {}
-    for one in block.types:
-        form = document_form(one.type_id, one.changes)
-        for change in _after(one, place).records():
-            document = form(change)
-            if not room.take(len(orjson.dumps(document))):
-                return Part(block.commit, tuple(taken), tuple(told)), last
-            taken.append(change)
-            told.append(document)
-            last = {"kind": change.kind, "type": one.type_id, **entity_place(change.id)}
-    return Part(block.commit, tuple(taken), tuple(told)), None
+    packed_changes: list[EntityChange] = []
+    packed_documents: list[dict[str, Any]] = []
+    last_position: EntityPosition = position or {}
+    for type_changes in block.type_changes:
+        encode_change = make_change_encoder(type_changes.type_id, type_changes.changes)
+        for change in _changes_after(type_changes, position).records():
+            document = encode_change(change)
+            if not page_budget.reserve(len(orjson.dumps(document))):
+                return CommitPart(
+                    block.commit, tuple(packed_changes), tuple(packed_documents)
+                ), last_position
+            packed_changes.append(change)
+            packed_documents.append(document)
+            last_position = {
+                "kind": change.kind,
+                "type": type_changes.type_id,
+                **entity_position(change.id),
+            }
+    return CommitPart(block.commit, tuple(packed_changes), tuple(packed_documents)), None
 
 
-def _after(one: TypeChanges, place: Place | None) -> TableChanges:
+def _changes_after(type_changes: TypeChanges, position: EntityPosition | None) -> TableChanges:
     """Return the changes of a type that come after a position."""
-    if not place:
-        return one.changes
-    there = KINDS.index(place["kind"]), place["type"]
-    here = KINDS.index(one.changes.key.partition(":")[0]), one.type_id
-    if here != there:
-        return one.changes if here > there else one.changes.only(())
-    return _behind(one.changes, _entity(one.changes, place))
+    if not position:
+        return type_changes.changes
+    stop_order = ENTITY_KINDS.index(position["kind"]), position["type"]
+    type_order = (
+        ENTITY_KINDS.index(type_changes.changes.key.partition(":")[0]),
+        type_changes.type_id,
+    )
+    if type_order != stop_order:
+        return (
+            type_changes.changes if type_order > stop_order else type_changes.changes.select_ops(())
+        )
+    return _changes_after_entity(
+        type_changes.changes, _find_entity_id(type_changes.changes, position)
+    )
 
 
-def _entity(changes: TableChanges, place: Place) -> str:
+def _find_entity_id(changes: TableChanges, position: EntityPosition) -> str:
     """Return the full id of the entity at a position."""
-    if "id" in place:
-        return str(place["id"])
-    for table in (changes.inserted, changes.after, changes.deleted):
-        found = table["id"].filter(pc.starts_with(table["id"], place["prefix"]))
-        for entity_id in found.to_pylist():
-            if names_entity(place, entity_id):
+    if "id" in position:
+        return str(position["id"])
+    for changed_rows in (changes.inserted, changes.updated_after, changes.deleted):
+        candidate_ids = changed_rows["id"].filter(
+            pc.starts_with(changed_rows["id"], position["prefix"])
+        )
+        for entity_id in candidate_ids.to_pylist():
+            if is_entity_position(position, entity_id):
                 return str(entity_id)
     raise ChangeCursorRejected(reason="it points to no entity of the commit")
 
 
-def _behind(changes: TableChanges, entity_id: str) -> TableChanges:
-    def kept(table: Any, by: Any) -> Any:
-        return table.filter(pc.greater(by["id"], entity_id))
+def _changes_after_entity(changes: TableChanges, entity_id: str) -> TableChanges:
+    def rows_after(changed_rows: Any, id_rows: Any) -> Any:
+        return changed_rows.filter(pc.greater(id_rows["id"], entity_id))
 
     return TableChanges(
         changes.key,
-        kept(changes.inserted, changes.inserted),
-        kept(changes.before, changes.after),
-        kept(changes.after, changes.after),
-        kept(changes.deleted, changes.deleted),
+        rows_after(changes.inserted, changes.inserted),
+        rows_after(changes.updated_before, changes.updated_after),
+        rows_after(changes.updated_after, changes.updated_after),
+        rows_after(changes.deleted, changes.deleted),
     )

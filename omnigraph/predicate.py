@@ -11,174 +11,233 @@ from typing import Any
 
 from omnigraph.errors import InputError, UsageError
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.prepared import type_of
+from omnigraph.prepared import infer_type_name
 from omnigraph.values import PropertyType
 
-_TOKEN = re.compile(
+_TOKEN_PATTERN = re.compile(
     r"""(?P<space>\s+) | (?P<text>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*')
       | (?P<variable>\$[a-z_][A-Za-z0-9_]*) | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
       | (?P<number>-?[0-9][0-9.eE+-]*) | (?P<sign><=|>=|!=|==|[<>=]) | (?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPE = re.compile(r"""\\.|\"""", re.DOTALL)
-_INFIX = frozenset({"contains", "starts_with"})
-_WORDS = _INFIX | {"and", "or", "not", "in", "is", "null", "true", "false"}
-_SIGNS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "in", *_INFIX})
-_OURS = re.compile(r"[nep][0-9]+")
+_ESCAPE_PATTERN = re.compile(r"""\\.|\"""", re.DOTALL)
+_INFIX_OPERATORS = frozenset({"contains", "starts_with"})
+_KEYWORDS = _INFIX_OPERATORS | {"and", "or", "not", "in", "is", "null", "true", "false"}
+_COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "in", *_INFIX_OPERATORS})
+_RESERVED_NAME = re.compile(r"[nep][0-9]+")
 
-Token = tuple[str, str]
+PredicateToken = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Predicate:
+class TranslatedPredicate:
     """A predicate in the query language, and the declared type of each of its parameters."""
 
     text: str
     types: Mapping[str, str]
 
 
-def translate(
-    text: str,
+def translate_predicate(
+    predicate_text: str,
     properties: Mapping[str, PropertyType],
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     *,
     prefix: str = "",
     owner: str = "this type",
-) -> Predicate:
+) -> TranslatedPredicate:
     """Return the predicate with `prefix` before each property name.
 
     >>> from omnigraph.values import ScalarType
     >>> age = PropertyType(ScalarType.I32)
-    >>> predicate = translate("age > $min", {"age": age}, {"min": 3}, prefix="$n0.")
+    >>> predicate = translate_predicate("age > $min", {"age": age}, {"min": 3}, prefix="$n0.")
     >>> predicate.text, predicate.types
     ('$n0.age > $min', {'min': 'I32'})
     """
-    if not isinstance(text, str):
+    if not isinstance(predicate_text, str):
         raise UsageError(
-            reason=f"a predicate must be a string, not {type(text).__name__}",
+            reason=f"a predicate must be a string, not {type(predicate_text).__name__}",
             hint='such as "age > 30"; "id != \'\'" is true for every entity',
         )
-    tokens = [(m.lastgroup or "other", m.group()) for m in _TOKEN.finditer(text)]
-    solid = _lists(_infix([token for token in tokens if token[0] != "space"]))
-    types = _parameter_types(solid, properties, given)
-    words = [_word(solid, at, properties, prefix, owner) for at in range(len(solid))]
-    return Predicate(_joined(words), types)
+    raw_tokens = [
+        (match.lastgroup or "other", match.group())
+        for match in _TOKEN_PATTERN.finditer(predicate_text)
+    ]
+    normalized_tokens = _rewrite_in_lists(
+        _rewrite_prefix_calls([raw_token for raw_token in raw_tokens if raw_token[0] != "space"])
+    )
+    parameter_types = _parameter_types(normalized_tokens, properties, arguments)
+    output_words = [
+        _translate_token(normalized_tokens, token_index, properties, prefix, owner)
+        for token_index in range(len(normalized_tokens))
+    ]
+    return TranslatedPredicate(_join_words(output_words), parameter_types)
 
 
-def _word(tokens: list[Token], at: int, properties: Iterable[str], prefix: str, owner: str) -> str:
-    kind, text = tokens[at]
-    called = at + 1 < len(tokens) and tokens[at + 1][1] == "("
-    if kind == "text" and text[0] == "'":
-        return f'"{_ESCAPE.sub(_requoted, text[1:-1])}"'
-    if kind == "sign":
-        return "=" if text == "==" else text
-    if kind != "word" or text in _WORDS or called:
-        return text
-    if text in properties:
-        return prefix + text
+def _translate_token(
+    tokens: list[PredicateToken],
+    token_index: int,
+    properties: Iterable[str],
+    prefix: str,
+    owner: str,
+) -> str:
+    token_kind, token_text = tokens[token_index]
+    is_call = token_index + 1 < len(tokens) and tokens[token_index + 1][1] == "("
+    if token_kind == "text" and token_text[0] == "'":
+        return f'"{_ESCAPE_PATTERN.sub(_requote_escape, token_text[1:-1])}"'
+    if token_kind == "sign":
+        return "=" if token_text == "==" else token_text
+    if token_kind != "word" or token_text in _KEYWORDS or is_call:
+        return token_text
+    if token_text in properties:
+        return prefix + token_text
     raise InputError(
-        f"{owner} has no property '{text}'",
+        f"{owner} has no property '{token_text}'",
         reason="unknown property",
-        hint=did_you_mean(text, properties, "quote a text, and pass a value as a parameter"),
+        hint=did_you_mean(token_text, properties, "quote a text, and pass a value as a parameter"),
     )
 
 
-def _requoted(found: "re.Match[str]") -> str:
+def _requote_escape(match: "re.Match[str]") -> str:
     """Convert one escape of a single-quoted text to its form in double quotes."""
-    return {"\\'": "'", '"': '\\"'}.get(found.group(), found.group())
+    return {"\\'": "'", '"': '\\"'}.get(match.group(), match.group())
 
 
-def _joined(words: list[str]) -> str:
+def _join_words(output_words: list[str]) -> str:
     """Join the words with single spaces, without spaces inside brackets and calls."""
-    text = ""
-    for word in words:
-        call = word == "(" and text[-1:].isalnum() and _last(text) not in _WORDS
-        tight = not text or text[-1] in "([" or word in ")]," or call
-        text += word if tight else f" {word}"
-    return text
+    joined_text = ""
+    for output_word in output_words:
+        opens_call = (
+            output_word == "("
+            and joined_text[-1:].isalnum()
+            and _last_word(joined_text) not in _KEYWORDS
+        )
+        needs_no_space = (
+            not joined_text or joined_text[-1] in "([" or output_word in ")]," or opens_call
+        )
+        joined_text += output_word if needs_no_space else f" {output_word}"
+    return joined_text
 
 
-def _last(text: str) -> str:
-    return re.split(r"[ (\[]", text)[-1]
+def _last_word(joined_text: str) -> str:
+    return re.split(r"[ (\[]", joined_text)[-1]
 
 
-def _infix(tokens: list[Token]) -> list[Token]:
+def _rewrite_prefix_calls(tokens: list[PredicateToken]) -> list[PredicateToken]:
     """Rewrite `starts_with(name, 'A')` as `name starts_with 'A'`; keep everything else."""
-    for at, (kind, text) in enumerate(tokens[:-1]):
-        if kind == "word" and text in _INFIX and tokens[at + 1][1] == "(" and _begins(tokens, at):
-            comma, end = _arguments(tokens, at + 1)
-            if comma and end:
-                first, second = tokens[at + 2 : comma], tokens[comma + 1 : end]
-                turned = [*first, (kind, text), *second]
-                return [*tokens[:at], *turned, *_infix(tokens[end + 1 :])]
+    for token_index, (token_kind, token_text) in enumerate(tokens[:-1]):
+        if (
+            token_kind == "word"
+            and token_text in _INFIX_OPERATORS
+            and tokens[token_index + 1][1] == "("
+            and _starts_condition(tokens, token_index)
+        ):
+            comma_index, closing_index = _find_argument_bounds(tokens, token_index + 1)
+            if comma_index and closing_index:
+                left_tokens, right_tokens = (
+                    tokens[token_index + 2 : comma_index],
+                    tokens[comma_index + 1 : closing_index],
+                )
+                infix_tokens = [*left_tokens, (token_kind, token_text), *right_tokens]
+                return [
+                    *tokens[:token_index],
+                    *infix_tokens,
+                    *_rewrite_prefix_calls(tokens[closing_index + 1 :]),
+                ]
     return tokens
 
 
-def _lists(tokens: list[Token]) -> list[Token]:
+def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
     """Rewrite `age in (1, 2)` as `age in [1, 2]`; keep everything else."""
-    found = list(tokens)
-    for at in range(len(found) - 1):
-        if found[at] == ("word", "in") and found[at + 1][1] == "(":
-            _, end = _arguments(found, at + 1)
-            if end:
-                found[at + 1], found[end] = ("other", "["), ("other", "]")
-    return found
+    rewritten_tokens = list(tokens)
+    for token_index in range(len(rewritten_tokens) - 1):
+        if (
+            rewritten_tokens[token_index] == ("word", "in")
+            and rewritten_tokens[token_index + 1][1] == "("
+        ):
+            _, closing_index = _find_argument_bounds(rewritten_tokens, token_index + 1)
+            if closing_index:
+                rewritten_tokens[token_index + 1], rewritten_tokens[closing_index] = (
+                    ("other", "["),
+                    ("other", "]"),
+                )
+    return rewritten_tokens
 
 
-def _begins(tokens: list[Token], at: int) -> bool:
+def _starts_condition(tokens: list[PredicateToken], token_index: int) -> bool:
     """Return whether a condition begins here: first, after a bracket or after a connective."""
-    return at == 0 or tokens[at - 1][1] in ("(", "and", "or", "not")
+    return token_index == 0 or tokens[token_index - 1][1] in ("(", "and", "or", "not")
 
 
-def _arguments(tokens: list[Token], start: int) -> tuple[int, int]:
+def _find_argument_bounds(tokens: list[PredicateToken], open_index: int) -> tuple[int, int]:
     """Return the positions of the comma between two arguments and of the closing bracket."""
-    depth, comma = 0, 0
-    for at in range(start, len(tokens)):
-        text = tokens[at][1]
-        depth += (text in "([") - (text in ")]")
+    depth, comma_index = 0, 0
+    for token_index in range(open_index, len(tokens)):
+        token_text = tokens[token_index][1]
+        depth += (token_text in "([") - (token_text in ")]")
         if depth == 0:
-            return comma, at
-        if text == "," and depth == 1:
-            comma = at
+            return comma_index, token_index
+        if token_text == "," and depth == 1:
+            comma_index = token_index
     return 0, 0
 
 
 def _parameter_types(
-    tokens: list[Token], properties: Mapping[str, PropertyType], given: Mapping[str, Any]
+    tokens: list[PredicateToken],
+    properties: Mapping[str, PropertyType],
+    arguments: Mapping[str, Any],
 ) -> dict[str, str]:
-    used = {text[1:]: at for at, (kind, text) in enumerate(tokens) if kind == "variable"}
-    for name in given:
-        if name not in used:
-            raise InputError(f"${name} does not occur in the predicate", reason="unused parameter")
-        if _OURS.fullmatch(name):
-            message = f"a parameter cannot be called ${name} here: the name is reserved"
+    used_positions = {
+        token_text[1:]: token_index
+        for token_index, (token_kind, token_text) in enumerate(tokens)
+        if token_kind == "variable"
+    }
+    for parameter_name in arguments:
+        if parameter_name not in used_positions:
+            raise InputError(
+                f"${parameter_name} does not occur in the predicate", reason="unused parameter"
+            )
+        if _RESERVED_NAME.fullmatch(parameter_name):
+            message = f"a parameter cannot be called ${parameter_name} here: the name is reserved"
             raise InputError(message, reason="reserved name")
-    for name in used:
-        if name not in given:
-            raise InputError(f"${name} has no value", reason="missing parameter")
-    return {name: _declared(tokens, at, properties, given[name]) for name, at in used.items()}
+    for parameter_name in used_positions:
+        if parameter_name not in arguments:
+            raise InputError(f"${parameter_name} has no value", reason="missing parameter")
+    return {
+        parameter_name: _declare_parameter(
+            tokens, token_index, properties, arguments[parameter_name]
+        )
+        for parameter_name, token_index in used_positions.items()
+    }
 
 
-def _declared(
-    tokens: list[Token], at: int, properties: Mapping[str, PropertyType], value: Any
+def _declare_parameter(
+    tokens: list[PredicateToken],
+    token_index: int,
+    properties: Mapping[str, PropertyType],
+    value: Any,
 ) -> str:
     """Return the type of the property that a parameter is compared with, or of its value."""
-    sign, other = "", ""
-    if at >= 2 and tokens[at - 1][1] in _SIGNS:
-        sign, other = tokens[at - 1][1], tokens[at - 2][1]
-    elif at + 2 < len(tokens) and tokens[at + 1][1] in _SIGNS:
-        sign, other = tokens[at + 1][1], tokens[at + 2][1]
-    kind = properties.get(other)
-    if kind is None:
-        return type_of(value)
-    if sign == "in":
-        return declared(PropertyType(kind.scalar, is_list=True), value)
-    return declared(kind.element() if sign == "contains" else kind, value)
-
-
-def declared(kind: PropertyType, value: Any = 0) -> str:
-    """Return the declaration of a parameter: enums as strings, `?` only for None."""
-    plain = PropertyType(
-        kind.scalar, value is None, is_list=kind.is_list, vector_dim=kind.vector_dim
+    comparison, operand_text = "", ""
+    if token_index >= 2 and tokens[token_index - 1][1] in _COMPARISONS:
+        comparison, operand_text = tokens[token_index - 1][1], tokens[token_index - 2][1]
+    elif token_index + 2 < len(tokens) and tokens[token_index + 1][1] in _COMPARISONS:
+        comparison, operand_text = tokens[token_index + 1][1], tokens[token_index + 2][1]
+    property_type = properties.get(operand_text)
+    if property_type is None:
+        return infer_type_name(value)
+    if comparison == "in":
+        return parameter_declaration(PropertyType(property_type.scalar, is_list=True), value)
+    return parameter_declaration(
+        property_type.element_type() if comparison == "contains" else property_type, value
     )
-    return plain.display()
+
+
+def parameter_declaration(property_type: PropertyType, value: Any = 0) -> str:
+    """Return the declaration of a parameter: enums as strings, `?` only for None."""
+    parameter_type = PropertyType(
+        property_type.scalar,
+        value is None,
+        is_list=property_type.is_list,
+        vector_dim=property_type.vector_dim,
+    )
+    return parameter_type.display()

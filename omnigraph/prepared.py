@@ -16,106 +16,122 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from omnigraph.diagnostics import Diagnostic, Source, Span
+from omnigraph.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.errors import InputError, LanguageError, TypeCheckError, UsageError
 from omnigraph.errors.choose import language_error
-from omnigraph.lang.query.compile import CompiledQuery, compile_queries, diagnose_each
+from omnigraph.lang.query.compile import CompiledQuery, compile_queries, diagnose_each_query
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.naming import quote_name, require_text
 
-Query = str | PathLike[str] | Source
+QuerySource = str | PathLike[str] | SourceText
 ANONYMOUS = "anonymous"
-_KEPT = 512
-_BARE = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|update|delete)\b", re.DOTALL)
-_UNDECLARED = re.compile(r"`\$(\w+)` is not (?:bound|a parameter)")
-_PATH_LIKE = re.compile(r"[^\s{}()\"$]+\.[A-Za-z]+|[^\s{}()\"$]*/[^\s{}()\"$]+")
-_USED = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL)
+_CACHE_SIZE = 512
+_BARE_BODY = re.compile(
+    r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|update|delete)\b", re.DOTALL
+)
+_UNDECLARED_MESSAGE = re.compile(r"`\$(\w+)` is not (?:bound|a parameter)")
+_PATH_LIKE_TEXT = re.compile(r"[^\s{}()\"$]+\.[A-Za-z]+|[^\s{}()\"$]*/[^\s{}()\"$]+")
+_VARIABLE_OR_IGNORED_TEXT = re.compile(
+    r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryText:
     """A text to compile; its first `prefix_length` characters are not part of the caller's text."""
 
     text: str
-    name: str = "<query>"
-    shift: int = 0
+    source_name: str = "<query>"
+    prefix_length: int = 0
 
 
-def read_query(source: Query, params: Mapping[str, Any]) -> Asked:
+def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
     """Return the text to compile: passed, read from a file, or a bare body wrapped as a query.
 
     The parameters of a bare body are declared by the types of their values.
 
-    >>> read_query("match { $p: Person  $p.age > $min } return { $p.name }", {"min": 30}).text
+    >>> read_query("match { $p: Person  $p.age > $min } return { $p.source_name }", {"min": 30}).text
     'query anonymous($min: I64) {match { $p: Person  $p.age > $min } return { $p.name }}'
     """
-    if isinstance(source, Source):
-        asked = Asked(source.text, source.name)
-    elif isinstance(source, str) and not _is_path(source):
-        if _PATH_LIKE.fullmatch(source):
+    if isinstance(source, SourceText):
+        query_text = QueryText(source.text, source.name)
+    elif isinstance(source, str) and not _is_query_path(source):
+        if _PATH_LIKE_TEXT.fullmatch(source):
             raise InputError(
                 f"'{source}' is not a query",
                 reason="no query",
                 hint="a query file has the suffix .gq, or is passed as a pathlib.Path",
             )
-        asked = Asked(source)
+        query_text = QueryText(source)
     else:
-        asked = _read(_path_of(source))
-    if _BARE.match(asked.text) is None:
-        return asked
-    used = {found[1] for found in _USED.finditer(asked.text) if found[1]}
-    given = (f"${name}: {type_of(value)}" for name, value in params.items() if name in used)
-    head = f"query {ANONYMOUS}({', '.join(given)}) {{"
+        query_text = _read_query_file(_require_path(source))
+    if _BARE_BODY.match(query_text.text) is None:
+        return query_text
+    used_names = {
+        variable_match[1]
+        for variable_match in _VARIABLE_OR_IGNORED_TEXT.finditer(query_text.text)
+        if variable_match[1]
+    }
+    declarations = (
+        f"${parameter_name}: {infer_type_name(value)}"
+        for parameter_name, value in params.items()
+        if parameter_name in used_names
+    )
+    query_header = f"query {ANONYMOUS}({', '.join(declarations)}) {{"
     # The body may end in a comment, which must not swallow the brace.
-    end = "\n}" if "//" in asked.text else "}"
-    return Asked(f"{head}{asked.text}{end}", asked.name, len(head))
+    query_end = "\n}" if "//" in query_text.text else "}"
+    return QueryText(
+        f"{query_header}{query_text.text}{query_end}", query_text.source_name, len(query_header)
+    )
 
 
-def _is_path(text: str) -> bool:
+def _is_query_path(text: str) -> bool:
     return text.endswith(".gq") and "\n" not in text and "{" not in text
 
 
-def _path_of(source: object) -> Path:
+def _require_path(source: object) -> Path:
     try:
         return Path(source)  # type: ignore[arg-type]
     except TypeError as error:
-        kind = type(source).__name__
-        raise UsageError(reason=f"a query must be text or a path, not {kind}") from error
+        type_name = type(source).__name__
+        raise UsageError(reason=f"a query must be text or a path, not {type_name}") from error
 
 
-def _read(path: Path) -> Asked:
-    from omnigraph.lang.parsing import decode
+def _read_query_file(query_path: Path) -> QueryText:
+    from omnigraph.lang.parsing import decode_source
 
     try:
-        found = decode(path.read_bytes(), str(path))
+        decoded_source = decode_source(query_path.read_bytes(), str(query_path))
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from error
-    return Asked(found.text, found.name)
+        raise InputError(
+            f"cannot read {query_path}: {error.strerror}", reason="unreadable"
+        ) from error
+    return QueryText(decoded_source.text, decoded_source.name)
 
 
-def type_of(value: Any) -> str:
+def infer_type_name(value: Any) -> str:
     """Return the type by which a value is declared when nothing else determines it.
 
-    >>> type_of(1), type_of([1.5]), type_of(None), type_of(date(2024, 1, 1))
+    >>> infer_type_name(1), infer_type_name([1.5]), infer_type_name(None), infer_type_name(date(2024, 1, 1))
     ('I64', '[F64]', 'String?', 'Date')
     """
     if isinstance(value, Enum):
-        return type_of(value.value)
-    for kind, name in _TYPES:
-        if isinstance(value, kind):
-            return name
+        return infer_type_name(value.value)
+    for python_type, type_name in _PYTHON_TYPE_NAMES:
+        if isinstance(value, python_type):
+            return type_name
     if value is None:
         return "String?"
     if isinstance(value, list | tuple | set | frozenset):
-        found = {type_of(one) for one in value if one is not None} or {"String"}
-        return f"[{'F64' if found == {'I64', 'F64'} else min(found)}]"
+        item_types = {infer_type_name(item) for item in value if item is not None} or {"String"}
+        return f"[{'F64' if item_types == {'I64', 'F64'} else min(item_types)}]"
     if hasattr(value, "__len__"):  # a numpy or Arrow array
         return f"Vector({len(value)})"
-    return type_of(value.item()) if hasattr(value, "item") else "String"
+    return infer_type_name(value.item()) if hasattr(value, "item") else "String"
 
 
-_TYPES: tuple[tuple[type, str], ...] = (
+_PYTHON_TYPE_NAMES: tuple[tuple[type, str], ...] = (
     (bool, "Bool"),
     (int, "I64"),
     (float, "F64"),
@@ -126,86 +142,100 @@ _TYPES: tuple[tuple[type, str], ...] = (
 )
 
 
-class Compiled:
+class CompiledQueryCache:
     """A cache of compiled query texts, least recently used dropped first; shared by all handles."""
 
-    def __init__(self, kept: int = _KEPT) -> None:
-        self._kept = kept
-        self._held: OrderedDict[tuple[str, str], tuple[CompiledQuery, ...]] = OrderedDict()
+    def __init__(self, max_entries: int = _CACHE_SIZE) -> None:
+        self._max_entries = max_entries
+        self._entries: OrderedDict[tuple[str, str], tuple[CompiledQuery, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(
+    def get_or_compile(
         self,
-        asked: Asked,
+        query_text: QueryText,
         schema_hash: str,
         catalog: Callable[[], Catalog],
-        name: str | None = None,
+        query_name: str | None = None,
     ) -> tuple[CompiledQuery, ...]:
         """Return all queries of a text, compiled only if text or schema are new.
 
         When one query is selected by name, mistakes in the others do not matter.
         """
-        key = (schema_hash, asked.text)
+        cache_key = (schema_hash, query_text.text)
         with self._lock:
-            found = self._held.get(key)
-            if found is not None:
-                self._held.move_to_end(key)
-                return found
+            cached_queries = self._entries.get(cache_key)
+            if cached_queries is not None:
+                self._entries.move_to_end(cache_key)
+                return cached_queries
         try:
-            with _in_their_text(asked):
-                made = compile_queries(asked.text, catalog(), asked.name)
+            with _map_errors_to_body(query_text):
+                compiled_queries = compile_queries(
+                    query_text.text, catalog(), query_text.source_name
+                )
         except LanguageError:
-            if name is None or asked.shift:  # a bare body is the only query
+            if query_name is None or query_text.prefix_length:  # a bare body is the only query
                 raise
-            return _only(asked, catalog(), name)
+            return _compile_named_query(query_text, catalog(), query_name)
         with self._lock:
-            self._held[key] = made
-            while len(self._held) > self._kept:
-                self._held.popitem(last=False)
-        return made
+            self._entries[cache_key] = compiled_queries
+            while len(self._entries) > self._max_entries:
+                self._entries.popitem(last=False)
+        return compiled_queries
 
 
-def _only(asked: Asked, catalog: Catalog, name: str) -> tuple[CompiledQuery, ...]:
+def _compile_named_query(
+    query_text: QueryText, catalog: Catalog, query_name: str
+) -> tuple[CompiledQuery, ...]:
     """Compile only the named query of a text that has errors elsewhere."""
-    source = Source(asked.name, asked.text)
-    each, unreadable = diagnose_each(source, catalog)
-    named = [one for one in each if one.query.name.text == name]
-    errors = [
-        replace(found, message=f"in query `{name}`: {found.message}")
-        for one in named
-        for found in one.errors
+    source = SourceText(query_text.source_name, query_text.text)
+    diagnosed_queries, parse_errors = diagnose_each_query(source, catalog)
+    named_queries = [
+        diagnosed_query
+        for diagnosed_query in diagnosed_queries
+        if diagnosed_query.query.name.text == query_name
     ]
-    if not named and unreadable:  # the query may be in the unparsable part
-        errors = list(unreadable)
+    errors = [
+        replace(diagnostic, message=f"in query `{query_name}`: {diagnostic.message}")
+        for diagnosed_query in named_queries
+        for diagnostic in diagnosed_query.errors
+    ]
+    if not named_queries and parse_errors:  # the query may be in the unparsable part
+        errors = list(parse_errors)
     if errors:
         raise language_error(errors, source)
-    return tuple(one.compiled for one in named or each if one.compiled is not None)
+    return tuple(
+        diagnosed_query.compiled
+        for diagnosed_query in named_queries or diagnosed_queries
+        if diagnosed_query.compiled is not None
+    )
 
 
-COMPILED = Compiled()
+COMPILED_QUERIES = CompiledQueryCache()
 
 
-def choose(queries: tuple[CompiledQuery, ...], name: str | None) -> CompiledQuery:
+def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> CompiledQuery:
     """Return the requested query; a name is needed only if there are several."""
-    names = [one.name for one in queries]
-    if name is None:
+    query_names = [query.name for query in queries]
+    if query_name is None:
         if len(queries) == 1:
             return queries[0]
-        told = f"one of {', '.join(names)}" if names else "there is no query in this text"
-        raise UsageError(reason=f"which query? {told}", hint="pass the name of the query")
-    require_text(name, "query")
-    found = next((one for one in queries if one.name == name), None)
-    if found is None:
-        message = f"there is no query {quote_name(name)} in this text"
-        raise InputError(message, hint=did_you_mean(name, names))
-    return found
+        choice_text = (
+            f"one of {', '.join(query_names)}" if query_names else "there is no query in this text"
+        )
+        raise UsageError(reason=f"which query? {choice_text}", hint="pass the name of the query")
+    require_text(query_name, "query")
+    selected_query = next((query for query in queries if query.name == query_name), None)
+    if selected_query is None:
+        message = f"there is no query {quote_name(query_name)} in this text"
+        raise InputError(message, hint=did_you_mean(query_name, query_names))
+    return selected_query
 
 
-def demand(query: CompiledQuery, kind: str) -> CompiledQuery:
+def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuery:
     """Return the query if it reads (or writes) as the call requires; refuse it otherwise."""
-    if query.kind == kind:
+    if query.kind == required_kind:
         return query
-    if kind == "read":
+    if required_kind == "read":
         message, hint = f"'{query.name}' changes the graph", "use mutate to write"
     else:
         message, hint = f"'{query.name}' only reads", "use query to read"
@@ -213,35 +243,46 @@ def demand(query: CompiledQuery, kind: str) -> CompiledQuery:
 
 
 @contextmanager
-def _in_their_text(asked: Asked) -> Iterator[None]:
+def _map_errors_to_body(query_text: QueryText) -> Iterator[None]:
     """Move diagnostics of a wrapped body into the body as its author wrote it."""
     try:
         yield
     except LanguageError as error:
-        if not asked.shift:
+        if not query_text.prefix_length:
             raise
-        text = Source(asked.name, asked.text[asked.shift : -1].removesuffix("\n"))
-        moved = [_moved(one, text, asked.shift) for one in error.diagnostics]
-        raise type(error)(diagnostics=moved, source=text) from None
+        body_source = SourceText(
+            query_text.source_name,
+            query_text.text[query_text.prefix_length : -1].removesuffix("\n"),
+        )
+        moved_diagnostics = [
+            _move_diagnostic(diagnostic, body_source, query_text.prefix_length)
+            for diagnostic in error.diagnostics
+        ]
+        raise type(error)(diagnostics=moved_diagnostics, source=body_source) from None
 
 
-def _moved(one: Diagnostic, text: Source, shift: int) -> Diagnostic:
-    last = len(text.text)
-    start, end = (min(max(0, at - shift), last) for at in (one.start, one.end))
-    line, column = text.locate(start)
+def _move_diagnostic(
+    diagnostic: Diagnostic, body_source: SourceText, prefix_length: int
+) -> Diagnostic:
+    body_length = len(body_source.text)
+    start, end = (
+        min(max(0, offset - prefix_length), body_length)
+        for offset in (diagnostic.start, diagnostic.end)
+    )
+    line, column = body_source.locate(start)
     end = max(Span(start, end).end, start + 1)
-    hint = _value_hint(one)
-    return replace(one, start=start, end=end, line=line, column=column, hint=hint)
+    hint = _add_value_hint(diagnostic)
+    return replace(diagnostic, start=start, end=end, line=line, column=column, hint=hint)
 
 
-def _value_hint(one: Diagnostic) -> str | None:
+def _add_value_hint(diagnostic: Diagnostic) -> str | None:
     """Return the hint; in a bare body an undeclared variable may be a parameter without a value."""
-    found = _UNDECLARED.search(one.message)
-    if found is None:
-        return one.hint
-    name = found[1]
-    more = f"if it is a parameter, give it a value: `{name}=…` or --params '{{\"{name}\": …}}'"
-    return more if one.hint is None else f"{one.hint}; {more}"
+    undeclared_match = _UNDECLARED_MESSAGE.search(diagnostic.message)
+    if undeclared_match is None:
+        return diagnostic.hint
+    variable_name = undeclared_match[1]
+    parameter_hint = f"if it is a parameter, give it a value: `{variable_name}=…` or --params '{{\"{variable_name}\": …}}'"
+    return parameter_hint if diagnostic.hint is None else f"{diagnostic.hint}; {parameter_hint}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,5 +308,7 @@ class Prepared:
         return self._explain(params, analyze)
 
     def __repr__(self) -> str:
-        given = ", ".join(f"${name}: {kind}" for name, kind in self.params.items())
-        return f"<Prepared {self.kind}: {self.name}({given})>"
+        declarations = ", ".join(
+            f"${parameter_name}: {type_name}" for parameter_name, type_name in self.params.items()
+        )
+        return f"<Prepared {self.kind}: {self.name}({declarations})>"

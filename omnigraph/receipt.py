@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import ClientError
 from omnigraph.history.commit import Commit
-from omnigraph.ingest.problem import Problem
+from omnigraph.ingest.problem import LoadProblem
 
 if TYPE_CHECKING:
-    from omnigraph.engine.mutate import Outcome
+    from omnigraph.engine.mutate import WriteOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +66,36 @@ class Receipt:
         return sum(self.edges.values())
 
     def __repr__(self) -> str:
-        counts = [f"{n} {name}" for part in (self.nodes, self.edges) for name, n in part.items()]
+        type_counts = [
+            f"{entity_count} {type_name}"
+            for counts_by_type in (self.nodes, self.edges)
+            for type_name, entity_count in counts_by_type.items()
+        ]
         if self.commit is None:
             return f"<Receipt: nothing changed on {self.branch}>"
-        told = ", ".join(counts) or f"{self.commit.operation}, no entity changed"
-        return f"<Receipt: {told} on {self.branch}, commit {self.commit_id}>"
+        summary_text = ", ".join(type_counts) or f"{self.commit.operation}, no entity changed"
+        return f"<Receipt: {summary_text} on {self.branch}, commit {self.commit_id}>"
 
     def _repr_html_(self) -> str:
         from omnigraph.notebook import facts_card
 
-        facts = {"commit": self.commit_id, "branch": self.branch, **self.nodes, **self.edges}
-        return facts_card("Receipt", facts)
+        card_facts = {"commit": self.commit_id, "branch": self.branch, **self.nodes, **self.edges}
+        return facts_card("Receipt", card_facts)
 
 
-def receipt_of(done: "Outcome", branch: str, elapsed: float, name: str | None = None) -> Receipt:
+def build_receipt(
+    write_outcome: "WriteOutcome", branch: str, elapsed: float, query_name: str | None = None
+) -> Receipt:
     """Return the receipt of executed operations; `name` is the name of their query."""
     return Receipt(
-        done.commit,
-        done.nodes,
-        done.edges,
+        write_outcome.commit,
+        write_outcome.nodes,
+        write_outcome.edges,
         branch=branch,
         elapsed=elapsed,
-        ids=done.ids,
-        query_name=name,
-        replayed=done.replayed,
+        ids=write_outcome.ids,
+        query_name=query_name,
+        replayed=write_outcome.replayed,
     )
 
 
@@ -129,33 +135,49 @@ class LoadReport:
 
     def first(self, most: int) -> "LoadReport":
         """Return the report with at most `most` problems; `left_out` counts those not shown."""
-        shown = self.problems[:most]
-        left_out = self.left_out + len(self.problems) - len(shown)
-        return LoadReport(shown, left_out, self.steps, self.error)
+        shown_problems = self.problems[:most]
+        left_out = self.left_out + len(self.problems) - len(shown_problems)
+        return LoadReport(shown_problems, left_out, self.steps, self.error)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return each problem as a dict."""
-        names = BadRow.__slots__
-        rows = [{name: getattr(one, name) for name in names} for one in self.problems]
-        if all(one["file"] is None for one in rows):
-            rows = [{name: one[name] for name in names if name != "file"} for one in rows]
-        return rows
+        field_names = BadRow.__slots__
+        problem_rows = [
+            {field_name: getattr(problem, field_name) for field_name in field_names}
+            for problem in self.problems
+        ]
+        if all(problem["file"] is None for problem in problem_rows):
+            problem_rows = [
+                {
+                    field_name: problem[field_name]
+                    for field_name in field_names
+                    if field_name != "file"
+                }
+                for problem in problem_rows
+            ]
+        return problem_rows
 
     def _repr_html_(self) -> str:
         import pyarrow as pa
 
         from omnigraph.notebook import table_card
 
-        rows = self.to_dicts()
-        return table_card(pa.Table.from_pylist(rows), f"{len(rows)} bad rows; nothing was written")
+        problem_rows = self.to_dicts()
+        return table_card(
+            pa.Table.from_pylist(problem_rows), f"{len(problem_rows)} bad rows; nothing was written"
+        )
 
 
-def report(problems: Sequence[Problem], steps: Mapping[str, float] | None = None) -> LoadReport:
+def build_load_report(
+    problems: Sequence[LoadProblem], steps: Mapping[str, float] | None = None
+) -> LoadReport:
     """Return the problems of a load as a report for its caller."""
-    first = problems[0].error if problems else None
-    return LoadReport(tuple(map(_bad_row, problems)), steps=steps or {}, error=first)
+    first_error = problems[0].error if problems else None
+    return LoadReport(tuple(map(_to_bad_row, problems)), steps=steps or {}, error=first_error)
 
 
-def _bad_row(one: Problem) -> BadRow:
-    column = one.error.details.get("property")
-    return BadRow(one.line, one.type, one.id, one.reason, column, one.file)
+def _to_bad_row(problem: LoadProblem) -> BadRow:
+    property_name = problem.error.details.get("property")
+    return BadRow(
+        problem.line, problem.type, problem.id, problem.reason, property_name, problem.file
+    )

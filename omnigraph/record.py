@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform, overload
 
-Class = TypeVar("Class", bound=type)
+RecordClass = TypeVar("RecordClass", bound=type)
 
 
 @overload
-def record(cls: Class, /) -> Class: ...
+def record(cls: RecordClass, /) -> RecordClass: ...
 @overload
-def record(*, slots: bool = True) -> Callable[[Class], Class]: ...
+def record(*, slots: bool = True) -> Callable[[RecordClass], RecordClass]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: Any = None, /, *, slots: bool = True) -> Any:
     """Turn a class into a frozen dataclass; `slots=False` allows cached properties.
@@ -30,92 +30,123 @@ def record(cls: Any = None, /, *, slots: bool = True) -> Any:
     Traceback (most recent call last):
     dataclasses.FrozenInstanceError: cannot assign to field 'x'
     """
-    return _make(cls, slots) if cls is not None else lambda given: _make(given, slots)
+    return (
+        _build_record_class(cls, slots)
+        if cls is not None
+        else lambda decorated_class: _build_record_class(decorated_class, slots)
+    )
 
 
-def _make(cls: Any, slots: bool) -> Any:
-    made = dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
-    for name, method in _methods(fields(made), hasattr(made, "__post_init__")).items():
-        if name not in cls.__dict__:
-            setattr(made, name, method)
-    return made
+def _build_record_class(cls: Any, slots: bool) -> Any:
+    record_class = dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+    for method_name, method in _compile_methods(
+        fields(record_class), hasattr(record_class, "__post_init__")
+    ).items():
+        if method_name not in cls.__dict__:
+            setattr(record_class, method_name, method)
+    return record_class
 
 
-def _methods(found: tuple[Field[Any], ...], checked: bool) -> dict[str, Any]:
-    known: dict[str, Any] = {"put": object.__setattr__}
-    exec(_source(found, known, checked), known)  # noqa: S102 - the text is built here from field names
-    written = {name: known[name] for name in ("__init__", "__eq__", "__hash__")}
-    return written | {
-        "__repr__": _repr,
+def _compile_methods(record_fields: tuple[Field[Any], ...], has_post_init: bool) -> dict[str, Any]:
+    namespace: dict[str, Any] = {"put": object.__setattr__}
+    exec(_method_source(record_fields, namespace, has_post_init), namespace)  # noqa: S102 - the text is built here from field names
+    compiled_methods = {
+        method_name: namespace[method_name] for method_name in ("__init__", "__eq__", "__hash__")
+    }
+    return compiled_methods | {
+        "__repr__": _repr_record,
         "__setattr__": _refuse_assignment,
         "__delattr__": _refuse_deletion,
-        "__getstate__": _state,
-        "__setstate__": _restore,
+        "__getstate__": _get_state,
+        "__setstate__": _set_state,
     }
 
 
-def _source(found: tuple[Field[Any], ...], known: dict[str, Any], checked: bool) -> str:
-    given = ", ".join(_parameter(one, known) for one in found if one.init)
-    puts = [f"    put(self, {one.name!r}, {_value(one, known)})" for one in found]
-    puts += ["    self.__post_init__()"] if checked else []
-    compared = [one.name for one in found if one.compare]
-    mine = "".join(f"self.{name}, " for name in compared)
-    yours = "".join(f"other.{name}, " for name in compared)
+def _method_source(
+    record_fields: tuple[Field[Any], ...], namespace: dict[str, Any], has_post_init: bool
+) -> str:
+    parameter_list = ", ".join(
+        _parameter_source(record_field, namespace)
+        for record_field in record_fields
+        if record_field.init
+    )
+    init_lines = [
+        f"    put(self, {record_field.name!r}, {_value_source(record_field, namespace)})"
+        for record_field in record_fields
+    ]
+    init_lines += ["    self.__post_init__()"] if has_post_init else []
+    compared_names = [record_field.name for record_field in record_fields if record_field.compare]
+    own_values = "".join(f"self.{field_name}, " for field_name in compared_names)
+    other_values = "".join(f"other.{field_name}, " for field_name in compared_names)
     return "\n".join(
         (
-            f"def __init__(self{', ' if given else ''}{given}):",
-            *(puts or ["    pass"]),
+            f"def __init__(self{', ' if parameter_list else ''}{parameter_list}):",
+            *(init_lines or ["    pass"]),
             "def __eq__(self, other):",
             "    if other.__class__ is not self.__class__:",
             "        return NotImplemented",
-            f"    return ({mine}) == ({yours})",
+            f"    return ({own_values}) == ({other_values})",
             "def __hash__(self):",
-            f"    return hash(({mine}))",
+            f"    return hash(({own_values}))",
         )
     )
 
 
-def _parameter(one: Field[Any], known: dict[str, Any]) -> str:
-    if one.default is not MISSING:
-        known[f"default_{one.name}"] = one.default
-        return f"{one.name}=default_{one.name}"
-    return f"{one.name}=MADE" if _factory(one, known) else one.name
+def _parameter_source(record_field: Field[Any], namespace: dict[str, Any]) -> str:
+    if record_field.default is not MISSING:
+        namespace[f"default_{record_field.name}"] = record_field.default
+        return f"{record_field.name}=default_{record_field.name}"
+    return (
+        f"{record_field.name}=MADE"
+        if _register_factory(record_field, namespace)
+        else record_field.name
+    )
 
 
-def _value(one: Field[Any], known: dict[str, Any]) -> str:
-    if not one.init:
-        known[f"default_{one.name}"] = one.default
-        return f"factory_{one.name}()" if _factory(one, known) else f"default_{one.name}"
-    if _factory(one, known):
-        return f"factory_{one.name}() if {one.name} is MADE else {one.name}"
-    return one.name
+def _value_source(record_field: Field[Any], namespace: dict[str, Any]) -> str:
+    if not record_field.init:
+        namespace[f"default_{record_field.name}"] = record_field.default
+        return (
+            f"factory_{record_field.name}()"
+            if _register_factory(record_field, namespace)
+            else f"default_{record_field.name}"
+        )
+    if _register_factory(record_field, namespace):
+        return (
+            f"factory_{record_field.name}() if {record_field.name} is MADE else {record_field.name}"
+        )
+    return record_field.name
 
 
-def _factory(one: Field[Any], known: dict[str, Any]) -> bool:
-    if one.default_factory is MISSING:
+def _register_factory(record_field: Field[Any], namespace: dict[str, Any]) -> bool:
+    if record_field.default_factory is MISSING:
         return False
-    known["MADE"] = MISSING
-    known[f"factory_{one.name}"] = one.default_factory
+    namespace["MADE"] = MISSING
+    namespace[f"factory_{record_field.name}"] = record_field.default_factory
     return True
 
 
-def _repr(self: Any) -> str:
-    shown = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
-    return f"{type(self).__qualname__.rpartition('.')[2]}({shown})"
+def _repr_record(self: Any) -> str:
+    field_texts = ", ".join(
+        f"{record_field.name}={getattr(self, record_field.name)!r}"
+        for record_field in fields(self)
+        if record_field.repr
+    )
+    return f"{type(self).__qualname__.rpartition('.')[2]}({field_texts})"
 
 
-def _refuse_assignment(self: Any, name: str, value: Any) -> None:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+def _refuse_assignment(self: Any, field_name: str, value: Any) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {field_name!r}")
 
 
-def _refuse_deletion(self: Any, name: str) -> None:
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
+def _refuse_deletion(self: Any, field_name: str) -> None:
+    raise FrozenInstanceError(f"cannot delete field {field_name!r}")
 
 
-def _state(self: Any) -> list[Any]:
-    return [getattr(self, one.name) for one in fields(self)]
+def _get_state(self: Any) -> list[Any]:
+    return [getattr(self, record_field.name) for record_field in fields(self)]
 
 
-def _restore(self: Any, state: list[Any]) -> None:
-    for one, value in zip(fields(self), state, strict=True):
-        object.__setattr__(self, one.name, value)
+def _set_state(self: Any, field_values: list[Any]) -> None:
+    for record_field, value in zip(fields(self), field_values, strict=True):
+        object.__setattr__(self, record_field.name, value)

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from omnigraph import formats
 from omnigraph.boundary import Guarded
-from omnigraph.encode import json_rows
+from omnigraph.encode import iter_json_rows
 from omnigraph.errors import InputError, UsageError
-from omnigraph.extras import extra
-from omnigraph.formats import Form, Page, Style
+from omnigraph.extras import import_optional
+from omnigraph.formats import PrintableResult, ResultFormat, TextStyle
 from omnigraph.row import Row
 
-Path = str | PathLike[str]
-_SHOWN = 10
+FilePath = str | PathLike[str]
+_REPR_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,35 +67,39 @@ class Result:
 
     def __iter__(self) -> Iterator[Row]:
         for batch in self.table.to_batches(max_chunksize=8192):
-            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                yield Row(self.columns, values)
+            for row_values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield Row(self.columns, row_values)
 
     @overload
-    def __getitem__(self, wanted: int) -> Row: ...
+    def __getitem__(self, selection: int) -> Row: ...
     @overload
-    def __getitem__(self, wanted: slice) -> "Result": ...
+    def __getitem__(self, selection: slice) -> "Result": ...
     @overload
-    def __getitem__(self, wanted: str) -> pa.ChunkedArray: ...
-    def __getitem__(self, wanted: int | slice | str) -> Any:
+    def __getitem__(self, selection: str) -> pa.ChunkedArray: ...
+    def __getitem__(self, selection: int | slice | str) -> Any:
         """Return a row by number, rows by slice, or a column by name."""
-        if isinstance(wanted, str):
-            return self.table.column(self._place(wanted))
-        if isinstance(wanted, slice):
-            kept = range(self.num_rows)[wanted]
-            plain = kept.step == 1
-            rows = self.table.slice(kept.start, len(kept)) if plain else self.table.take(list(kept))
-            return self._with(rows)
-        at = range(self.num_rows)[wanted]
-        return Row(self.columns, [column[at].as_py() for column in self.table.columns])
+        if isinstance(selection, str):
+            return self.table.column(self._column_index(selection))
+        if isinstance(selection, slice):
+            selected_range = range(self.num_rows)[selection]
+            is_contiguous = selected_range.step == 1
+            selected_rows = (
+                self.table.slice(selected_range.start, len(selected_range))
+                if is_contiguous
+                else self.table.take(list(selected_range))
+            )
+            return self._replace_table(selected_rows)
+        row_index = range(self.num_rows)[selection]
+        return Row(self.columns, [column[row_index].as_py() for column in self.table.columns])
 
     def one(self) -> Row:
         """Return the only row; raise if there is not exactly one."""
-        self._count("exactly one row", (1,))
+        self._require_row_count("exactly one row", (1,))
         return self[0]
 
     def one_or_none(self) -> Row | None:
         """Return the only row, or None if there is none; raise if there are several."""
-        self._count("at most one row", (0, 1))
+        self._require_row_count("at most one row", (0, 1))
         return self.first()
 
     def first(self) -> Row | None:
@@ -104,17 +108,17 @@ class Result:
 
     def scalar(self) -> Any:
         """Return the only value: one row of one column."""
-        self._count("exactly one row", (1,))
-        self._single("scalar()")
+        self._require_row_count("exactly one row", (1,))
+        self._require_single_column("scalar()")
         return self.table.column(0)[0].as_py()
 
     def scalars(self, column: str | None = None) -> list[Any]:
         """Return the values of one column; the name is optional if there is only one."""
         if column is None:
-            self._single("scalars()")
-        place = 0 if column is None else self._place(column)
-        values: list[Any] = self.table.column(place).to_pylist()
-        return values
+            self._require_single_column("scalars()")
+        column_index = 0 if column is None else self._column_index(column)
+        column_values: list[Any] = self.table.column(column_index).to_pylist()
+        return column_values
 
     # Conversions --------------------------------------------------------------------------------
 
@@ -137,22 +141,22 @@ class Result:
 
     def to_pandas(self, types: Literal["arrow", "numpy"] = "arrow") -> Any:
         """Return a pandas DataFrame, with Arrow types or with numpy types."""
-        pandas = extra("pandas")
+        pandas = import_optional("pandas")
         if types not in ("arrow", "numpy"):
             raise UsageError(reason=f"types must be 'arrow' or 'numpy', not {types!r}")
         return self.table.to_pandas(types_mapper=pandas.ArrowDtype if types == "arrow" else None)
 
     def to_polars(self) -> Any:
         """Return a polars DataFrame."""
-        return extra("polars").from_arrow(self.table)
+        return import_optional("polars").from_arrow(self.table)
 
     def to_numpy(self, column: str) -> Any:
         """Return one column as a numpy array; vectors become a matrix."""
-        chunks = self[column].combine_chunks()
-        if pa.types.is_fixed_size_list(chunks.type) and not chunks.null_count:
-            width = chunks.type.list_size
-            return chunks.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-        return chunks.to_numpy(zero_copy_only=False)
+        column_values = self[column].combine_chunks()
+        if pa.types.is_fixed_size_list(column_values.type) and not column_values.null_count:
+            dimension = column_values.type.list_size
+            return column_values.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimension)
+        return column_values.to_numpy(zero_copy_only=False)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return each row as a dict of Python values."""
@@ -168,98 +172,113 @@ class Result:
 
     # Files and display --------------------------------------------------------------------------
 
-    def write_parquet(self, path: Path) -> None:
+    def write_parquet(self, path: FilePath) -> None:
         """Write a Parquet file."""
         import pyarrow.parquet
 
         pyarrow.parquet.write_table(self.table, path)
 
-    def write_ipc(self, path: Path) -> None:
+    def write_ipc(self, path: FilePath) -> None:
         """Write an Arrow IPC file."""
-        with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, self.schema) as writer:
+        with (
+            pa.OSFile(str(path), "wb") as output_file,
+            pa.ipc.new_file(output_file, self.schema) as writer,
+        ):
             writer.write_table(self.table)
 
-    def write_csv(self, path: Path) -> None:
+    def write_csv(self, path: FilePath) -> None:
         """Write a CSV file, as the command line prints it."""
-        self._write(path, self.render("csv"))
+        self._write_lines(path, self.render("csv"))
 
-    def write_ndjson(self, path: Path) -> None:
+    def write_ndjson(self, path: FilePath) -> None:
         """Write one JSON object per row."""
-        self._write(path, map(formats.compact, json_rows(self.table)))
+        self._write_lines(path, map(formats.compact_json, iter_json_rows(self.table)))
 
-    def render(self, form: Form = "table", style: Style | None = None) -> Iterator[str]:
+    def render(self, form: ResultFormat = "table", style: TextStyle | None = None) -> Iterator[str]:
         """Yield the result as text, line by line: table, kv, csv, jsonl, json or md."""
-        return formats.render(self._page(), form, style)
+        return formats.render(self._to_printable(), form, style)
 
     def show(self, n: int = 20) -> None:
         """Print the first rows as a table."""
         import sys
 
-        page = formats.render(Page(self.table.slice(0, n), self.query_name, self.target), "table")
-        lines = [self._page().headline(), *list(page)[1:]]
-        more = [f"… {self.num_rows - n} more"] if self.num_rows > n else []
-        sys.stdout.write("\n".join([*lines, *more, ""]))
+        rendered_lines = formats.render(
+            PrintableResult(self.table.slice(0, n), self.query_name, self.target), "table"
+        )
+        shown_lines = [self._to_printable().headline(), *list(rendered_lines)[1:]]
+        footer = [f"… {self.num_rows - n} more"] if self.num_rows > n else []
+        sys.stdout.write("\n".join([*shown_lines, *footer, ""]))
 
     def __repr__(self) -> str:
-        rows = formats.grid(self.table.slice(0, _SHOWN), Style(widest=32))
-        left = self.num_rows - _SHOWN
-        more = [f"… {left} more"] if left > 0 else []
-        return "\n".join([f"<Result: {self._page().headline()}>", *rows, *more])
+        grid_lines = formats.render_grid(
+            self.table.slice(0, _REPR_ROWS), TextStyle(max_column_width=32)
+        )
+        hidden_count = self.num_rows - _REPR_ROWS
+        footer = [f"… {hidden_count} more"] if hidden_count > 0 else []
+        return "\n".join([f"<Result: {self._to_printable().headline()}>", *grid_lines, *footer])
 
     def _repr_html_(self) -> str:
         from omnigraph.notebook import table_card
 
-        told = [
-            self._page().headline(),
+        caption_parts = [
+            self._to_printable().headline(),
             f"commit {self.commit_id}",
             f"{self.elapsed * 1000:.1f} ms",
         ]
-        return table_card(self.table, " · ".join(told if self.commit_id else told[:1]))
+        return table_card(
+            self.table, " · ".join(caption_parts if self.commit_id else caption_parts[:1])
+        )
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     # Helpers ------------------------------------------------------------------------------------
 
-    def _page(self) -> Page:
-        return Page(self.table, self.query_name, self.target, self.commit_id)
+    def _to_printable(self) -> PrintableResult:
+        return PrintableResult(self.table, self.query_name, self.target, self.commit_id)
 
-    def _with(self, table: pa.Table) -> "Result":
+    def _replace_table(self, table: pa.Table) -> "Result":
         from dataclasses import replace
 
         return replace(self, table=table)
 
     @staticmethod
-    def _write(path: Path, lines: Iterator[str]) -> None:
-        with open(path, "w", encoding="utf-8", newline="") as out:  # noqa: PTH123
-            out.writelines(f"{line}\n" for line in lines)
+    def _write_lines(path: FilePath, lines: Iterator[str]) -> None:
+        with open(path, "w", encoding="utf-8", newline="") as output_file:  # noqa: PTH123
+            output_file.writelines(f"{line}\n" for line in lines)
 
-    def _place(self, name: str) -> int:
-        return place_of(name, self.columns)
+    def _column_index(self, column_name: str) -> int:
+        return find_column_index(column_name, self.columns)
 
-    def _single(self, what: str) -> None:
+    def _require_single_column(self, method_name: str) -> None:
         if self.table.num_columns != 1:
-            count = self.table.num_columns
-            raise InputError(f"{what} needs exactly one column; the result has {count}")
+            column_count = self.table.num_columns
+            raise InputError(
+                f"{method_name} needs exactly one column; the result has {column_count}"
+            )
 
-    def _count(self, wanted: str, allowed: Sequence[int]) -> None:
-        if self.num_rows not in allowed:
-            raise InputError(f"expected {wanted}, found {self.num_rows}", reason="row count")
+    def _require_row_count(self, expectation: str, allowed_counts: Sequence[int]) -> None:
+        if self.num_rows not in allowed_counts:
+            raise InputError(f"expected {expectation}, found {self.num_rows}", reason="row count")
 
 
-def place_of(name: str, columns: Sequence[str]) -> int:
+def find_column_index(column_name: str, columns: Sequence[str]) -> int:
     """Return the index of a column by its name, or by an unambiguous last part of its name.
 
-    >>> place_of("age", ("p.name", "p.age"))
+    >>> find_column_index("age", ("p.name", "p.age"))
     1
     """
-    if name in columns:
-        return columns.index(name)
-    last = [at for at, one in enumerate(columns) if one.rpartition(".")[2] == name]
-    if len(last) == 1:
-        return last[0]
-    known = ", ".join(columns)
-    message = f"unknown column '{name}'; the columns are {known}"
+    if column_name in columns:
+        return columns.index(column_name)
+    matching_indexes = [
+        column_index
+        for column_index, candidate_name in enumerate(columns)
+        if candidate_name.rpartition(".")[2] == column_name
+    ]
+    if len(matching_indexes) == 1:
+        return matching_indexes[0]
+    known_names = ", ".join(columns)
+    message = f"unknown column '{column_name}'; the columns are {known_names}"
     raise InputError(message, reason="unknown column")
 
 
@@ -277,7 +296,7 @@ class ResultStream(Guarded):
         query_name: str = "query",
         target: Mapping[str, Any] | None = None,
         commit_id: str | None = None,
-        done: Callable[[int], None] | None = None,
+        on_close: Callable[[int], None] | None = None,
     ) -> None:
         self.schema = schema
         self.query_name = query_name
@@ -285,7 +304,7 @@ class ResultStream(Guarded):
         self.commit_id = commit_id
         self.rows = 0
         self._batches: Iterator[pa.RecordBatch] | None = batches
-        self._done = done
+        self._on_close = on_close
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -309,8 +328,8 @@ class ResultStream(Guarded):
     def iter_rows(self) -> Iterator[Row]:
         """Yield row by row."""
         for batch in self:
-            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                yield Row(self.columns, values)
+            for row_values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield Row(self.columns, row_values)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the remaining batches as an Arrow reader."""
@@ -324,11 +343,11 @@ class ResultStream(Guarded):
         """Close the stream; remaining batches are not read."""
         batches, self._batches = self._batches, None
         if batches is not None:
-            close = getattr(batches, "close", None)
-            if close is not None:
-                close()
-            if self._done is not None:
-                self._done(self.rows)
+            close_batches = getattr(batches, "close", None)
+            if close_batches is not None:
+                close_batches()
+            if self._on_close is not None:
+                self._on_close(self.rows)
 
     def __enter__(self) -> "ResultStream":
         return self
@@ -342,5 +361,5 @@ class ResultStream(Guarded):
             self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._batches is None else "open"
-        return f"<ResultStream: {self.query_name}, {state}, {self.rows} rows read>"
+        stream_state = "closed" if self._batches is None else "open"
+        return f"<ResultStream: {self.query_name}, {stream_state}, {self.rows} rows read>"

@@ -31,11 +31,19 @@ class Row(Mapping[str, Any]):
             raise AttributeError(name)
         if name in self._names:
             return self[name]
-        last = [at for at, one in enumerate(self._names) if one.rpartition(".")[2] == name]
-        if len(last) == 1:
-            return self._values[last[0]]
-        why = "several columns match" if last else f"the columns are {', '.join(self._names)}"
-        raise AttributeError(f"no column '{name}': {why}")
+        matching_indexes = [
+            column_index
+            for column_index, column_name in enumerate(self._names)
+            if column_name.rpartition(".")[2] == name
+        ]
+        if len(matching_indexes) == 1:
+            return self._values[matching_indexes[0]]
+        explanation = (
+            "several columns match"
+            if matching_indexes
+            else f"the columns are {', '.join(self._names)}"
+        )
+        raise AttributeError(f"no column '{name}': {explanation}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -47,13 +55,18 @@ class Row(Mapping[str, Any]):
         return hash((tuple(self._names), self._values))
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *(name.rpartition(".")[2] for name in self._names)]
+        return [
+            *super().__dir__(),
+            *(column_name.rpartition(".")[2] for column_name in self._names),
+        ]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Row, (self._names, self._values)
 
     def __repr__(self) -> str:
-        return f"Row({', '.join(f'{n}={v!r}' for n, v in self.items())})"
+        return (
+            f"Row({', '.join(f'{column_name}={value!r}' for column_name, value in self.items())})"
+        )
 
     def values(self) -> tuple[Any, ...]:  # type: ignore[override]
         """Return the values in column order."""

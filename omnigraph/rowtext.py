@@ -9,81 +9,109 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from omnigraph.errors import InputError, KeyConflict, ParameterError, UsageError
-from omnigraph.lang.schema.catalog import Catalog, Edge, Node
-from omnigraph.lang.schema.ir import SchemaIR, key_order
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.naming import quote_name, require_text
-from omnigraph.predicate import declared, translate
+from omnigraph.predicate import parameter_declaration, translate_predicate
 from omnigraph.values import PropertyType, ScalarType, entity_id
 from omnigraph.values.coerce import coerce_parameter
 
-_TEXT = PropertyType(ScalarType.STRING)
-_ENDS = {"from": _TEXT, "to": _TEXT}
+_STRING_TYPE = PropertyType(ScalarType.STRING)
+_ENDPOINT_TYPES = {"from": _STRING_TYPE, "to": _STRING_TYPE}
 
-Text = tuple[str, dict[str, Any]]
+MutationText = tuple[str, dict[str, Any]]
 
 
-def update_text(
+def build_update(
     catalog: Catalog,
     type_name: str,
-    where: str,
-    values: Mapping[str, Any],
-    given: Mapping[str, Any],
-) -> Text:
+    predicate: str,
+    new_values: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+) -> MutationText:
     """Return the mutation that sets properties, and its parameters."""
-    one = type_called(catalog, type_name)
-    known = {prop.name: prop.type for prop in one.properties}
-    if not values:
+    entity_type = require_entity_type(catalog, type_name)
+    property_types = {
+        declared_property.name: declared_property.type
+        for declared_property in entity_type.properties
+    }
+    if not new_values:
         raise UsageError(reason="set must name at least one property")
-    types, sets = dict[str, str](), list[str]()
-    for number, (name, value) in enumerate(values.items()):
-        if name not in known:
+    parameter_types, assignments = dict[str, str](), list[str]()
+    for parameter_index, (property_name, value) in enumerate(new_values.items()):
+        if property_name not in property_types:
             raise InputError(
-                f"{type_name} has no property '{name}'",
+                f"{type_name} has no property '{property_name}'",
                 reason="unknown property",
-                hint=did_you_mean(name, known),
+                hint=did_you_mean(property_name, property_types),
             )
-        types[f"p{number}"] = declared(known[name], value)
-        sets.append(f"{name}: $p{number}")
-    condition, more = _where(one, where, given)
-    head = _head("update", types | more)
-    given_to = ", ".join(sets)
-    text = head + f" {{ update {one.name} set {{ {given_to} }} where {condition} }}"  # noqa: S608
-    return text, dict(zip(types, values.values(), strict=True)) | dict(given)
+        parameter_types[f"p{parameter_index}"] = parameter_declaration(
+            property_types[property_name], value
+        )
+        assignments.append(f"{property_name}: $p{parameter_index}")
+    condition, condition_types = _translate_condition(entity_type, predicate, arguments)
+    query_header = _query_header("update", parameter_types | condition_types)
+    assignment_text = ", ".join(assignments)
+    mutation_text = (
+        query_header
+        + f" {{ update {entity_type.name} set {{ {assignment_text} }} where {condition} }}"
+    )
+    return mutation_text, dict(zip(parameter_types, new_values.values(), strict=True)) | dict(
+        arguments
+    )
 
 
-def delete_text(catalog: Catalog, type_name: str, where: str, given: Mapping[str, Any]) -> Text:
+def build_delete(
+    catalog: Catalog, type_name: str, predicate: str, arguments: Mapping[str, Any]
+) -> MutationText:
     """Return the mutation that deletes entities, and its parameters."""
-    one = type_called(catalog, type_name)
-    condition, types = _where(one, where, given)
-    return f"{_head('delete', types)} {{ delete {one.name} where {condition} }}", dict(given)
+    entity_type = require_entity_type(catalog, type_name)
+    condition, parameter_types = _translate_condition(entity_type, predicate, arguments)
+    return (
+        f"{_query_header('delete', parameter_types)} {{ delete {entity_type.name} where {condition} }}",
+        dict(arguments),
+    )
 
 
-def _where(one: Node | Edge, where: str, given: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    known = {"id": _TEXT, **(_ENDS if isinstance(one, Edge) else {})}
-    known |= {prop.name: prop.type for prop in one.properties}
-    found = translate(where, known, given, owner=one.name)
-    return found.text, dict(found.types)
+def _translate_condition(
+    entity_type: NodeType | EdgeType, predicate: str, arguments: Mapping[str, Any]
+) -> tuple[str, dict[str, str]]:
+    property_types = {
+        "id": _STRING_TYPE,
+        **(_ENDPOINT_TYPES if isinstance(entity_type, EdgeType) else {}),
+    }
+    property_types |= {
+        declared_property.name: declared_property.type
+        for declared_property in entity_type.properties
+    }
+    translated = translate_predicate(predicate, property_types, arguments, owner=entity_type.name)
+    return translated.text, dict(translated.types)
 
 
-def _head(verb: str, types: Mapping[str, str]) -> str:
-    declared = ", ".join(f"${name}: {kind}" for name, kind in types.items())
-    return f"query {verb}_rows({declared})"
+def _query_header(verb: str, parameter_types: Mapping[str, str]) -> str:
+    declarations = ", ".join(
+        f"${parameter_name}: {type_name}" for parameter_name, type_name in parameter_types.items()
+    )
+    return f"query {verb}_rows({declarations})"
 
 
-def type_called(catalog: Catalog, name: str) -> Node | Edge:
+def require_entity_type(catalog: Catalog, type_name: str) -> NodeType | EdgeType:
     """Return the node or edge type of that name; a node type takes precedence."""
-    require_text(name, "type")
-    found = catalog.node(name) or catalog.edge(name)
-    if found is None:
-        known = [*(one.name for one in catalog.nodes), *(one.name for one in catalog.edges)]
-        message = f"unknown type {quote_name(name)}"
-        raise InputError(message, reason="unknown type", hint=did_you_mean(name, known))
-    return found
+    require_text(type_name, "type")
+    entity_type = catalog.node(type_name) or catalog.edge(type_name)
+    if entity_type is None:
+        known_names = [
+            *(declared_type.name for declared_type in catalog.nodes),
+            *(declared_type.name for declared_type in catalog.edges),
+        ]
+        message = f"unknown type {quote_name(type_name)}"
+        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
+    return entity_type
 
 
 @contextmanager
-def inserting() -> Iterator[None]:
+def suggest_upsert() -> Iterator[None]:
     """Replace the hint of a key conflict: suggest `upsert`, not a load mode."""
     try:
         yield
@@ -92,67 +120,77 @@ def inserting() -> Iterator[None]:
         raise
 
 
-def rows_of(records: tuple[Any, ...]) -> Any:
+def normalize_records(records: tuple[Any, ...]) -> Any:
     """Return records as a load takes them: separate records as a list, a single batch as it is."""
     if len(records) != 1:
         return list(records)
-    (only,) = records
-    single = isinstance(only, Mapping) or (is_dataclass(only) and not isinstance(only, type))
-    return [only] if single else only
+    (single_argument,) = records
+    is_one_record = isinstance(single_argument, Mapping) or (
+        is_dataclass(single_argument) and not isinstance(single_argument, type)
+    )
+    return [single_argument] if is_one_record else single_argument
 
 
-def edge_rows(
-    ir: SchemaIR, edge_type: str, ends: Iterable[tuple[Any, ...]]
+def build_edge_records(
+    ir: SchemaIR, edge_type: str, edge_tuples: Iterable[tuple[Any, ...]]
 ) -> list[dict[str, Any]]:
     """Return edges as records, with the keys of both endpoints as ids."""
-    edge = ir.catalog.edge_by_word(require_text(edge_type, "type"))
+    edge = ir.catalog.edge_ignoring_case(require_text(edge_type, "type"))
     if edge is None:
-        known = [one.name for one in ir.catalog.edges]
+        known_names = [item.name for item in ir.catalog.edges]
         raise InputError(
             f"unknown edge type {quote_name(edge_type)}",
             reason="unknown type",
-            hint=did_you_mean(edge_type, known),
+            hint=did_you_mean(edge_type, known_names),
         )
-    return [_edge_row(ir, edge, one) for one in ends]
+    return [_build_edge_record(ir, edge, item) for item in edge_tuples]
 
 
-def _edge_row(ir: SchemaIR, edge: Edge, given: tuple[Any, ...]) -> dict[str, Any]:
-    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+def _build_edge_record(ir: SchemaIR, edge: EdgeType, edge_tuple: tuple[Any, ...]) -> dict[str, Any]:
+    if not isinstance(edge_tuple, tuple | list) or len(edge_tuple) not in (2, 3):
         message = "an edge must be (from, to) or (from, to, properties)"
         raise InputError(message, reason="no edge")
-    source, target, *rest = given
-    ends = {"from": node_id(ir, edge.source, source), "to": node_id(ir, edge.target, target)}
-    return {**(dict(rest[0]) if rest and rest[0] else {}), **ends}
+    source_key, target_key, *properties = edge_tuple
+    endpoint_ids = {
+        "from": resolve_node_id(ir, edge.source, source_key),
+        "to": resolve_node_id(ir, edge.target, target_key),
+    }
+    return {**(dict(properties[0]) if properties and properties[0] else {}), **endpoint_ids}
 
 
-def node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
+def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
     """Return the id of a node from its key: a value, a tuple or a mapping of members, or an id.
 
     A type without a key, and a composite key given as text, is identified by its id alone.
     """
-    columns = key_order(ir, type_name)
-    if not columns or (len(columns) > 1 and isinstance(key, str)):
+    key_columns = ordered_key_columns(ir, type_name)
+    if not key_columns or (len(key_columns) > 1 and isinstance(key, str)):
         return str(key)
     node = ir.catalog.node(type_name)
     if isinstance(key, Mapping):
-        values = [key.get(name) for name in columns]
+        key_values = [key.get(column_name) for column_name in key_columns]
     else:
-        values = list(key) if isinstance(key, tuple) else [key]
-    if node is None or len(values) != len(columns):
-        told = f"the key of {type_name} is ({', '.join(columns)})"
-        raise InputError(told, reason="incomplete key")
-    types = [node.by_name[name].type for name in columns]
-    pairs = zip(types, columns, values, strict=True)
-    stored = [_member(type_name, kind, n, v) for kind, n, v in pairs]
-    return entity_id(types, stored, columns)
+        key_values = list(key) if isinstance(key, tuple) else [key]
+    if node is None or len(key_values) != len(key_columns):
+        message = f"the key of {type_name} is ({', '.join(key_columns)})"
+        raise InputError(message, reason="incomplete key")
+    column_types = [node.properties_by_name[column_name].type for column_name in key_columns]
+    key_members = zip(column_types, key_columns, key_values, strict=True)
+    stored_values = [
+        _coerce_key_member(type_name, property_type, member_name, member_value)
+        for property_type, member_name, member_value in key_members
+    ]
+    return entity_id(column_types, stored_values, key_columns)
 
 
-def _member(type_name: str, kind: PropertyType, name: str, value: Any) -> Any:
+def _coerce_key_member(
+    type_name: str, property_type: PropertyType, column_name: str, value: Any
+) -> Any:
     try:
-        return coerce_parameter(kind, value, name=name, mode="python")
+        return coerce_parameter(property_type, value, parameter_name=column_name, mode="python")
     except ParameterError as error:
         raise InputError(
-            f"key {type_name}.{name}: expected {error.expected}, got {error.actual}",
+            f"key {type_name}.{column_name}: expected {error.expected}, got {error.actual}",
             reason="no key",
-            hint=f"pass the {name} of the {type_name}",
+            hint=f"pass the {column_name} of the {type_name}",
         ) from None

@@ -15,104 +15,120 @@ import pyarrow as pa
 
 from omnigraph.errors import InputError, UsageError
 
-Told = Callable[[int, int], None]
-Progress = Told | bool | None
-_TABLES = ("csv", "parquet")
+ProgressCallback = Callable[[int, int], None]
+ProgressOption = ProgressCallback | bool | None
+_TABLE_FORMATS = ("csv", "parquet")
 
 
 @contextmanager
-def opened(
-    data: Any, form: str | None, mapping: Mapping[str, Mapping[str, str]], progress: Progress
+def open_load_input(
+    load_input: Any,
+    file_format: str | None,
+    column_mappings: Mapping[str, Mapping[str, str]],
+    progress: ProgressOption,
 ) -> Iterator[Any]:
     """Open the input of a load; files are closed afterwards."""
-    if form not in (None, "ndjson", *_TABLES):
-        raise UsageError(reason=f"unknown format {form!r}; expected ndjson, csv or parquet")
-    if hasattr(data, "take_into") or hasattr(data, "frames"):  # input files or Spark frames
-        yield data
-    elif isinstance(data, Mapping):
-        yield {name: _table(one, form, mapping.get(name, {})) for name, one in data.items()}
-    elif form in _TABLES:
-        raise InputError(f"a {form} file needs a type name", reason='give {"Type": path}')
-    elif isinstance(data, str | os.PathLike) and progress:
-        with _reading(Path(data)) as file:
-            yield Counted(file, Path(data).stat().st_size, _told(progress))
+    if file_format not in (None, "ndjson", *_TABLE_FORMATS):
+        raise UsageError(reason=f"unknown format {file_format!r}; expected ndjson, csv or parquet")
+    if hasattr(load_input, "take_into") or hasattr(
+        load_input, "frames"
+    ):  # input files or Spark frames
+        yield load_input
+    elif isinstance(load_input, Mapping):
+        yield {
+            type_name: _load_table(type_input, file_format, column_mappings.get(type_name, {}))
+            for type_name, type_input in load_input.items()
+        }
+    elif file_format in _TABLE_FORMATS:
+        raise InputError(f"a {file_format} file needs a type name", reason='give {"Type": path}')
+    elif isinstance(load_input, str | os.PathLike) and progress:
+        with _open_for_reading(Path(load_input)) as file:
+            yield ProgressReader(
+                file, Path(load_input).stat().st_size, _make_progress_callback(progress)
+            )
     else:
-        yield data
+        yield load_input
 
 
-def _table(one: Any, form: str | None, names: Mapping[str, str]) -> Any:
-    if isinstance(one, str | os.PathLike):
-        one = _read(Path(one), form or Path(one).suffix.lstrip("."))
-    if not names:
-        return one
-    table = one if isinstance(one, pa.Table) else pa.table(one)
-    return table.rename_columns([names.get(name, name) for name in table.column_names])
+def _load_table(table_input: Any, file_format: str | None, new_names: Mapping[str, str]) -> Any:
+    if isinstance(table_input, str | os.PathLike):
+        table_input = _read_table_file(
+            Path(table_input), file_format or Path(table_input).suffix.lstrip(".")
+        )
+    if not new_names:
+        return table_input
+    table = table_input if isinstance(table_input, pa.Table) else pa.table(table_input)
+    return table.rename_columns(
+        [new_names.get(column_name, column_name) for column_name in table.column_names]
+    )
 
 
-def _read(path: Path, form: str) -> pa.Table:
-    if form not in _TABLES:
-        raise InputError(f"{path}: expected a CSV or Parquet file", reason="unknown format")
+def _read_table_file(table_path: Path, file_format: str) -> pa.Table:
+    if file_format not in _TABLE_FORMATS:
+        raise InputError(f"{table_path}: expected a CSV or Parquet file", reason="unknown format")
     try:
-        if form == "csv":
+        if file_format == "csv":
             import pyarrow.csv
 
-            return pyarrow.csv.read_csv(path)
+            return pyarrow.csv.read_csv(table_path)
         import pyarrow.parquet
 
-        return pyarrow.parquet.read_table(path)
+        return pyarrow.parquet.read_table(table_path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"cannot read {path}: {error}", reason="unreadable") from error
+        raise InputError(f"cannot read {table_path}: {error}", reason="unreadable") from error
 
 
-def _reading(path: Path) -> IO[bytes]:
+def _open_for_reading(input_path: Path) -> IO[bytes]:
     try:
-        return path.open("rb")
+        return input_path.open("rb")
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from error
+        raise InputError(
+            f"cannot read {input_path}: {error.strerror}", reason="unreadable"
+        ) from error
 
 
-def teller(progress: Progress) -> Told | None:
+def progress_callback(progress: ProgressOption) -> ProgressCallback | None:
     """Return the callback that receives the progress of a load, if any."""
-    return _told(progress) if progress else None
+    return _make_progress_callback(progress) if progress else None
 
 
-def _told(progress: Progress) -> Told:
+def _make_progress_callback(progress: ProgressOption) -> ProgressCallback:
     if callable(progress):
         return progress
-    tqdm = _tqdm()
-    return tqdm if tqdm is not None else lambda done, total: None
+    tqdm_callback = _tqdm_callback()
+    return tqdm_callback if tqdm_callback is not None else lambda bytes_read, total_bytes: None
 
 
-def _tqdm() -> Told | None:
+def _tqdm_callback() -> ProgressCallback | None:
     """Return a callback that updates a tqdm bar, or None if tqdm is not installed."""
     try:
         from importlib import import_module
 
-        bar = import_module("tqdm").tqdm(unit="B", unit_scale=True)
+        progress_bar = import_module("tqdm").tqdm(unit="B", unit_scale=True)
     except ImportError:
         return None
 
-    def tell(done: int, total: int) -> None:
-        bar.total = total
-        bar.update(done - bar.n)
+    def update_bar(bytes_read: int, total_bytes: int) -> None:
+        progress_bar.total = total_bytes
+        progress_bar.update(bytes_read - progress_bar.n)
 
-    return tell
+    return update_bar
 
 
-class Counted:
+class ProgressReader:
     """A file that reports how many of its bytes were read."""
 
-    def __init__(self, file: IO[bytes], total: int, told: Told) -> None:
+    def __init__(self, file: IO[bytes], total_bytes: int, callback: ProgressCallback) -> None:
         self.name = getattr(file, "name", "<data>")
-        self._file, self._total, self._told = file, total, told
-        self._done = 0
+        self._file, self._total_bytes, self._callback = file, total_bytes, callback
+        self._bytes_read = 0
 
     def read(self, size: int = -1) -> bytes:
         """Read the next bytes and report the progress."""
-        found = self._file.read(size)
-        self._done += len(found)
-        self._told(self._done, max(self._total, self._done))
-        return found
+        chunk = self._file.read(size)
+        self._bytes_read += len(chunk)
+        self._callback(self._bytes_read, max(self._total_bytes, self._bytes_read))
+        return chunk
 
 
 def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
@@ -122,67 +138,70 @@ def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) ->
     `durable` the file survives a crash, and a concurrent replacement of it is an error.
     """
     try:
-        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _unwritable_error(path, error) from error
     try:
-        with os.fdopen(handle, "wb") as raw, _packing(raw, path.suffix) as out:
-            count = _write(out, lines)
-        Path(scratch).chmod(0o666 & ~_umask())
-        made = _synced(Path(scratch)) if durable else None
-        Path(scratch).replace(path)
-        if made is not None:
-            _settle(path, made)
+        with (
+            os.fdopen(file_descriptor, "wb") as raw_file,
+            _compress_by_suffix(raw_file, path.suffix) as output_file,
+        ):
+            line_count = _write_all(output_file, lines)
+        Path(temporary_path).chmod(0o666 & ~_read_umask())
+        written_stat = _sync_file(Path(temporary_path)) if durable else None
+        Path(temporary_path).replace(path)
+        if written_stat is not None:
+            _sync_rename(path, written_stat)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _unwritable_error(path, error) from error
     finally:
         with suppress(FileNotFoundError):
-            Path(scratch).unlink()
-    return count
+            Path(temporary_path).unlink()
+    return line_count
 
 
-def _synced(path: Path) -> os.stat_result:
+def _sync_file(path: Path) -> os.stat_result:
     with path.open("rb") as file:
         os.fsync(file.fileno())
         return os.fstat(file.fileno())
 
 
-def _settle(path: Path, made: os.stat_result) -> None:
+def _sync_rename(path: Path, written_stat: os.stat_result) -> None:
     """Make the rename of a file durable, and verify that the path still holds the written file."""
-    folder = os.open(path.parent, os.O_RDONLY)
+    folder_descriptor = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(folder_descriptor)
     finally:
-        os.close(folder)
-    if not os.path.samestat(path.stat(), made):
+        os.close(folder_descriptor)
+    if not os.path.samestat(path.stat(), written_stat):
         hint = "another process writes to this path: choose another one"
         raise InputError(f"{path} was replaced concurrently", reason="replaced", hint=hint)
 
 
-def _write(out: Any, lines: Iterable[bytes]) -> int:
-    count = 0
+def _write_all(output_file: Any, lines: Iterable[bytes]) -> int:
+    line_count = 0
     for line in lines:
-        out.write(line)
-        count += 1
-    return count
+        output_file.write(line)
+        line_count += 1
+    return line_count
 
 
 @contextmanager
-def _packing(raw: IO[bytes], suffix: str) -> Iterator[Any]:
-    kind = {".gz": "gzip", ".zst": "zstd"}.get(suffix)
-    if kind is None:
-        yield raw
+def _compress_by_suffix(raw_file: IO[bytes], suffix: str) -> Iterator[Any]:
+    compression = {".gz": "gzip", ".zst": "zstd"}.get(suffix)
+    if compression is None:
+        yield raw_file
     else:
-        with pa.CompressedOutputStream(pa.PythonFile(raw, "w"), kind) as out:
-            yield out
+        with pa.CompressedOutputStream(pa.PythonFile(raw_file, "w"), compression) as output_file:
+            yield output_file
 
 
-def _umask() -> int:
-    now = os.umask(0)
-    os.umask(now)
-    return now
+def _read_umask() -> int:
+    current_umask = os.umask(0)
+    os.umask(current_umask)
+    return current_umask
 
 
-def _unwritable(path: Path, error: OSError) -> InputError:
+def _unwritable_error(path: Path, error: OSError) -> InputError:
     hint = "check the free space and the permissions of the folder"
     return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)

@@ -27,22 +27,24 @@ def graph(
     ...     people.nodes("Person").ids()
     ['Ada']
     """
-    with tempfile.TemporaryDirectory(prefix="omnigraph-") as folder:
-        made = init(Path(folder, "graph"), schema, actor=actor, durability="os")
+    with tempfile.TemporaryDirectory(prefix="omnigraph-") as temporary_folder:
+        temporary_graph = init(
+            Path(temporary_folder, "graph"), schema, actor=actor, durability="os"
+        )
         try:
             if data is not None:
-                made.load(_text(data), mode="append")
-            yield made
+                temporary_graph.load(_encode_inline_data(data), mode="append")
+            yield temporary_graph
         finally:
-            made.close()
+            temporary_graph.close()
 
 
-def _text(data: Any) -> Any:
+def _encode_inline_data(data: Any) -> Any:
     """Encode NDJSON text, which is data; any other string is a path."""
     return data.encode() if isinstance(data, str) and data.lstrip().startswith("{") else data
 
 
-def _fixture() -> Any:
+def _make_fixture() -> Any:
     try:
         fixture = import_module("pytest").fixture
     except ImportError:
@@ -51,9 +53,11 @@ def _fixture() -> Any:
     def make_graph() -> Iterator[Callable[..., Graph]]:
         """Return a function that creates graphs as `graph` does; the test's end removes them."""
         with ExitStack() as stack:
-            yield lambda *given, **more: stack.enter_context(graph(*given, **more))
+            yield lambda *graph_arguments, **graph_options: stack.enter_context(
+                graph(*graph_arguments, **graph_options)
+            )
 
     return fixture(make_graph)
 
 
-make_graph = _fixture()
+make_graph = _make_fixture()

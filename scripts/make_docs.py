@@ -39,20 +39,20 @@ def errors_page() -> str:
 
 
 _ERRORS = """\
-Programs decide by class, `.code`, `status` or typed member, never by the message. The catalogue is
-fixed, so that programs can be written against it: it also lists classes of parts that are not built
-yet, such as merges and the server, and nothing raises those today.
+In programs, distinguish outcomes by class, `.code`, `status` or typed members, never by message.
+The catalogue is stable. It includes classes of parts that are not built yet, such as the server;
+nothing raises those today.
 
-- *class*: in Python, from `omnigraph.errors`. A class with more `›` is a kind of the one above it.
-- *`.code`*: the stable name of the outcome, `error.code` in Python and `kind` in JSON. It is the
-  name of the class, except where it is set in bold.
-- *HTTP `code`*, *status*: the word `code` in JSON, and the status of the HTTP interface.
-- *exit*: the exit code of a command, and behind a slash the one with
-  `OMNIGRAPH_EXIT_CODES=extended` where that differs.
-- *effect*: what happened to the data: `none` nothing durable, `unknown` recovery must decide,
-  `done` the write landed.
-- *retry*: whether trying again helps: `no`, `same` the same request later, `fresh` after reading
-  again, `after_recovery`.
+- *class*: the Python class in `omnigraph.errors`. Each `›` is one level of subclassing.
+- *`.code`*: the stable name of the outcome, `error.code` in Python and `kind` in JSON. It equals
+  the name of the class, except where it is shown in bold.
+- *HTTP `code`*, *status*: the member `code` in JSON, and the status of the HTTP interface.
+- *exit*: the exit code of a command; after a slash, the exit code with
+  `OMNIGRAPH_EXIT_CODES=extended` if it differs.
+- *effect*: what happened to the data: `none` (nothing durable), `unknown` (recovery must decide),
+  `done` (the write was published).
+- *retry*: whether a retry helps: `no`, `same` (the same request later), `fresh` (after reading
+  again), `after_recovery`.
 """
 
 
@@ -86,7 +86,7 @@ def cli_page() -> str:
 
     return (
         f"# Command line\n\n{NOTICE}\n"
-        "Results go to standard output, everything else to standard error.\n"
+        "Results are printed to standard output, everything else to standard error.\n"
         + "".join(_command_help(cli, "omnigraph"))
     )
 
@@ -115,11 +115,11 @@ def codes_page() -> str:
     plans = [(_code(c), one.tier, one.severity, one.meaning) for c, one in CODES.items()]
     return (
         f"# Codes of findings\n\n{NOTICE}\n"
-        "A code keeps its meaning for ever; the wording of a message may change. A code marked\n"
-        "*reserved* has its meaning already, but nothing reports it yet.\n\n"
+        "The meaning of a code never changes; the wording of a message may. A code marked\n"
+        "*reserved* is defined, but nothing reports it yet.\n\n"
         "## Schemas and migration plans\n\n"
-        "*Tier* says what a change risks: `safe` nothing, `validated` it depends on the data,\n"
-        "`destructive` something is lost or refused.\n\n"
+        "*Tier* is the risk of a change: `safe` (none), `validated` (depends on the data) or\n"
+        "`destructive` (data is lost, or the change is refused).\n\n"
         + _table(("code", "tier", "severity", "meaning"), plans)
         + "\n## Type errors of queries\n\n"
         + _table(("code", "meaning"), ((_code(c), text) for c, text in TYPE_CODES.items()))

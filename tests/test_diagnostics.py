@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.diagnostics import Diagnostic, Source, Span, render
+from omnigraph.diagnostics import Diagnostic, SourceText, Span, render
 
 # Text, what is marked in it, and the two lines of the picture.
 PICTURES: dict[str, tuple[str, str, str, str]] = {
@@ -112,16 +112,16 @@ PICTURES: dict[str, tuple[str, str, str, str]] = {
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures(name: str) -> None:
     text, marked, *picture = PICTURES[name]
-    source = Source("a.pg", text)
+    source = SourceText("a.pg", text)
     start = text.index(marked)
-    one = Diagnostic.at(source, Span(start, start + len(marked)), "no")
+    one = Diagnostic.at_span(source, Span(start, start + len(marked)), "no")
     place = f"a.pg:{text.count(chr(10), 0, start) + 1}:{one.column}"
     assert render(one, source).split("\n") == [f"{place}: error: no", *picture]
 
 
 def picture(text: str, start: int, end: int) -> list[str]:
-    source = Source("a.pg", text)
-    return render(Diagnostic.at(source, Span(start, end), "no"), source).split("\n")
+    source = SourceText("a.pg", text)
+    return render(Diagnostic.at_span(source, Span(start, end), "no"), source).split("\n")
 
 
 def test_the_end_of_a_text() -> None:
@@ -174,16 +174,16 @@ def test_the_number_of_a_line_has_room(line: int, gutter: str) -> None:
 
 
 def test_all_that_is_known_is_said() -> None:
-    source = Source("a.pg", "lamp")
-    one = Diagnostic.at(
+    source = SourceText("a.pg", "lamp")
+    one = Diagnostic.at_span(
         source, Span(0, 4), "no", code="T1", kind="type", severity="warning", hint="try"
     )
     assert render(one, source) == ("a.pg:1:1: warning[T1]: no\n  1 | lamp\n    | ^^^^\n  hint: try")
 
 
 def test_words_cannot_move_the_cursor() -> None:
-    source = Source("a\x1b[2J.pg", "x")
-    one = Diagnostic.at(source, Span(0, 1), "found `\x1b[31m\n\u202e`", hint="a\rb")
+    source = SourceText("a\x1b[2J.pg", "x")
+    one = Diagnostic.at_span(source, Span(0, 1), "found `\x1b[31m\n\u202e`", hint="a\rb")
     head, *_, hint = render(one, source).split("\n")
     assert head == r"a\x1b[2J.pg:1:1: error: found `\x1b[31m\n\u202e`"
     assert hint == r"  hint: a\rb"
@@ -203,14 +203,16 @@ def naive(text: str, offset: int) -> tuple[int, int]:
 
 @given(TEXTS, st.integers(-3, 33))
 def test_a_place_is_where_counting_leads(text: str, offset: int) -> None:
-    assert Source("x", text).locate(offset) == naive(text, max(0, offset))
+    assert SourceText("x", text).locate(offset) == naive(text, max(0, offset))
 
 
 @given(TEXTS)
 def test_lines_are_what_a_text_is_made_of(text: str) -> None:
-    source = Source("x", text)
+    source = SourceText("x", text)
     lines = text.split("\n")
-    assert [source.line(n) for n in range(1, len(lines) + 1)] == [x.rstrip("\r") for x in lines]
+    assert [source.line_text(n) for n in range(1, len(lines) + 1)] == [
+        x.rstrip("\r") for x in lines
+    ]
 
 
 @given(TEXTS, st.integers(0, 30), st.integers(0, 30))
@@ -226,14 +228,14 @@ def test_every_picture_marks_something(text: str, start: int, length: int) -> No
 
 
 def test_two_sources_with_the_same_text_are_equal() -> None:
-    used = Source("x", "a\nb")
+    used = SourceText("x", "a\nb")
     used.locate(2)
-    assert used == Source("x", "a\nb")
+    assert used == SourceText("x", "a\nb")
     assert "starts" not in repr(used)
 
 
 def test_a_finding_as_a_program_reads_it() -> None:
-    one = Diagnostic.at(Source("x", "a\nbc"), Span(2, 4), "no", code="T1", hint="try")
+    one = Diagnostic.at_span(SourceText("x", "a\nbc"), Span(2, 4), "no", code="T1", hint="try")
     assert json.loads(json.dumps(one.to_json())) == {
         "message": "no",
         "code": "T1",
@@ -251,4 +253,4 @@ def test_a_finding_as_a_program_reads_it() -> None:
 def test_spans() -> None:
     assert Span(1, 2).to(Span(5, 9)) == Span(1, 9)
     assert Span(1, 2).shifted(-1) == Span(0, 1)
-    assert Diagnostic.at(Source("x", "ab"), Span(1, 1), "no").end == 2
+    assert Diagnostic.at_span(SourceText("x", "ab"), Span(1, 1), "no").end == 2

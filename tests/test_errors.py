@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from omnigraph import errors
-from omnigraph.diagnostics import Diagnostic, Kind, Source, Span
+from omnigraph.diagnostics import Diagnostic, DiagnosticKind, SourceText, Span
 from omnigraph.errors import (
     BranchNotFound,
     ChangeCursorRejected,
@@ -306,11 +306,13 @@ def test_a_stale_type_is_named_both_ways() -> None:
 
 # Language errors
 
-TEXT = Source("a.pg", "node lamp {}\r\nnode Löwe { ä: I32 }")
+TEXT = SourceText("a.pg", "node lamp {}\r\nnode Löwe { ä: I32 }")
 
 
-def finding(start: int, end: int, message: str, kind: Kind = "parse", **more: Any) -> Diagnostic:
-    return Diagnostic.at(TEXT, Span(start, end), message, kind=kind, **more)
+def finding(
+    start: int, end: int, message: str, kind: DiagnosticKind = "parse", **more: Any
+) -> Diagnostic:
+    return Diagnostic.at_span(TEXT, Span(start, end), message, kind=kind, **more)
 
 
 def test_a_language_error_draws_every_finding() -> None:
@@ -350,8 +352,8 @@ def test_a_language_error_draws_at_most_twenty() -> None:
         ("lint", "LanguageError"),
     ],
 )
-def test_the_first_error_gives_the_class(kind: Kind, name: str) -> None:
-    other: Kind = "type" if kind == "parse" else "parse"
+def test_the_first_error_gives_the_class(kind: DiagnosticKind, name: str) -> None:
+    other: DiagnosticKind = "type" if kind == "parse" else "parse"
     warning = finding(0, 1, "w", other, severity="warning")
     error = language_error([warning, finding(0, 1, "e", kind), finding(0, 1, "f", other)], TEXT)
     assert type(error).__name__ == name
@@ -393,8 +395,8 @@ def test_a_language_error_without_source_still_says_where() -> None:
 
 
 def test_a_notebook_shows_text_not_markup() -> None:
-    text = Source("q.gq", "<script>")
-    error = language_error([Diagnostic.at(text, Span(0, 8), "no <b>")], text)
+    text = SourceText("q.gq", "<script>")
+    error = language_error([Diagnostic.at_span(text, Span(0, 8), "no <b>")], text)
     html = error._repr_html_()
     assert "&lt;script&gt;" in html
     assert "<script>" not in html

@@ -30,7 +30,7 @@ def test_ulids_of_many_threads_are_all_different() -> None:
 
 
 def test_ulids_grow_when_the_clock_goes_back() -> None:
-    with ids.fixed(NEW_YEAR) as clock:
+    with ids.deterministic_ids(NEW_YEAR) as clock:
         first = ids.new_ulid()
         clock.advance(hours=-1)
         second = ids.new_ulid()
@@ -42,8 +42,8 @@ def test_ulids_grow_when_the_clock_goes_back() -> None:
 
 
 def test_ulids_count_over_into_the_next_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
-    with ids.fixed(NEW_YEAR):
-        monkeypatch.setattr(ids._current, "random", lambda n: b"\xff" * n)
+    with ids.deterministic_ids(NEW_YEAR):
+        monkeypatch.setattr(ids._active_source, "random", lambda n: b"\xff" * n)
         full, over = ids.new_ulid(), ids.new_ulid()
     assert full.endswith("Z" * 16)
     assert over.endswith("0" * 16)
@@ -51,7 +51,7 @@ def test_ulids_count_over_into_the_next_millisecond(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_ulid_before_1970_is_still_a_ulid() -> None:
-    with ids.fixed(datetime(1960, 1, 1, tzinfo=UTC)):
+    with ids.deterministic_ids(datetime(1960, 1, 1, tzinfo=UTC)):
         assert ids.is_ulid(ids.new_ulid())
 
 
@@ -99,14 +99,14 @@ def test_a_ulid_of_the_far_future_has_no_date() -> None:
 
 @given(st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC)))
 def test_a_ulid_knows_when_it_was_made(moment: datetime) -> None:
-    with ids.fixed(moment):
+    with ids.deterministic_ids(moment):
         assert ids.ulid_time(ids.new_ulid()) == ids.now()
 
 
 def draws() -> Iterator[object]:
     yield ids.now()
     yield ids.new_ulid()
-    yield ids.nonce()
+    yield ids.new_nonce()
     yield ids.random_bytes(4)
     yield ids.random_fraction()
     yield ids.monotonic()
@@ -115,14 +115,14 @@ def draws() -> Iterator[object]:
 def test_fixed_runs_repeat_and_seeds_differ() -> None:
     runs = []
     for seed in (1, 1, 2):
-        with ids.fixed(NEW_YEAR, seed=seed):
+        with ids.deterministic_ids(NEW_YEAR, seed=seed):
             runs.append(list(draws()))
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]
 
 
 def test_time_stands_still_until_it_is_moved() -> None:
-    with ids.fixed(NEW_YEAR) as clock:
+    with ids.deterministic_ids(NEW_YEAR) as clock:
         assert ids.now() == ids.now() == NEW_YEAR
         clock.advance(milliseconds=1, microseconds=999)
         assert ids.now() == NEW_YEAR + timedelta(milliseconds=1)
@@ -132,16 +132,16 @@ def test_time_stands_still_until_it_is_moved() -> None:
 
 
 def test_the_real_clock_comes_back_even_after_an_error() -> None:
-    with pytest.raises(RuntimeError), ids.fixed(NEW_YEAR):
+    with pytest.raises(RuntimeError), ids.deterministic_ids(NEW_YEAR):
         raise RuntimeError
     assert ids.now() > NEW_YEAR + timedelta(days=1)
 
 
 def test_a_clock_can_be_shared_and_blocks_nest() -> None:
     clock = ids.ManualClock(NEW_YEAR)
-    with ids.fixed(clock):
+    with ids.deterministic_ids(clock):
         clock.advance(days=1)
-        with ids.fixed():
+        with ids.deterministic_ids():
             assert ids.now() == datetime(1970, 1, 1, tzinfo=UTC)
         assert ids.now() == NEW_YEAR + timedelta(days=1)
 
@@ -154,5 +154,5 @@ def test_time_is_utc_in_whole_milliseconds() -> None:
 
 
 def test_nonces_differ() -> None:
-    assert len({ids.nonce() for _ in range(100)}) == 100
-    assert len(ids.nonce()) == 32
+    assert len({ids.new_nonce() for _ in range(100)}) == 100
+    assert len(ids.new_nonce()) == 32

@@ -32,7 +32,7 @@ from omnigraph.values import (
     format_blob,
     format_date,
     format_datetime,
-    narrow,
+    narrow_to_f32,
     parse_blob,
     parse_date,
     parse_datetime,
@@ -93,7 +93,9 @@ def test_a_type_shows_itself_as_a_schema_spells_it(given: str, wanted: str) -> N
 @pytest.mark.parametrize(("given", "wanted"), table("parameter") + table("time"))
 def test_a_parameter_is_stored_by_its_type(given: str, wanted: str) -> None:
     kind, value = split(given)
-    check(lambda: coerce_parameter(read_type(kind), value, name="p"), wanted, ParameterError)
+    check(
+        lambda: coerce_parameter(read_type(kind), value, parameter_name="p"), wanted, ParameterError
+    )
 
 
 @pytest.mark.parametrize(("given", "wanted"), table("javascript"))
@@ -101,7 +103,7 @@ def test_a_javascript_parameter_must_be_exact(given: str, wanted: str) -> None:
     kind, value = split(given)
 
     def call() -> Any:
-        return coerce_parameter(read_type(kind), value, name="p", mode="javascript")
+        return coerce_parameter(read_type(kind), value, parameter_name="p", mode="javascript")
 
     check(call, wanted, ParameterError)
 
@@ -119,11 +121,11 @@ def test_an_assigned_value_must_fit_its_property(given: str, wanted: str) -> Non
 
 
 def loaded(kind: PropertyType, value: Any) -> Any:
-    return coerce_loaded(kind, value, type_name="T", property="x")
+    return coerce_loaded(kind, value, type_name="T", property_name="x")
 
 
 def assigned(kind: PropertyType, value: Any) -> Any:
-    return coerce_assigned(kind, value, type_name="T", property="x")
+    return coerce_assigned(kind, value, type_name="T", property_name="x")
 
 
 @pytest.mark.parametrize(("given", "wanted"), table("spelling"))
@@ -154,7 +156,11 @@ def test_a_result_is_encoded_for_people(given: str, wanted: str) -> None:
 def test_a_result_for_clients_spells_large_integers(given: str, wanted: str) -> None:
     kind, value = split(given)
     stored = loaded(read_type(kind), value)
-    check(lambda: encode_result(read_type(kind), stored, sdk=True), wanted, OmnigraphError)
+    check(
+        lambda: encode_result(read_type(kind), stored, integers_as_text=True),
+        wanted,
+        OmnigraphError,
+    )
 
 
 @pytest.mark.parametrize(("given", "wanted"), table("export"))
@@ -207,7 +213,7 @@ class Colour(Enum):
     ],
 )
 def test_python_values_are_taken_too(kind: str, value: Any, stored: Any) -> None:
-    assert coerce_parameter(read_type(kind), value, name="p") == stored
+    assert coerce_parameter(read_type(kind), value, parameter_name="p") == stored
     assert loaded(read_type(kind), value) == stored
 
 
@@ -217,19 +223,19 @@ def test_python_values_are_taken_too(kind: str, value: Any, stored: Any) -> None
 )
 def test_an_instant_without_time_zone_or_range_is_refused(value: Any) -> None:
     with pytest.raises(ParameterError, match="DateTime"):
-        coerce_parameter(read_type("DateTime"), value, name="p")
+        coerce_parameter(read_type("DateTime"), value, parameter_name="p")
 
 
 def test_arrays_of_other_libraries_are_taken_by_their_list_form() -> None:
     np = pytest.importorskip("numpy")
     vector = np.array([0.5, 1], dtype="float32")
-    assert coerce_parameter(read_type("Vector(2)"), vector, name="p") == (0.5, 1.0)
-    assert coerce_parameter(read_type("I32"), np.int16(3), name="p") == 3
+    assert coerce_parameter(read_type("Vector(2)"), vector, parameter_name="p") == (0.5, 1.0)
+    assert coerce_parameter(read_type("I32"), np.int16(3), parameter_name="p") == 3
 
 
 def test_an_error_names_line_type_and_property() -> None:
     with pytest.raises(PropertyValueError) as caught:
-        coerce_loaded(read_type("I32"), "3", type_name="User", property="age", line=4)
+        coerce_loaded(read_type("I32"), "3", type_name="User", property_name="age", line_number=4)
     assert str(caught.value) == "line 4: property 'User.age': expected I32, got string '3'"
     assert caught.value.details["line"] == 4
 
@@ -237,7 +243,7 @@ def test_an_error_names_line_type_and_property() -> None:
 def test_an_error_shows_neither_secrets_nor_long_values() -> None:
     for value in ("s3://key:secret@bucket/x?sig=abc", "x" * 5000):
         with pytest.raises(ParameterError) as caught:
-            coerce_parameter(read_type("Date"), value, name="p")
+            coerce_parameter(read_type("Date"), value, parameter_name="p")
         assert "secret" not in str(caught.value)
         assert "sig" not in str(caught.value)
         assert len(str(caught.value)) < 200
@@ -258,7 +264,7 @@ def test_the_spelling_of_a_double_reads_back(value: float) -> None:
 def test_the_spelling_of_a_single_reads_back_and_is_shortest(value: float) -> None:
     np = pytest.importorskip("numpy")
     spelled = spell_float(value, single=True)
-    assert narrow(float(spelled)) == value
+    assert narrow_to_f32(float(spelled)) == value
     if value != 0:
         assert spelled == np.format_float_positional(np.float32(value), unique=True, trim="-")
 
@@ -314,8 +320,8 @@ ANY_TYPE = st.builds(
 @given(ANY_TYPE, ANY_JSON | st.sampled_from(["1", "2024-01-01", "base64:AA=="]))
 def test_coercion_stores_what_fits_or_raises_our_error(kind: PropertyType, value: Any) -> None:
     ways: list[Callable[[], Any]] = [
-        lambda: coerce_parameter(kind, value, name="p"),
-        lambda: coerce_parameter(kind, value, name="p", mode="javascript"),
+        lambda: coerce_parameter(kind, value, parameter_name="p"),
+        lambda: coerce_parameter(kind, value, parameter_name="p", mode="javascript"),
         lambda: loaded(kind, value),
         lambda: assigned(kind, value),
     ]
@@ -354,8 +360,8 @@ def test_type_records_answer_what_they_are() -> None:
     assert read_type("enum(a)").is_enum
     assert not read_type("String").is_enum
     assert read_type("I32").as_nullable(True) == read_type("I32?")
-    assert read_type("[I32]?").element() == read_type("I32")
-    assert read_type("Vector(2)").element() == read_type("F32")
+    assert read_type("[I32]?").element_type() == read_type("I32")
+    assert read_type("Vector(2)").element_type() == read_type("F32")
     assert read_type("enum(a,b)") == read_type("enum(b,a)")
 
 

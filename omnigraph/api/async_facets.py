@@ -22,14 +22,14 @@ from omnigraph.api.spark import Spark
 from omnigraph.api.tags import Tags
 from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
 from omnigraph.errors import GraphClosed
-from omnigraph.feed import ChangeBlock, Names
-from omnigraph.history.points import Named
+from omnigraph.feed import ChangeBlock, ChangeFilterNames
+from omnigraph.history.points import Revision
 from omnigraph.history.refs import Ref
-from omnigraph.history.schemas import Contract
+from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.tags import Tag
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.merging.sides import Granularity
-from omnigraph.pages import BYTES, CHANGES, CommitPage
+from omnigraph.pages import DEFAULT_PAGE_BYTES, DEFAULT_PAGE_CHANGES, CommitPage
 from omnigraph.pipeline.engine import Engine
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class AsyncBranches(AsyncFacet[Branches]):
         return run(lambda: self.sync[name])
 
     async def create(
-        self, name: str, *, from_: Named | None = None, commit: Named | None = None
+        self, name: str, *, from_: Revision | None = None, commit: Revision | None = None
     ) -> "AsyncGraph":
         """Create a branch, and return a graph on it; see `Branches.create`."""
         return _async_graph(await run(self.sync.create, name, from_=from_, commit=commit))
@@ -129,7 +129,7 @@ class AsyncSchema(AsyncFacet[Schema]):
     plan = in_thread(Schema.plan)
     apply = in_thread(Schema.apply)
 
-    async def contract(self) -> Contract:
+    async def contract(self) -> StoredSchema:
         """The schema as the graph stores it."""
         return await run(lambda: self.sync.contract)
 
@@ -161,9 +161,9 @@ class AsyncChanges(AsyncFacet[Changes]):
         start: str | None = None,
         *,
         cursor: str | None = None,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> AsyncFeed:
         """The commits after a position, up to the newest; see `Changes.feed`."""
         feed = self.sync.feed
@@ -177,9 +177,9 @@ class AsyncChanges(AsyncFacet[Changes]):
         poll: float = 2.0,
         stop: Stop | None = None,
         wait: AsyncWait | None = None,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> AsyncIterator[ChangeBlock]:
         """A feed without an end; waiting for new commits holds no thread.
 
@@ -206,9 +206,9 @@ class AsyncChanges(AsyncFacet[Changes]):
         commit_id: str,
         *,
         page_token: str | None = None,
-        limit: int = CHANGES,
-        max_bytes: int = BYTES,
-        **filters: Names,
+        limit: int = DEFAULT_PAGE_CHANGES,
+        max_bytes: int = DEFAULT_PAGE_BYTES,
+        **filters: ChangeFilterNames,
     ) -> AsyncIterator[CommitPage]:
         """All pages of what a commit changed; see `Changes.commit_pages`."""
         pages = await run(
@@ -226,9 +226,9 @@ class AsyncChanges(AsyncFacet[Changes]):
         self,
         path: str | PathLike[str] | None = None,
         *,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> AsyncBaseline:
         """Everything that the branch holds now; see `Changes.baseline`."""
         baseline = await run(self.sync.baseline, path, types=types, kinds=kinds, ops=ops)

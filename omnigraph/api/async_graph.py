@@ -28,15 +28,15 @@ from omnigraph.api.graph import Graph, Path
 from omnigraph.api.opening import Location, StorageOptions
 from omnigraph.api.queries import Params, combine_arguments
 from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
-from omnigraph.api.writes import WriteOptions, pause_before_retry
-from omnigraph.comparison import Diff, Names
+from omnigraph.api.writes import WriteKeywords, pause_before_retry
+from omnigraph.comparison import Diff, DiffFilterNames
 from omnigraph.errors import OmnigraphError, UsageError
-from omnigraph.health.limits import Warned
+from omnigraph.health.limits import LimitWarning
 from omnigraph.history.commit import Commit
-from omnigraph.history.points import Named
+from omnigraph.history.points import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.nodes import Node
-from omnigraph.prepared import Query
+from omnigraph.prepared import QuerySource
 from omnigraph.result import Result
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability
@@ -99,7 +99,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         return self.sync.actor
 
     @property
-    def warnings(self) -> list[Warned]:
+    def warnings(self) -> list[LimitWarning]:
         """The limits that writes exceeded, each with the command that helps."""
         return self.sync.warnings
 
@@ -163,31 +163,31 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @overload
     async def query(
-        self, source: Query, /, *, lazy: Literal[True], **options: Any
+        self, source: QuerySource, /, *, lazy: Literal[True], **options: Any
     ) -> AsyncResultStream: ...
     @overload
     async def query(
         self,
-        source: Query,
+        source: QuerySource,
         /,
         *,
         name: str | None = None,
         params: Params = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         timeout: float | None = None,
         lazy: Literal[False] = False,
         **values: Any,
     ) -> Result: ...
     async def query(  # noqa: PLR0913 - all but the first are keywords
         self,
-        source: Query,
+        source: QuerySource,
         /,
         *,
         name: str | None = None,
         params: Params = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         timeout: float | None = None,
         lazy: bool = False,
         **values: Any,
@@ -201,13 +201,13 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     def stream(
         self,
-        source: Query,
+        source: QuerySource,
         /,
         *,
         name: str | None = None,
         params: Params = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         timeout: float | None = None,
         **values: Any,
     ) -> AsyncResultStream:
@@ -216,7 +216,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         arguments = combine_arguments(params, values)
         return AsyncResultStream(lambda: self.sync.stream(source, params=arguments, **options))
 
-    async def prepare(self, source: Query, /, *, name: str | None = None) -> AsyncPrepared:
+    async def prepare(self, source: QuerySource, /, *, name: str | None = None) -> AsyncPrepared:
         """Check a query now, and await it like a function later."""
         return AsyncPrepared(await run(self.sync.prepare, source, name=name))
 
@@ -240,7 +240,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         *,
         types: Sequence[str] | None = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         iso_dates: bool = False,
     ) -> AsyncIterator[bytes]: ...
     @overload
@@ -251,7 +251,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         *,
         types: Sequence[str] | None = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         iso_dates: bool = False,
     ) -> Coroutine[Any, Any, int]: ...
     def export(
@@ -261,7 +261,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         *,
         types: Sequence[str] | None = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         iso_dates: bool = False,
     ) -> AsyncIterator[bytes] | Coroutine[Any, Any, int]:
         """Write one snapshot as NDJSON: lines with `async for`, or a file, to be awaited."""
@@ -276,15 +276,15 @@ class AsyncGraph(AsyncFacet[Graph]):
         a: "State | Graph | AsyncGraph",
         b: "State | Graph | AsyncGraph" = None,
         *,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: DiffFilterNames = None,
+        kinds: DiffFilterNames = None,
+        ops: DiffFilterNames = None,
     ) -> Diff:
         """The changes from `a` to `b`; see `Graph.diff`. All of them are read before it returns."""
         old = a.sync if isinstance(a, AsyncGraph) else a
         new = b.sync if isinstance(b, AsyncGraph) else b
         diff = await run(self.sync.diff, old, new, types=types, kinds=kinds, ops=ops)
-        await run(lambda: diff.found.tables)
+        await run(lambda: diff.lazy_changes.tables)
         return diff
 
     # Writes -------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         idempotency_key: str | None = None,
     ) -> AsyncTransaction:
         """Several writes as one commit: `async with graph.transaction() as tx`."""
-        options = WriteOptions(
+        options = WriteKeywords(
             branch=branch,
             if_commit=if_commit,
             message=message,
@@ -335,7 +335,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         """A graph on another branch."""
         return AsyncGraph(await run(self.sync.checkout, branch))
 
-    async def at(self, point: Named) -> "AsyncGraph":
+    async def at(self, point: Revision) -> "AsyncGraph":
         """A read-only graph on a revision; see `Graph.at`."""
         return AsyncGraph(await run(self.sync.at, point))
 

@@ -15,17 +15,17 @@ from omnigraph.api.transactions import Transaction
 from omnigraph.baseline import Baseline
 from omnigraph.errors import EntityConflict, UsageError
 from omnigraph.feed import ChangeBlock, Feed
-from omnigraph.lazy import Lazy
+from omnigraph.lazy import LazyResult
 from omnigraph.merges import MergeSession
-from omnigraph.merging.strategy import Answer
-from omnigraph.nodes import Chain, EdgeSet, Hops, NodeSet
+from omnigraph.merging.strategy import ConflictAnswer
+from omnigraph.nodes import EdgeSet, EntitySet, HopRange, NodeSet
 from omnigraph.prepared import Prepared
 from omnigraph.receipt import Receipt
 from omnigraph.result import ResultStream
 from omnigraph.row import Row
 
 _NOT_OPEN = "the transaction is not open: use it inside its `async with` block"
-Entities = TypeVar("Entities", bound=Chain)
+Entities = TypeVar("Entities", bound=EntitySet)
 
 
 class AsyncResultStream:
@@ -152,13 +152,13 @@ class AsyncMergeSession(AsyncFacet[MergeSession]):
         """The conflicts that are not decided yet."""
         return await run(lambda: self.sync.open)
 
-    async def resolve(self, which: int | EntityConflict, choice: Answer) -> Self:
+    async def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> Self:
         """Decide one conflict: `ours`, `theirs`, or a dict of properties and their values."""
         await run(self.sync.resolve, which, choice)
         return self
 
     async def resolve_all(
-        self, choice: Answer, *, type: str | None = None, kind: str | None = None
+        self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None
     ) -> Self:
         """Decide every open conflict, or those of a type or a kind."""
         await run(self.sync.resolve_all, choice, type=type, kind=kind)
@@ -206,44 +206,44 @@ class AsyncEntitySet(Generic[Entities]):
         """Skip `n` entities."""
         return self._then(lambda entities: entities.offset(n))
 
-    result = in_thread(Chain.result)
-    to_query = in_thread(Chain.to_query)
-    count = in_thread(Chain.count)
-    exists = in_thread(Chain.exists)
-    ids = in_thread(Chain.ids)
-    to_arrow = in_thread(Lazy.to_arrow)
-    to_batches = in_thread(Lazy.to_batches)
-    to_reader = in_thread(Lazy.to_reader)
-    to_pandas = in_thread(Lazy.to_pandas)
-    to_polars = in_thread(Lazy.to_polars)
-    to_numpy = in_thread(Lazy.to_numpy)
-    to_dicts = in_thread(Lazy.to_dicts)
-    to_lists = in_thread(Lazy.to_lists)
-    to_records = in_thread(Lazy.to_records)
-    one = in_thread(Lazy.one)
-    one_or_none = in_thread(Lazy.one_or_none)
-    first = in_thread(Lazy.first)
-    scalar = in_thread(Lazy.scalar)
-    scalars = in_thread(Lazy.scalars)
-    write_parquet = in_thread(Lazy.write_parquet)
-    write_csv = in_thread(Lazy.write_csv)
-    write_ndjson = in_thread(Lazy.write_ndjson)
-    write_ipc = in_thread(Lazy.write_ipc)
-    show = in_thread(Lazy.show)
+    result = in_thread(EntitySet.result)
+    to_query = in_thread(EntitySet.to_query)
+    count = in_thread(EntitySet.count)
+    exists = in_thread(EntitySet.exists)
+    ids = in_thread(EntitySet.ids)
+    to_arrow = in_thread(LazyResult.to_arrow)
+    to_batches = in_thread(LazyResult.to_batches)
+    to_reader = in_thread(LazyResult.to_reader)
+    to_pandas = in_thread(LazyResult.to_pandas)
+    to_polars = in_thread(LazyResult.to_polars)
+    to_numpy = in_thread(LazyResult.to_numpy)
+    to_dicts = in_thread(LazyResult.to_dicts)
+    to_lists = in_thread(LazyResult.to_lists)
+    to_records = in_thread(LazyResult.to_records)
+    one = in_thread(LazyResult.one)
+    one_or_none = in_thread(LazyResult.one_or_none)
+    first = in_thread(LazyResult.first)
+    scalar = in_thread(LazyResult.scalar)
+    scalars = in_thread(LazyResult.scalars)
+    write_parquet = in_thread(LazyResult.write_parquet)
+    write_csv = in_thread(LazyResult.write_csv)
+    write_ndjson = in_thread(LazyResult.write_ndjson)
+    write_ipc = in_thread(LazyResult.write_ipc)
+    show = in_thread(LazyResult.show)
 
 
 class AsyncNodeSet(AsyncEntitySet[NodeSet]):
     """Nodes of one type, or of one interface."""
 
-    def out(self, edge: str, *, hops: Hops = 1) -> Self:
+    def out(self, edge: str, *, hops: HopRange = 1) -> Self:
         """The nodes that edges from here lead to."""
         return self._then(lambda nodes: nodes.out(edge, hops=hops))
 
-    def in_(self, edge: str, *, hops: Hops = 1) -> Self:
+    def in_(self, edge: str, *, hops: HopRange = 1) -> Self:
         """The nodes from which edges lead here."""
         return self._then(lambda nodes: nodes.in_(edge, hops=hops))
 
-    def both(self, edge: str, *, hops: Hops = 1) -> Self:
+    def both(self, edge: str, *, hops: HopRange = 1) -> Self:
         """The neighbours along edges in either direction."""
         return self._then(lambda nodes: nodes.both(edge, hops=hops))
 

@@ -12,15 +12,15 @@ from omnigraph.api.handle import Handle
 from omnigraph.api.merges import open_session
 from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
 from omnigraph.history import branches
-from omnigraph.history.line import Line
-from omnigraph.history.points import Named, check_point, find_point
+from omnigraph.history.line import BranchState
+from omnigraph.history.points import Revision, check_revision_type, resolve_revision
 from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.rename import rename_branch
-from omnigraph.history.snapshot import Snapshot, of_state
-from omnigraph.history.tags import line_with
+from omnigraph.history.snapshot import Snapshot, manifest_snapshot
+from omnigraph.history.tags import find_branch_with_commit
 from omnigraph.merges import MergeSession
 from omnigraph.merging.sides import Granularity
-from omnigraph.naming import clean
+from omnigraph.naming import strip_name
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -59,7 +59,7 @@ class Branches(Facet):
     def __getitem__(self, name: str) -> Ref:
         """The origin of a branch: its ULID, parent and fork commit."""
         self._handle.require_open()
-        return find_ref(self._handle.store, clean(name))
+        return find_ref(self._handle.store, strip_name(name))
 
     def get(self, name: str) -> Ref | None:
         """The origin of a branch; None when there is no branch of that name."""
@@ -69,7 +69,7 @@ class Branches(Facet):
             return None
 
     def create(
-        self, name: str, *, from_: Named | None = None, commit: Named | None = None
+        self, name: str, *, from_: Revision | None = None, commit: Revision | None = None
     ) -> "Graph":
         """Create a branch from the head of a branch, this one by default, or from a revision.
 
@@ -89,7 +89,7 @@ class Branches(Facet):
         """Delete a branch; commits that other branches have taken from it stay."""
         handle = self._handle
         handle.require_writable("deleting a branch")
-        branches.delete_branch(handle.store, name, bound=handle.branch_name)
+        branches.delete_branch(handle.store, name, current_branch=handle.branch_name)
 
     def merge_session(  # noqa: PLR0913 - all but two are keywords
         self,
@@ -118,7 +118,7 @@ class Branches(Facet):
 
 
 def fork_branch(
-    handle: Handle, name: str, from_: Named | None = None, commit: Named | None = None
+    handle: Handle, name: str, from_: Revision | None = None, commit: Revision | None = None
 ) -> Handle:
     """Create a branch and return a handle on it."""
     handle.require_writable("creating a branch")
@@ -130,29 +130,31 @@ def fork_branch(
 
 
 def _find_fork_point(
-    handle: Handle, from_: Named | None, commit: Named | None
-) -> tuple[Line, str | None]:
+    handle: Handle, from_: Revision | None, commit: Revision | None
+) -> tuple[BranchState, str | None]:
     """The branch that a new one forks from, and the commit, unless that is the head."""
     store, source = handle.store, handle.branch_head
     if from_ is not None and str(from_).strip() != handle.branch_name:
-        check_point(from_)
+        check_revision_type(from_)
         try:
-            source = branches.open_line(store, str(from_))
+            source = branches.open_branch(store, str(from_))
         except (BranchNotFound, InputError) as unknown:
             snapshot = _find_revision(handle, from_, unknown)
             if commit is not None:
-                snapshot = find_point(store, source, snapshot, commit)
-            return line_with(store, source, snapshot.commit_id), snapshot.commit_id
+                snapshot = resolve_revision(store, source, snapshot, commit)
+            return find_branch_with_commit(store, source, snapshot.commit_id), snapshot.commit_id
     if commit is None:
         return source, None
-    head = of_state(store, source, source.refresh())
-    snapshot = find_point(store, source, head, commit)
-    return line_with(store, source, snapshot.commit_id), snapshot.commit_id
+    head = manifest_snapshot(store, source, source.refresh())
+    snapshot = resolve_revision(store, source, head, commit)
+    return find_branch_with_commit(store, source, snapshot.commit_id), snapshot.commit_id
 
 
-def _find_revision(handle: Handle, revision: Named, unknown: OmnigraphError) -> Snapshot:
+def _find_revision(handle: Handle, revision: Revision, unknown: OmnigraphError) -> Snapshot:
     """The snapshot of a word that names no branch; else the error about the unknown branch."""
     try:
-        return find_point(handle.store, handle.branch_head, handle.latest_snapshot(), revision)
+        return resolve_revision(
+            handle.store, handle.branch_head, handle.latest_snapshot(), revision
+        )
     except InputError:
         raise unknown from None

@@ -14,12 +14,27 @@ from omnigraph.api.handle import Handle
 from omnigraph.baseline import Baseline
 from omnigraph.boundary import guarded
 from omnigraph.errors import GraphClosed, InputError, UsageError
-from omnigraph.events import operation
-from omnigraph.feed import BlockChanges, ChangeBlock, Feed, Names, Position, Wanted, open_feed
+from omnigraph.events import log_operation
+from omnigraph.feed import (
+    BlockChanges,
+    ChangeBlock,
+    ChangeFilterNames,
+    ChangeFilterRequest,
+    Feed,
+    FeedPosition,
+    open_feed,
+)
 from omnigraph.history.changes import commit_block
-from omnigraph.pages import BYTES, CHANGES, COMMITS, ChangePage, CommitPage, PageLimits
+from omnigraph.pages import (
+    DEFAULT_PAGE_BYTES,
+    DEFAULT_PAGE_CHANGES,
+    DEFAULT_POLL_COMMITS,
+    ChangePage,
+    CommitPage,
+    PageLimits,
+)
 from omnigraph.pages import commit_pages as pages_of_commit
-from omnigraph.pages import poll as page_of_feed
+from omnigraph.pages import read_feed_page as page_of_feed
 
 _CLOSE_CHECK_SECONDS = 0.1  # how often a waiting reader checks whether its handle was closed
 Wait = Callable[[float], object]
@@ -43,9 +58,9 @@ class Changes(Facet):
         start: str | None = None,
         *,
         cursor: str | None = None,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> Feed:
         """The commits of the branch after a position, up to the newest, as blocks of changes.
 
@@ -53,7 +68,9 @@ class Changes(Facet):
         returns no block, only a `.cursor` to continue from. A cursor works only with the filter
         that it was made with.
         """
-        return _open_feed(self._handle, Wanted(types, kinds, ops), Position(start, cursor))
+        return _open_feed(
+            self._handle, ChangeFilterRequest(types, kinds, ops), FeedPosition(start, cursor)
+        )
 
     def follow(  # noqa: PLR0913 - all but one are keywords
         self,
@@ -63,9 +80,9 @@ class Changes(Facet):
         poll: float = 2.0,
         stop: threading.Event | None = None,
         wait: Wait | None = None,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> Iterator[ChangeBlock]:
         """A feed without an end: checks for new commits every `poll` seconds.
 
@@ -76,8 +93,8 @@ class Changes(Facet):
         check_followable(handle, poll)
         stopped = stop or threading.Event()
         pause = wait or (lambda seconds: _wait(handle, stopped, seconds))
-        wanted = Wanted(types, kinds, ops)
-        feed = _open_feed(handle, wanted, Position(start, cursor))
+        wanted = ChangeFilterRequest(types, kinds, ops)
+        feed = _open_feed(handle, wanted, FeedPosition(start, cursor))
         return _follow_feed(handle, feed, wanted, stopped, lambda: pause(poll))
 
     def poll(  # noqa: PLR0913 - all but one are keywords
@@ -86,22 +103,22 @@ class Changes(Facet):
         *,
         cursor: str | None = None,
         page_token: str | None = None,
-        limit: int = CHANGES,
-        max_bytes: int = BYTES,
-        max_commits: int = COMMITS,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        limit: int = DEFAULT_PAGE_CHANGES,
+        max_bytes: int = DEFAULT_PAGE_BYTES,
+        max_commits: int = DEFAULT_POLL_COMMITS,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> ChangePage:
         """One page of the feed, for services.
 
         A page that ends inside a commit has a `next_page_token` for the next call. A page that
         ends after a commit has a `cursor`, and `caught_up` when that was the newest commit.
         """
-        handle, wanted = self._handle, Wanted(types, kinds, ops)
+        handle, wanted = self._handle, ChangeFilterRequest(types, kinds, ops)
         limits = PageLimits(limit, max_bytes, max_commits)
-        position = Position(start, cursor, page_token)
-        with operation("poll_changes", handle.branch_name) as event:
+        position = FeedPosition(start, cursor, page_token)
+        with log_operation("poll_changes", handle.branch_name) as event:
             snapshot = handle.latest_snapshot()
             page = page_of_feed(snapshot, handle.branch_head, wanted, limits, position)
             event.rows = sum(len(block.changes) for block in page.blocks)
@@ -112,36 +129,38 @@ class Changes(Facet):
         commit_id: str,
         *,
         page_token: str | None = None,
-        limit: int = CHANGES,
-        max_bytes: int = BYTES,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        limit: int = DEFAULT_PAGE_CHANGES,
+        max_bytes: int = DEFAULT_PAGE_BYTES,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> CommitPage:
         """One page of what a commit changed against its first parent."""
         snapshot, limits = self._handle.at(commit_id).snapshot, PageLimits(limit, max_bytes)
-        return next(pages_of_commit(snapshot, Wanted(types, kinds, ops), limits, page_token))
+        return next(
+            pages_of_commit(snapshot, ChangeFilterRequest(types, kinds, ops), limits, page_token)
+        )
 
     def commit_pages(
         self,
         commit_id: str,
         *,
         page_token: str | None = None,
-        limit: int = CHANGES,
-        max_bytes: int = BYTES,
-        **filters: Names,
+        limit: int = DEFAULT_PAGE_CHANGES,
+        max_bytes: int = DEFAULT_PAGE_BYTES,
+        **filters: ChangeFilterNames,
     ) -> Iterator[CommitPage]:
         """All pages of what a commit changed, from the first or from a page token on."""
         snapshot, limits = self._handle.at(commit_id).snapshot, PageLimits(limit, max_bytes)
-        return pages_of_commit(snapshot, Wanted(**filters), limits, page_token)
+        return pages_of_commit(snapshot, ChangeFilterRequest(**filters), limits, page_token)
 
     def baseline(
         self,
         path: str | PathLike[str] | None = None,
         *,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> Baseline:
         """Everything that the branch holds now, and the cursor from which a feed continues.
 
@@ -149,20 +168,22 @@ class Changes(Facet):
         is None until everything was read. `ops` only filters the feed that follows.
         """
         handle = self._handle
-        wanted = Wanted(types, kinds, ops)
+        wanted = ChangeFilterRequest(types, kinds, ops)
         baseline = Baseline(handle.latest_snapshot(), handle.branch_head, wanted)
         if path is not None:
-            with operation("baseline", handle.branch_name) as event:
+            with log_operation("baseline", handle.branch_name) as event:
                 baseline.write(Path(path))
                 event.rows = baseline.count
         return baseline
 
 
 @guarded
-def changes_of_commit(handle: Handle, commit_id: str, **filters: Names) -> BlockChanges:
+def changes_of_commit(handle: Handle, commit_id: str, **filters: ChangeFilterNames) -> BlockChanges:
     """All changes of one commit against its first parent."""
     snapshot = handle.at(commit_id).snapshot
-    block = commit_block(snapshot, Wanted(**filters).within(iter([snapshot.schema.ir])))
+    block = commit_block(
+        snapshot, ChangeFilterRequest(**filters).resolve(iter([snapshot.schema.ir]))
+    )
     return ChangeBlock(block, "").changes
 
 
@@ -174,14 +195,14 @@ def check_followable(handle: Handle, poll: float) -> None:
         raise InputError(reason=f"poll is a number of seconds above 0, not {poll}")
 
 
-def _open_feed(handle: Handle, wanted: Wanted, position: Position) -> Feed:
+def _open_feed(handle: Handle, wanted: ChangeFilterRequest, position: FeedPosition) -> Feed:
     return open_feed(handle.latest_snapshot(), handle.branch_head, wanted, position)
 
 
 def _follow_feed(
     handle: Handle,
     feed: Feed,
-    wanted: Wanted,
+    wanted: ChangeFilterRequest,
     stopped: threading.Event,
     pause: Callable[[], object],
 ) -> Iterator[ChangeBlock]:
@@ -194,7 +215,7 @@ def _follow_feed(
             return
         pause()
         try:
-            feed = _open_feed(handle, wanted, Position(cursor=feed.cursor))
+            feed = _open_feed(handle, wanted, FeedPosition(cursor=feed.cursor))
         except GraphClosed:
             return
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from omnigraph.api.handle import Handle
 from omnigraph.commits import CommitLog
-from omnigraph.comparison import Diff, Names, compare_snapshots
+from omnigraph.comparison import Diff, DiffFilterNames, compare_snapshots
 from omnigraph.errors import BranchNotFound
-from omnigraph.history.bases import common_base
-from omnigraph.history.branches import list_branches, open_line
+from omnigraph.history.bases import find_common_base
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import in_order
-from omnigraph.history.points import find_point
-from omnigraph.history.snapshot import Snapshot, of_state
+from omnigraph.history.log import sort_newest_first
+from omnigraph.history.points import resolve_revision
+from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import list_tags
 from omnigraph.naming import require_text
 
@@ -69,9 +69,9 @@ def diff(
     a: "State | Graph",
     b: "State | Graph" = None,
     *,
-    types: Names = None,
-    kinds: Names = None,
-    ops: Names = None,
+    types: DiffFilterNames = None,
+    kinds: DiffFilterNames = None,
+    ops: DiffFilterNames = None,
 ) -> Diff:
     """The changes from `a` to `b`, entity by entity; without `b` to what this graph shows.
 
@@ -106,7 +106,7 @@ def _find_pair(
     if isinstance(old, str) and ".." in old and new is None:
         first, dots, second = old.partition("..." if "..." in old else "..")
         before, after = _find_state(handle, first or None), _find_state(handle, second or None)
-        return (common_base(after, before), after) if dots == "..." else (before, after)
+        return (find_common_base(after, before), after) if dots == "..." else (before, after)
     return _find_state(handle, old), _find_state(handle, new)
 
 
@@ -119,30 +119,30 @@ def _find_state(handle: Handle, state: "State | Graph") -> Snapshot:
         return state
     if isinstance(state, Graph):
         return state._handle.latest_snapshot()
-    return find_point(handle.store, handle.branch_head, handle.latest_snapshot(), state)
+    return resolve_revision(handle.store, handle.branch_head, handle.latest_snapshot(), state)
 
 
 def _commits_below(handle: Handle, branch: str | None) -> Iterator[Commit]:
     snapshot = handle.snapshot
     if branch is not None:
-        branch_head = open_line(handle.store, branch)
-        snapshot = of_state(handle.store, branch_head, branch_head.base())
-    return snapshot.log.newest_first(snapshot.commit_id)
+        branch_head = open_branch(handle.store, branch)
+        snapshot = manifest_snapshot(handle.store, branch_head, branch_head.last_known())
+    return snapshot.log.iter_ancestors(snapshot.commit_id)
 
 
 def _commits_of_all(handle: Handle) -> Iterator[Commit]:
     commits: dict[str, Commit] = {}
     for snapshot in _heads_by_branch(handle).values():
         commits |= snapshot.log.ancestors(snapshot.commit_id)
-    return iter(in_order(commits.values()))
+    return iter(sort_newest_first(commits.values()))
 
 
 def _heads_by_branch(handle: Handle) -> dict[str, Snapshot]:
     heads = {}
     for name in list_branches(handle.store):
         with suppress(BranchNotFound):  # deleted since it was listed
-            branch_head = open_line(handle.store, name)
-            heads[name] = of_state(handle.store, branch_head, branch_head.base())
+            branch_head = open_branch(handle.store, name)
+            heads[name] = manifest_snapshot(handle.store, branch_head, branch_head.last_known())
     return heads
 
 

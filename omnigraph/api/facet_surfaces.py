@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from omnigraph.api.schema import SchemaText
     from omnigraph.api.surface import GraphSurface
     from omnigraph.baseline import Baseline
-    from omnigraph.engine.optimize import Optimized
+    from omnigraph.engine.optimize import OptimizeReport
     from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
-    from omnigraph.feed import ChangeBlock, Feed, Names
+    from omnigraph.feed import ChangeBlock, ChangeFilterNames, Feed
     from omnigraph.health.finding import Checkup
     from omnigraph.health.repair_report import Repair
     from omnigraph.health.status import Status
-    from omnigraph.history.audit import Outcome
+    from omnigraph.history.audit import RecoveryRecord
     from omnigraph.history.commit import Commit
-    from omnigraph.history.copy import Copied
-    from omnigraph.history.copy import Progress as CopyProgress
-    from omnigraph.history.intent import SetAside
-    from omnigraph.history.points import Named
+    from omnigraph.history.copy import CopyProgress as CopyProgress
+    from omnigraph.history.copy import CopySummary
+    from omnigraph.history.intent import SetAsideIntent
+    from omnigraph.history.points import Revision
     from omnigraph.history.refs import Ref
     from omnigraph.history.retention.absence import Absence
-    from omnigraph.history.retention.collect import Progress as CleanupProgress
+    from omnigraph.history.retention.collect import CleanupProgress as CleanupProgress
     from omnigraph.history.retention.policy import Duration
     from omnigraph.history.retention.report import Cleanup
     from omnigraph.history.tags import Tag
@@ -65,7 +65,7 @@ class BranchesSurface(Protocol):
     def get(self, name: str) -> Ref | None: ...
 
     def create(
-        self, name: str, *, from_: Named | None = None, commit: Named | None = None
+        self, name: str, *, from_: Revision | None = None, commit: Revision | None = None
     ) -> GraphSurface: ...
 
     def rename(self, name: str, new: str) -> GraphSurface: ...
@@ -104,7 +104,7 @@ class TagsSurface(Protocol):
     def get(self, name: str) -> Tag | None: ...
 
     def create(
-        self, name: str, point: Named | None = None, *, message: str | None = None
+        self, name: str, point: Revision | None = None, *, message: str | None = None
     ) -> Tag: ...
 
     def delete(self, name: str) -> None: ...
@@ -127,7 +127,7 @@ class RevisionsSurface(Protocol):
 
     def revert(
         self,
-        commit: Named,
+        commit: Revision,
         *,
         mainline: int | None = None,
         branch: str | None = None,
@@ -141,7 +141,7 @@ class RevisionsSurface(Protocol):
 
     def cherry_pick(
         self,
-        commit: Named,
+        commit: Revision,
         into: str | None = None,
         *,
         mainline: int | None = None,
@@ -194,9 +194,9 @@ class ChangesSurface(Protocol):
         start: str | None = None,
         *,
         cursor: str | None = None,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> Feed: ...
 
     def follow(
@@ -207,9 +207,9 @@ class ChangesSurface(Protocol):
         poll: float = 2.0,
         stop: Event | None = None,
         wait: Wait | None = None,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> Iterator[ChangeBlock]: ...
 
     def poll(
@@ -221,9 +221,9 @@ class ChangesSurface(Protocol):
         limit: int = ...,
         max_bytes: int = ...,
         max_commits: int = ...,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> ChangePage: ...
 
     def commit_page(
@@ -233,9 +233,9 @@ class ChangesSurface(Protocol):
         page_token: str | None = None,
         limit: int = ...,
         max_bytes: int = ...,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> CommitPage: ...
 
     def commit_pages(
@@ -245,29 +245,29 @@ class ChangesSurface(Protocol):
         page_token: str | None = None,
         limit: int = ...,
         max_bytes: int = ...,
-        **filters: Names,
+        **filters: ChangeFilterNames,
     ) -> Iterator[CommitPage]: ...
 
     def baseline(
         self,
         path: str | PathLike[str] | None = None,
         *,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> Baseline: ...
 
 
 class OperationsSurface(Protocol):
     """`graph.maintenance.operations`."""
 
-    def recoveries(self) -> list[Outcome]: ...
+    def recoveries(self) -> list[RecoveryRecord]: ...
 
-    def set_aside(self) -> list[SetAside]: ...
+    def set_aside(self) -> list[SetAsideIntent]: ...
 
-    def retry(self, operation_id: str) -> Outcome | None: ...
+    def retry(self, operation_id: str) -> RecoveryRecord | None: ...
 
-    def drop(self, operation_id: str) -> Outcome: ...
+    def drop(self, operation_id: str) -> RecoveryRecord: ...
 
 
 class MaintenanceSurface(Protocol):
@@ -284,7 +284,7 @@ class MaintenanceSurface(Protocol):
         spark: Any = None,
         branch: str | None = None,
         actor: str | None = None,
-    ) -> Optimized: ...
+    ) -> OptimizeReport: ...
 
     def ensure_indices(
         self,
@@ -352,7 +352,7 @@ class MaintenanceSurface(Protocol):
         progress: CopyProgress | None = None,
         storage_options: Mapping[str, object] | None = None,
         verify: bool = True,
-    ) -> Copied: ...
+    ) -> CopySummary: ...
 
 
 class SparkSurface(Protocol):

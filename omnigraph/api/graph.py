@@ -23,17 +23,17 @@ from omnigraph.api.spark import Spark
 from omnigraph.api.tags import Tags
 from omnigraph.boundary import Guarded
 from omnigraph.history.commit import Commit
-from omnigraph.history.points import Named
+from omnigraph.history.points import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.history.tags import Tag
 from omnigraph.nodes import Node
-from omnigraph.prepared import Prepared, Query
+from omnigraph.prepared import Prepared, QuerySource
 from omnigraph.result import Result, ResultStream
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:
     from omnigraph.api.surface import GraphSurface
-    from omnigraph.health.limits import Warned
+    from omnigraph.health.limits import LimitWarning
 
 Answer = TypeVar("Answer")
 Path = str | PathLike[str]
@@ -76,7 +76,7 @@ class Graph(Guarded):
             "branch": self.branch_name,
             "head": f"{head.id} by {head.actor or 'nobody named'}, {when}",
         }
-        return facts_card(self.uri, facts | {key: entry.rows for key, entry in tables})
+        return facts_card(self.uri, facts | {key: entry.row_count for key, entry in tables})
 
     # State --------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class Graph(Guarded):
         return self._handle.actor
 
     @property
-    def warnings(self) -> "list[Warned]":
+    def warnings(self) -> "list[LimitWarning]":
         """The limits that writes exceeded, each with the command that helps."""
         return self._handle.warnings
 
@@ -177,30 +177,32 @@ class Graph(Guarded):
     table = delegate(queries.table)
 
     @overload
-    def query(self, source: Query, /, *, lazy: Literal[True], **options: Any) -> ResultStream: ...
+    def query(
+        self, source: QuerySource, /, *, lazy: Literal[True], **options: Any
+    ) -> ResultStream: ...
     @overload
     def query(
         self,
-        source: Query,
+        source: QuerySource,
         /,
         *,
         name: str | None = None,
         params: Params = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         timeout: float | None = None,
         lazy: Literal[False] = False,
         **values: Any,
     ) -> Result: ...
     def query(  # noqa: PLR0913 - all but the first are keywords
         self,
-        source: Query,
+        source: QuerySource,
         /,
         *,
         name: str | None = None,
         params: Params = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         timeout: float | None = None,
         lazy: bool = False,
         **values: Any,
@@ -218,7 +220,7 @@ class Graph(Guarded):
         run = queries.stream_query if lazy else queries.run_query
         return run(self._handle.for_read(branch, at), call)
 
-    def prepare(self, source: Query, /, *, name: str | None = None) -> Prepared:
+    def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared:
         """Check a query now, and call it like a function later."""
         return queries.prepare_query(self, self._handle, source, name)
 
@@ -234,7 +236,7 @@ class Graph(Guarded):
         *,
         types: Sequence[str] | None = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         iso_dates: bool = False,
     ) -> Iterator[bytes]: ...
     @overload
@@ -245,7 +247,7 @@ class Graph(Guarded):
         *,
         types: Sequence[str] | None = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         iso_dates: bool = False,
     ) -> int: ...
     def export(
@@ -255,7 +257,7 @@ class Graph(Guarded):
         *,
         types: Sequence[str] | None = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         iso_dates: bool = False,
     ) -> Iterator[bytes] | int:
         """Write one snapshot as NDJSON that loads back: nodes first, ordered by id.
@@ -296,7 +298,7 @@ class Graph(Guarded):
         """A graph on another branch."""
         return type(self)(self._handle.checkout(branch))
 
-    def at(self, point: Named) -> "Graph":
+    def at(self, point: Revision) -> "Graph":
         """A read-only graph on a revision.
 
         A commit id, a manifest version, a moment with its zone (also as ISO text), a span of time
@@ -305,7 +307,7 @@ class Graph(Guarded):
         """
         return type(self)(self._handle.at(point))
 
-    def tag(self, name: str, point: Named | None = None, *, message: str | None = None) -> Tag:
+    def tag(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag:
         """Tag a commit, by default the one that this graph shows; `graph.tags` has the rest."""
         return self.tags.create(name, point, message=message)
 

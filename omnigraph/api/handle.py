@@ -18,22 +18,22 @@ from omnigraph.errors import (
     ReadSetConflict,
     UsageError,
 )
-from omnigraph.history.branches import open_line
+from omnigraph.history.branches import open_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import Line
-from omnigraph.history.memory import Shown
-from omnigraph.history.plan import Watch
-from omnigraph.history.points import Named, find_point
-from omnigraph.history.recover import attend
-from omnigraph.history.snapshot import Snapshot, of_state
+from omnigraph.history.line import BranchState
+from omnigraph.history.memory import ShownReads
+from omnigraph.history.plan import ReadSet
+from omnigraph.history.points import Revision, resolve_revision
+from omnigraph.history.recover import install_recovery_hook
+from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.naming import clean
+from omnigraph.naming import strip_name
 from omnigraph.storage.store import Store
-from omnigraph.terms import Terms, actor_of
+from omnigraph.terms import WriteOptions, resolve_actor
 
 if TYPE_CHECKING:
-    from omnigraph.health.limits import Warned
-    from omnigraph.history.manifest import Opened
+    from omnigraph.health.limits import LimitWarning
+    from omnigraph.history.manifest import LoadedManifest
 
 _SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
 
@@ -59,7 +59,7 @@ class Handle:
     def __init__(
         self,
         store: Store,
-        branch_head: Line,
+        branch_head: BranchState,
         *,
         read_only: bool = False,
         actor: str | None = None,
@@ -71,14 +71,17 @@ class Handle:
         self.read_only = read_only or self.pinned
         self.actor = actor
         self.closed = False
-        self.warnings: list[Warned] = []
+        self.warnings: list[LimitWarning] = []
         self._process_id = os.getpid()
         if not self.read_only:
-            attend(branch_head)
-        manifest = branch_head.base()
-        self._latest: tuple[Opened, Snapshot] = (manifest, of_state(store, branch_head, manifest))
+            install_recovery_hook(branch_head)
+        manifest = branch_head.last_known()
+        self._latest: tuple[LoadedManifest, Snapshot] = (
+            manifest,
+            manifest_snapshot(store, branch_head, manifest),
+        )
         self.snapshot = pinned or self._latest[1]
-        self._read_set = Shown(self.snapshot.tables)
+        self._read_set = ShownReads(self.snapshot.tables)
 
     @property
     def uri(self) -> str:
@@ -103,7 +106,7 @@ class Handle:
 
     # Other handles ------------------------------------------------------------------------------
 
-    def with_branch_head(self, branch_head: Line) -> "Handle":
+    def with_branch_head(self, branch_head: BranchState) -> "Handle":
         """A handle on another branch, with the permissions and the warnings of this one."""
         other = Handle(self.store, branch_head, read_only=self.read_only, actor=self.actor)
         other.warnings = self.warnings
@@ -112,7 +115,7 @@ class Handle:
     def checkout(self, branch: str) -> "Handle":
         """A handle on the head of a branch."""
         self.require_open()
-        return self.with_branch_head(open_line(self.store, branch))
+        return self.with_branch_head(open_branch(self.store, branch))
 
     def for_branch(self, branch: str | None) -> "Handle":
         """The handle that a call with the option `branch` works on."""
@@ -125,22 +128,22 @@ class Handle:
         """A read-only handle on one snapshot."""
         return Handle(self.store, self.branch_head, actor=self.actor, pinned=snapshot)
 
-    def at(self, revision: Named) -> "Handle":
+    def at(self, revision: Revision) -> "Handle":
         """A read-only handle on a revision, relative to what this handle shows."""
         self.require_open()
-        return self.pin(find_point(self.store, self.branch_head, self.snapshot, revision))
+        return self.pin(resolve_revision(self.store, self.branch_head, self.snapshot, revision))
 
-    def for_read(self, branch: str | None, revision: Named | None) -> "Handle":
+    def for_read(self, branch: str | None, revision: Revision | None) -> "Handle":
         """The handle that a read with the options `branch` and `at` works on."""
         handle = self if branch is None else self.checkout(branch)
         return handle if revision is None else handle.at(revision)
 
-    def branch_head_of(self, name: str | None) -> Line:
+    def branch_head_of(self, name: str | None) -> BranchState:
         """The head of a branch by name; the one of this handle when no name is given."""
         self.require_open()
-        if name is None or clean(name) == self.branch_name:
+        if name is None or strip_name(name) == self.branch_name:
             return self.branch_head
-        return open_line(self.store, name)
+        return open_branch(self.store, name)
 
     # Freshness and the read set -----------------------------------------------------------------
 
@@ -149,34 +152,39 @@ class Handle:
         self.require_open()
         if self.pinned:
             return self.snapshot
-        manifest, latest = self.branch_head.glance(), self._latest
+        manifest, latest = self.branch_head.cached_head(), self._latest
         if latest[0] is not manifest:
             if manifest.state.head.closed:
                 raise BranchNotFound(branch=self.branch_name)
-            latest = self._latest = (manifest, of_state(self.store, self.branch_head, manifest))
+            latest = self._latest = (
+                manifest,
+                manifest_snapshot(self.store, self.branch_head, manifest),
+            )
         self.snapshot = latest[1]
         return latest[1]
 
     def refresh(self) -> None:
         """Move to the newest snapshot, and count all of it as read by the caller."""
-        self._read_set.show(self.latest_snapshot().tables)
+        self._read_set.mark_shown(self.latest_snapshot().tables)
 
     def record_read(self, snapshot: Snapshot, query: CompiledQuery) -> None:
         """Add the tables that a query read to the read set."""
         keys = (f"{read.kind}:{read.type_name}" for read in query.operation.reads)
-        self._read_set.show({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
+        self._read_set.mark_shown(
+            {key: snapshot.tables[key] for key in keys if key in snapshot.tables}
+        )
 
-    def require_unchanged(self, keys: Iterable[str]) -> Watch:
+    def require_unchanged(self, keys: Iterable[str]) -> ReadSet:
         """The condition of a strict write: these tables are as the caller has read them."""
-        return self._read_set.strict(keys)
+        return self._read_set.strict_read_set(keys)
 
-    def record_write(self, commit: Commit | None, watch: Watch) -> Commit | None:
+    def record_write(self, commit: Commit | None, watch: ReadSet) -> Commit | None:
         """Move to a commit that this handle published; returns it as callers receive it."""
         if commit is None:
             return None
-        self._read_set.wrote(commit, watch)
-        manifest = self.branch_head.base()
-        self._latest = (manifest, of_state(self.store, self.branch_head, manifest))
+        self._read_set.follow_write(commit, watch)
+        manifest = self.branch_head.last_known()
+        self._latest = (manifest, manifest_snapshot(self.store, self.branch_head, manifest))
         self.snapshot = self._latest[1]
         self._warn_about_size(manifest, commit)
         return self.attach(commit)
@@ -191,19 +199,19 @@ class Handle:
 
         return changes_of_commit(self, commit_id, **filters)
 
-    def sign(self, terms: Terms) -> Terms:
+    def sign(self, terms: WriteOptions) -> WriteOptions:
         """The options of a write with the actor of this handle where none is given."""
-        return replace(terms, actor=actor_of(terms.actor) if terms.actor else self.actor)
+        return replace(terms, actor=resolve_actor(terms.actor) if terms.actor else self.actor)
 
-    def _warn_about_size(self, manifest: "Opened", commit: Commit) -> None:
+    def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:
         """Report each limit that a write exceeded once, in the log and in `warnings`."""
         from omnigraph.events import LOGGER
-        from omnigraph.health.seldom import seldom_warnings
-        from omnigraph.health.written import written_warnings
+        from omnigraph.health.seldom import periodic_warnings
+        from omnigraph.health.written import commit_warnings
 
         reported = {(warning.what, warning.type_key) for warning in self.warnings}
-        current = written_warnings(self.store, manifest.state, commit)
-        for warning in (*current, *seldom_warnings(self.store, manifest, commit)):
+        current = commit_warnings(self.store, manifest.state, commit)
+        for warning in (*current, *periodic_warnings(self.store, manifest, commit)):
             if (warning.what, warning.type_key) not in reported:
                 self.warnings.append(warning)
                 event = {"operation": "upkeep", "branch": self.branch_name, **warning.to_json()}
@@ -243,8 +251,8 @@ class Handle:
             "actor": self.actor,
             "read_only": self.store.effects.read_only,
             "durability": self.store.durability,
-            "verify": self.store.verifier is not None,
-            "storage_options": None if self.store.root.local else self._public_options(),
+            "verify": self.store.table_verifier is not None,
+            "storage_options": None if self.store.root.is_local else self._public_options(),
         }
         return _reopen, (self.uri, settings, self.snapshot.commit_id if self.pinned else None)
 

@@ -10,18 +10,18 @@ from typing import Any, Literal
 
 from omnigraph.api.handle import Handle, report_missing_branch
 from omnigraph.errors import UsageError
-from omnigraph.events import operation
+from omnigraph.events import log_operation
 from omnigraph.history.branches import delete_branch, list_branches
 from omnigraph.history.commit import Commit
-from omnigraph.history.memory import Shown
-from omnigraph.history.plan import Watch
+from omnigraph.history.memory import ShownReads
+from omnigraph.history.plan import ReadSet
 from omnigraph.history.refs import find_ref
 from omnigraph.ingest.load import LoadMode, OnError
-from omnigraph.naming import clean
-from omnigraph.pipeline.engine import Engine, Way, run, source_of
-from omnigraph.receipt import LoadReport, Receipt, report
-from omnigraph.sources import Progress, opened, teller
-from omnigraph.terms import Attempts, Terms, request_of
+from omnigraph.naming import strip_name
+from omnigraph.pipeline.engine import Engine, EngineOptions, resolve_load_source, run_load
+from omnigraph.receipt import LoadReport, Receipt, build_load_report
+from omnigraph.sources import ProgressOption, open_load_input, progress_callback
+from omnigraph.terms import AttemptCounter, WriteOptions, describe_load_request
 
 Format = Literal["ndjson", "csv", "parquet"]
 
@@ -34,7 +34,7 @@ class LoadInput:
     mode: LoadMode
     format: Format | None = None
     mapping: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    progress: Progress = None
+    progress: ProgressOption = None
     max_errors: int | None = None
 
 
@@ -60,7 +60,7 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     rejects: str | PathLike[str] | None = None,
     max_errors: int | None = None,
     dry_run: bool = False,
-    progress: Progress = None,
+    progress: ProgressOption = None,
     if_commit: str | None = None,
     message: str | None = None,
     actor: str | None = None,
@@ -81,8 +81,8 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     of Spark by type.
     """
     on_error = check_on_error(on_error)
-    load_options = Way(engine, spark, rejects=rejects, dry_run=dry_run, on_error=on_error)
-    terms = Terms(if_commit, message, actor, idempotency_key)
+    load_options = EngineOptions(engine, spark, rejects=rejects, dry_run=dry_run, on_error=on_error)
+    terms = WriteOptions(if_commit, message, actor, idempotency_key)
     source = LoadInput(data, mode, format, mapping or {}, progress, max_errors)
     return load_data(handle, source, load_options, terms, branch=branch, from_=from_)
 
@@ -90,8 +90,8 @@ def load(  # noqa: PLR0913 - all but the first are keywords
 def load_data(
     handle: Handle,
     load_input: LoadInput,
-    load_options: Way,
-    terms: Terms,
+    load_options: EngineOptions,
+    terms: WriteOptions,
     *,
     branch: str | None,
     from_: str | None,
@@ -115,13 +115,20 @@ def load_data(
 
 
 def _load_input(
-    target: Handle, load_input: LoadInput, load_options: Way, terms: Terms, *, created: bool
+    target: Handle,
+    load_input: LoadInput,
+    load_options: EngineOptions,
+    terms: WriteOptions,
+    *,
+    created: bool,
 ) -> Receipt | LoadReport:
     data, form, mapping = load_input.data, load_input.format, load_input.mapping
-    bulk = source_of(data, form, mapping, load_options)
+    bulk = resolve_load_source(data, form, mapping, load_options)
     if hasattr(bulk, "frames"):
-        load_options = replace(load_options, progress=teller(load_input.progress))
-    with opened(data if bulk is None else bulk, form, mapping, load_input.progress) as source:
+        load_options = replace(load_options, progress=progress_callback(load_input.progress))
+    with open_load_input(
+        data if bulk is None else bulk, form, mapping, load_input.progress
+    ) as source:
         outcome = load_source(target, source, load_input.mode, load_options, terms)
     return replace(outcome, branch_created=created) if isinstance(outcome, Receipt) else outcome
 
@@ -130,8 +137,8 @@ def load_source(
     handle: Handle,
     source: Any,
     mode: LoadMode,
-    load_options: Way,
-    terms: Terms,
+    load_options: EngineOptions,
+    terms: WriteOptions,
     *,
     records: bool = False,
 ) -> Receipt | LoadReport:
@@ -139,24 +146,24 @@ def load_source(
     handle.require_writable("a load")
     branch = handle.branch_name
     with (
-        operation("load", branch) as event,
+        log_operation("load", branch) as event,
         report_missing_branch(branch),
-        handle.store.effects.recorded() as requests,
+        handle.store.effects.recording() as requests,
     ):
-        watch, attempts = _strict_watch(handle, source, mode), Attempts()
+        watch, attempts = _strict_watch(handle, source, mode), AttemptCounter()
         terms = handle.sign(terms)
-        event.phase("write")
-        request = request_of(mode, source) if terms.idempotency_key else None
-        signature, conditions = terms.signature(request), terms.conditions(watch, attempts)
-        loaded = run(handle.branch_head, source, mode, load_options, signature, conditions)
+        event.start_phase("write")
+        request = describe_load_request(mode, source) if terms.idempotency_key else None
+        signature, conditions = terms.commit_metadata(request), terms.requirements(watch, attempts)
+        loaded = run_load(handle.branch_head, source, mode, load_options, signature, conditions)
         event.requests, event.retries = len(requests), attempts.retries
         event.rows = loaded.total
         commit = handle.record_write(loaded.commit, watch)
     if loaded.problems:
-        return report(loaded.problems, loaded.summary.seconds)
+        return build_load_report(loaded.problems, loaded.summary.seconds)
     replayed = terms.idempotency_key is not None and _is_replay(loaded.commit, watch)
     receipt = _receipt(loaded, commit, records=records, replayed=replayed)
-    return replace(receipt, branch=branch, elapsed=event.seconds())
+    return replace(receipt, branch=branch, elapsed=event.elapsed_seconds())
 
 
 def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: bool) -> Receipt:
@@ -174,19 +181,19 @@ def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: boo
     )
 
 
-def _strict_watch(handle: Handle, source: Any, mode: LoadMode) -> Watch:
+def _strict_watch(handle: Handle, source: Any, mode: LoadMode) -> ReadSet:
     """An overwrite is strict about the types that it names, or about all when it reads a file."""
     if mode != "overwrite":
         return handle.require_unchanged(())
     if not isinstance(source, Mapping):
         tables = handle.branch_head.refresh().state.tables
-        return Shown(tables).strict(tables)
+        return ShownReads(tables).strict_read_set(tables)
     names = set(source)
     keys = (key for key in handle.snapshot.tables if key.partition(":")[2] in names)
     return handle.require_unchanged(keys)
 
 
-def _is_replay(commit: Commit | None, watch: Watch) -> bool:
+def _is_replay(commit: Commit | None, watch: ReadSet) -> bool:
     return commit is not None and commit.id != watch.commit_id
 
 
@@ -200,6 +207,6 @@ def _delete_unused_branch(handle: Handle, branch: str | None) -> None:
     if branch is None:
         return
     head = handle.checkout(branch).snapshot.commit_id
-    if head == find_ref(handle.store, clean(branch)).fork_commit:
+    if head == find_ref(handle.store, strip_name(branch)).fork_commit:
         handle.require_writable("deleting a branch")
-        delete_branch(handle.store, branch, bound=handle.branch_name)
+        delete_branch(handle.store, branch, current_branch=handle.branch_name)

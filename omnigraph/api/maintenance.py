@@ -14,18 +14,18 @@ from omnigraph.api import maintenance_runs as runs
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
 from omnigraph.api.operations import Operations
-from omnigraph.history.copy import Copied
-from omnigraph.history.copy import Progress as CopyProgress
-from omnigraph.history.hold import held
+from omnigraph.history.copy import CopyProgress as CopyProgress
+from omnigraph.history.copy import CopySummary
+from omnigraph.history.hold import protect_snapshot
 from omnigraph.history.retention.absence import Absence
-from omnigraph.history.retention.collect import Progress as CleanupProgress
-from omnigraph.history.retention.policy import Duration, policy_of
+from omnigraph.history.retention.collect import CleanupProgress as CleanupProgress
+from omnigraph.history.retention.policy import Duration, make_policy
 from omnigraph.history.retention.report import Cleanup
 from omnigraph.receipt import Receipt
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
-    from omnigraph.engine.optimize import Optimized
+    from omnigraph.engine.optimize import OptimizeReport
     from omnigraph.health.finding import Checkup
     from omnigraph.health.repair_report import Repair
     from omnigraph.health.status import Status
@@ -61,7 +61,7 @@ class Maintenance(Facet):
         spark: Any = None,
         branch: str | None = None,
         actor: str | None = None,
-    ) -> "Optimized":
+    ) -> "OptimizeReport":
         """Compact small fragments and index all rows; no content changes.
 
         `types` limits the work to these types. Returns a row per type and the commits: one, none
@@ -126,7 +126,7 @@ class Maintenance(Facet):
         removes the rest), `ReadOnlyError`.
         """
         self._handle.require_open()
-        policy = policy_of(keep, older_than, grace, purge_dropped=purge_dropped or erase)
+        policy = make_policy(keep, older_than, grace, purge_dropped=purge_dropped or erase)
         if not confirm:
             return runs.preview_cleanup(self._handle, policy, (engine, spark), erase=erase)
         return runs.run_cleanup(self._handle, policy, (engine, spark), progress, erase=erase)
@@ -140,7 +140,7 @@ class Maintenance(Facet):
         """
         handle = self._handle
         snapshot = handle.latest_snapshot()
-        with held(handle.store, handle.branch_head, snapshot, handle.actor):
+        with protect_snapshot(handle.store, handle.branch_head, snapshot, handle.actor):
             yield self._make_graph(handle.pin(snapshot))
 
     def check_absent(
@@ -231,7 +231,7 @@ class Maintenance(Facet):
         progress: CopyProgress | None = None,
         storage_options: Mapping[str, object] | None = None,
         verify: bool = True,
-    ) -> Copied:
+    ) -> CopySummary:
         """Copy the whole graph, all branches and history, to an empty location.
 
         Every file that has a checksum is compared with it; `verify=False` also copies damaged

@@ -11,53 +11,55 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.handle import Handle, report_missing_branch
 from omnigraph.errors import InputError
-from omnigraph.events import Event, operation
-from omnigraph.history.copy import Copied, Progress, copy_graph
+from omnigraph.events import OperationEvent, log_operation
+from omnigraph.history.copy import CopyProgress, CopySummary, copy_graph
 from omnigraph.history.retention import collect
 from omnigraph.history.retention.absence import Absence, find_traces
 from omnigraph.history.retention.report import Cleanup
 from omnigraph.receipt import Receipt
 from omnigraph.storage.store import open_store
-from omnigraph.terms import Terms, actor_of
+from omnigraph.terms import WriteOptions, resolve_actor
 
 if TYPE_CHECKING:
-    from omnigraph.engine.optimize import Optimized
+    from omnigraph.engine.optimize import OptimizeReport
     from omnigraph.health.repair_report import Repair
     from omnigraph.health.restore_names import NameChoice
     from omnigraph.history.commit import Commit
-    from omnigraph.history.line import Line
-    from omnigraph.history.retention.policy import Policy
+    from omnigraph.history.line import BranchState
+    from omnigraph.history.retention.policy import RetentionPolicy
     from omnigraph.history.snapshot import Snapshot
     from omnigraph.pipeline.engine import Engine
-    from omnigraph.storage.hands import Hands
+    from omnigraph.storage.hands import MaintenanceExecutor
 
 EngineChoice = tuple["Engine", Any]  # the name of the engine, and the session of Spark
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 def choose_executor(
-    branch_head: "Line", types: Collection[str] | None, engine: EngineChoice
-) -> "Hands | None":
+    branch_head: "BranchState", types: Collection[str] | None, engine: EngineChoice
+) -> "MaintenanceExecutor | None":
     """The executor of an optimize; None is this process."""
-    from omnigraph.engine.optimize import work_of
-    from omnigraph.pipeline.optimize import LARGE, SparkHands
-    from omnigraph.pipeline.pick import session_for
+    from omnigraph.engine.optimize import estimate_read_bytes
+    from omnigraph.pipeline.optimize import SPARK_MIN_BYTES, SparkMaintenanceExecutor
+    from omnigraph.pipeline.pick import choose_session
 
-    session = session_for(*engine, lambda: work_of(branch_head, types) >= LARGE)
-    return SparkHands(session) if session is not None else None
+    session = choose_session(
+        *engine, lambda: estimate_read_bytes(branch_head, types) >= SPARK_MIN_BYTES
+    )
+    return SparkMaintenanceExecutor(session) if session is not None else None
 
 
 def run_optimize(
     handle: Handle, types: Collection[str] | None, engine: EngineChoice, actor: str | None
-) -> "Optimized":
+) -> "OptimizeReport":
     """Compact and index the tables of a branch."""
     from omnigraph.engine.optimize import optimize
 
     handle.require_writable("an optimize")
     branch = handle.branch_name
-    with operation("optimize", branch) as event, report_missing_branch(branch):
+    with log_operation("optimize", branch) as event, report_missing_branch(branch):
         executor = choose_executor(handle.branch_head, types, engine)
-        author = actor_of(actor) if actor else None
+        author = resolve_actor(actor) if actor else None
         optimized = optimize(handle.branch_head, types, author, executor)
         _log_optimized_tables(event, optimized)
     if optimized:
@@ -70,65 +72,67 @@ def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Re
     from omnigraph.engine.tend import ensure_indices
 
     handle.require_writable("building indexes")
-    signature = Terms(actor=actor_of(actor) if actor else None).signature()
+    signature = WriteOptions(actor=resolve_actor(actor) if actor else None).commit_metadata()
     branch, before = handle.branch_name, handle.latest_snapshot()
-    with operation("ensure_indices", branch) as event, report_missing_branch(branch):
+    with log_operation("ensure_indices", branch) as event, report_missing_branch(branch):
         executor = choose_executor(handle.branch_head, None, engine)
-        commit = ensure_indices(handle.branch_head, signature, hands=executor)
+        commit = ensure_indices(handle.branch_head, signature, executor=executor)
         if commit is not None:
             handle.refresh()
         indexes = _indexed_columns(before, handle.latest_snapshot(), commit)
         rows = ({"type_key": key, "indexes": columns} for key, columns in indexes.items())
-        event.rows_told("table_indexed", rows)
+        event.log_tables("table_indexed", rows)
     attached = None if commit is None else handle.attach(commit)
-    return Receipt(attached, branch=branch, elapsed=event.seconds(), indexes=indexes)
+    return Receipt(attached, branch=branch, elapsed=event.elapsed_seconds(), indexes=indexes)
 
 
 def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
     """Declared indexes that are not built: (table, property, reason)."""
-    from omnigraph.engine.tend import pending
-    from omnigraph.rules.check import type_named
+    from omnigraph.engine.tend import unbuilt_indexes
+    from omnigraph.rules.check import type_for_key
 
     catalog = snapshot.schema.ir.catalog
     return [
         (key, name, reason)
         for key in sorted(snapshot.tables)
-        for name, reason in pending(snapshot.table(key), type_named(catalog, key))
+        for name, reason in unbuilt_indexes(snapshot.table(key), type_for_key(catalog, key))
     ]
 
 
 def preview_cleanup(
-    handle: Handle, policy: "Policy", engine: EngineChoice, *, erase: bool
+    handle: Handle, policy: "RetentionPolicy", engine: EngineChoice, *, erase: bool
 ) -> Cleanup:
     """Report what a cleanup would remove."""
-    from omnigraph.pipeline.cleanup import hands_for
+    from omnigraph.pipeline.cleanup import choose_cleanup_executor
 
-    return collect.preview(handle.store, policy, hands_for(*engine), erase=erase)
+    return collect.preview_cleanup(
+        handle.store, policy, choose_cleanup_executor(*engine), erase=erase
+    )
 
 
 def run_cleanup(
     handle: Handle,
-    policy: "Policy",
+    policy: "RetentionPolicy",
     engine: EngineChoice,
-    progress: collect.Progress | None,
+    progress: collect.CleanupProgress | None,
     *,
     erase: bool,
 ) -> Cleanup:
     """Remove what no branch needs any more."""
-    from omnigraph.pipeline.cleanup import hands_for
+    from omnigraph.pipeline.cleanup import choose_cleanup_executor
 
-    executor = hands_for(*engine)
+    executor = choose_cleanup_executor(*engine)
     handle.require_writable("a cleanup")
-    with operation("cleanup", handle.branch_name) as event:
+    with log_operation("cleanup", handle.branch_name) as event:
         if erase:
-            from omnigraph.history.retention.erase import rewrite_deleted
+            from omnigraph.history.retention.erase import rewrite_deleted_data
 
-            rewrite_deleted(handle.store)
+            rewrite_deleted_data(handle.store)
         report = collect.cleanup(handle.store, policy, progress, executor)
         _drop_stale_caches(handle)
         if erase and not handle.pinned:
             handle.refresh()
-        event.rows_told("table_cleaned", (dataset.to_json() for dataset in report.datasets))
+        event.log_tables("table_cleaned", (dataset.to_json() for dataset in report.datasets))
         event.facts["gc_bytes_removed"] = report.bytes_removed
         event.facts["gc_versions_removed"] = report.old_versions_removed
         event.facts["orphans_reclaimed"] = len(report.orphans)
@@ -159,13 +163,18 @@ def run_repair(
     if confirm:
         handle.require_writable("a repair")
     store, branch_head = handle.store, handle.branch_head
-    with operation("repair", handle.branch_name) as event:
+    with log_operation("repair", handle.branch_name) as event:
         repair = repair_graph(
-            store, branch_head, confirm=confirm, force=force, choice=choice, accept=commit
+            store,
+            branch_head,
+            confirm=confirm,
+            force=force,
+            name_choice=choice,
+            acknowledged_commit=commit,
         )
-        event.rows_told("table_repaired", (dataset.to_json() for dataset in repair.datasets))
-        event.rows_told("name_repaired", (name.to_json() for name in repair.names))
-        event.rows_told("version_repaired", (version.to_json() for version in repair.versions))
+        event.log_tables("table_repaired", (dataset.to_json() for dataset in repair.datasets))
+        event.log_tables("name_repaired", (name.to_json() for name in repair.names))
+        event.log_tables("version_repaired", (version.to_json() for version in repair.versions))
         drifted = [dataset for dataset in repair.datasets if dataset.action != "no_op"]
         event.facts["drift_tables"] = len(drifted)
     if repair.commit_id is not None or (confirm and repair.versions):
@@ -176,15 +185,15 @@ def run_repair(
 def copy_graph_to(
     handle: Handle,
     uri: str | PathLike[str],
-    progress: Progress | None,
+    progress: CopyProgress | None,
     storage_options: Mapping[str, object] | None,
     *,
     verify: bool,
-) -> Copied:
+) -> CopySummary:
     """Copy a graph to an empty location."""
     handle.require_open()
     durability = handle.store.durability
-    target = open_store(os.fspath(uri), durability=durability, options=storage_options)
+    target = open_store(os.fspath(uri), durability=durability, storage_options=storage_options)
     return copy_graph(handle.store, target, progress, actor=handle.actor, verify=verify)
 
 
@@ -192,14 +201,14 @@ def _indexed_columns(
     before: "Snapshot", after: "Snapshot", commit: "Commit | None"
 ) -> dict[str, list[str]]:
     """The columns whose indexes a commit built, by table."""
-    from omnigraph.engine.tend import built
+    from omnigraph.engine.tend import extended_indexes
 
     keys = sorted(commit.tables) if commit is not None else ()
     existing = (key for key in keys if key in before.tables and key in after.tables)
-    return {key: built(before.table(key), after.table(key)) for key in existing}
+    return {key: extended_indexes(before.table(key), after.table(key)) for key in existing}
 
 
-def _log_optimized_tables(event: Event, optimized: "Optimized") -> None:
+def _log_optimized_tables(event: OperationEvent, optimized: "OptimizeReport") -> None:
     """One event per table, and the sums in the event of the run."""
     datasets = optimized.datasets
     rows = (
@@ -211,7 +220,7 @@ def _log_optimized_tables(event: Event, optimized: "Optimized") -> None:
         }
         for dataset in datasets
     )
-    event.rows_told("table_optimized", rows)
+    event.log_tables("table_optimized", rows)
     event.retries = optimized.retries
     event.facts["fragments_removed"] = sum(dataset.fragments_removed for dataset in datasets)
     event.facts["maintenance_conflict_retries"] = optimized.retries
@@ -221,6 +230,6 @@ def _log_optimized_tables(event: Event, optimized: "Optimized") -> None:
 def _drop_stale_caches(handle: Handle) -> None:
     """Drop the neighbour lists of removed versions, in memory and on disk."""
     from omnigraph.engine.cache import shared_caches
-    from omnigraph.engine.recall import forget
+    from omnigraph.engine.recall import drop_root
 
-    forget(shared_caches(), handle.store)
+    drop_root(shared_caches(), handle.store)

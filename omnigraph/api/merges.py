@@ -5,22 +5,22 @@ from typing import Any
 
 from omnigraph.api.handle import Handle
 from omnigraph.errors import InputError, OmnigraphError
-from omnigraph.events import operation
+from omnigraph.events import log_operation
 from omnigraph.history.branches import delete_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import Line
-from omnigraph.history.points import Named, find_point
-from omnigraph.history.snapshot import of_state
-from omnigraph.merges import MergeResult, MergeSession, result_of
+from omnigraph.history.line import BranchState
+from omnigraph.history.points import Revision, resolve_revision
+from omnigraph.history.snapshot import manifest_snapshot
+from omnigraph.merges import MergeResult, MergeSession, build_merge_result
 from omnigraph.merging.limits import MergeLimits
-from omnigraph.merging.merge import Merged, Request, open_merge
+from omnigraph.merging.merge import MergeReport, MergeRequest, open_merge
 from omnigraph.merging.merge import merge as merge_heads
-from omnigraph.merging.replay import Way, replay
+from omnigraph.merging.replay import ReplayKind, replay
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
-from omnigraph.merging.work import Options
+from omnigraph.merging.work import MergeOptions
 from omnigraph.pipeline.engine import Engine
-from omnigraph.terms import Terms
+from omnigraph.terms import WriteOptions
 
 BranchPair = tuple[str | None, str | None]  # source and target; None is the branch of the handle
 Authorship = tuple[str | None, str | None]  # message and actor
@@ -81,8 +81,8 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     """
     elsewhere = choose_merge_engine((engine, spark))
     level = check_granularity(granularity)
-    options = Options(level, collapse_edges, limits or MergeLimits(), elsewhere)
-    request = Request(options, strategy, if_commit, dry_run)
+    options = MergeOptions(level, collapse_edges, limits or MergeLimits(), elsewhere)
+    request = MergeRequest(options, strategy, if_commit, dry_run)
     names, authorship = (source, into), (message, actor)
     return merge_branches(handle, names, request, authorship, delete_source=delete_branch)
 
@@ -90,18 +90,18 @@ def merge(  # noqa: PLR0913 - all but two are keywords
 def merge_branches(
     handle: Handle,
     branches: BranchPair,
-    request: Request,
+    request: MergeRequest,
     authorship: Authorship,
     *,
     delete_source: bool,
 ) -> MergeResult:
     """Merge one branch into another, and delete the source if that is wanted."""
-    request = replace(request, signature=_signed(handle, *authorship).signature())
+    request = replace(request, commit_metadata=_signed(handle, *authorship).commit_metadata())
     handle.require_branch("a merge")
     if not request.dry_run:
         handle.require_writable("a merge")
     source, target = (handle.branch_head_of(name) for name in branches)
-    with operation("merge", target.name) as event:
+    with log_operation("merge", target.name) as event:
         merged = merge_heads(source, target, request)
         result = _finish(handle, merged)
         event.facts["outcome_of_merge"] = merged.outcome
@@ -123,8 +123,8 @@ def open_session(
     handle.require_writable("a merge")
     source, target = (handle.branch_head_of(name) for name in branches)
     elsewhere = choose_merge_engine(engine)
-    options = Options(check_granularity(granularity), collapse_edges, elsewhere=elsewhere)
-    request = Request(options, signature=_signed(handle, *authorship).signature())
+    options = MergeOptions(check_granularity(granularity), collapse_edges, offload_engine=elsewhere)
+    request = MergeRequest(options, commit_metadata=_signed(handle, *authorship).commit_metadata())
     return MergeSession(open_merge(source, target), request, lambda merged: _finish(handle, merged))
 
 
@@ -132,14 +132,14 @@ def open_session(
 class Replay:
     """A revert or a cherry-pick: the commit, the branch to write to, the parent to compare with."""
 
-    verb: Way
-    commit: Named
+    verb: ReplayKind
+    commit: Revision
     branch: str | None
     mainline: int | None
 
 
 def replay_commit(
-    handle: Handle, wanted: Replay, request: Request, authorship: Authorship
+    handle: Handle, wanted: Replay, request: MergeRequest, authorship: Authorship
 ) -> MergeResult:
     """Revert or cherry-pick a commit on a branch, the one of the handle by default."""
     verb, action = wanted.verb, f"a {wanted.verb.replace('_', '-')}"
@@ -149,39 +149,39 @@ def replay_commit(
     target = handle.branch_head_of(wanted.branch)
     nearest, origin = handle.latest_snapshot(), handle.branch_head
     if verb == "revert" and target is not origin:  # HEAD is the head of that branch
-        nearest, origin = of_state(handle.store, target, target.base()), target
-    snapshot = find_point(handle.store, origin, nearest, wanted.commit)
+        nearest, origin = manifest_snapshot(handle.store, target, target.last_known()), target
+    snapshot = resolve_revision(handle.store, origin, nearest, wanted.commit)
     message, actor = authorship
     terms = _signed(handle, message or _replay_message(verb, snapshot.commit), actor)
-    request = replace(request, signature=terms.signature())
-    with operation(verb, target.name):
+    request = replace(request, commit_metadata=terms.commit_metadata())
+    with log_operation(verb, target.name):
         return _finish(handle, replay(verb, target, snapshot, request, wanted.mainline))
 
 
-def _signed(handle: Handle, message: str | None, actor: str | None) -> Terms:
-    return handle.sign(Terms(message=message, actor=actor))
+def _signed(handle: Handle, message: str | None, actor: str | None) -> WriteOptions:
+    return handle.sign(WriteOptions(message=message, actor=actor))
 
 
-def _finish(handle: Handle, merged: Merged) -> MergeResult:
+def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
     """The result of a merge; a handle on the target moves to it."""
     if merged.commit is None:
-        return result_of(merged)
-    if merged.frame.target.ulid == handle.branch_head.ulid:
+        return build_merge_result(merged)
+    if merged.merge_inputs.target_branch.ulid == handle.branch_head.ulid:
         handle.refresh()
-    return result_of(replace(merged, commit=handle.attach(merged.commit)))
+    return build_merge_result(replace(merged, commit=handle.attach(merged.commit)))
 
 
-def _delete_merged_branch(handle: Handle, result: MergeResult, source: Line) -> MergeResult:
+def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchState) -> MergeResult:
     """Delete the source; if that fails, the merge has still been published."""
     try:
         bound, head = handle.branch_name, result.source
-        delete_branch(handle.store, source.name, bound=bound, head=head)
+        delete_branch(handle.store, source.name, current_branch=bound, expected_head=head)
     except OmnigraphError as error:
         return replace(result, branch_delete_error=str(error))
     return replace(result, branch_deleted=True)
 
 
-def _replay_message(verb: Way, commit: Commit) -> str | None:
+def _replay_message(verb: ReplayKind, commit: Commit) -> str | None:
     """The default message of a commit that repeats or reverts another."""
     if verb == "cherry_pick":
         return commit.message

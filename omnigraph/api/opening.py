@@ -15,17 +15,17 @@ from omnigraph.api.handle import Handle
 from omnigraph.api.schema import SchemaText, read_schema_text
 from omnigraph.boundary import guarded
 from omnigraph.errors import AlreadyExists, BranchNotFound, SchemaUnsupported
-from omnigraph.history.branches import open_line
-from omnigraph.history.line import Line
+from omnigraph.history.branches import open_branch
+from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.recover import recover_when_due
-from omnigraph.history.remains import absent_manifest
-from omnigraph.history.schemas import Contract
+from omnigraph.history.remains import absent_manifest_error
+from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.verification import FirstUseVerifier
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
-from omnigraph.terms import actor_of
+from omnigraph.terms import resolve_actor
 
 Location = str | PathLike[str]
 StorageOptions = Mapping[str, object]
@@ -54,9 +54,9 @@ def init(  # noqa: PLR0913 - all but two are keywords
 
     text, name = read_schema_text(schema)
     catalog = compile_schema(text, name)
-    actor = actor_of(actor)
-    store = open_store(os.fspath(uri), durability=durability, options=storage_options)
-    contract = Contract(text, new_identity(catalog, ids.new_ulid()))
+    actor = resolve_actor(actor)
+    store = open_store(os.fspath(uri), durability=durability, storage_options=storage_options)
+    contract = StoredSchema(text, new_identity(catalog, ids.new_ulid()))
     try:
         branch_head = init_graph(store, contract, force=force, actor=actor)
     except AlreadyExists:
@@ -107,23 +107,25 @@ def open_handle(  # noqa: PLR0913 - all but the first are keywords
     verify: bool | None,
 ) -> Handle:
     """Open the state behind a graph, with the options of `open`."""
-    actor = actor_of(actor)
+    actor = resolve_actor(actor)
     effects, location = Effects(read_only=read_only), os.fspath(uri)
-    store = open_store(location, effects=effects, durability=durability, options=storage_options)
+    store = open_store(
+        location, effects=effects, durability=durability, storage_options=storage_options
+    )
     if verify if verify is not None else os.environ.get("OMNIGRAPH_VERIFY", "0") not in ("", "0"):
-        store = replace(store, verifier=FirstUseVerifier())
+        store = replace(store, table_verifier=FirstUseVerifier())
     branch_head = _open_branch(store, branch)
     if not read_only:
         recover_when_due(store, interval=0)
     return Handle(store, branch_head, read_only=read_only, actor=actor)
 
 
-def _open_branch(store: Store, branch: str) -> Line:
+def _open_branch(store: Store, branch: str) -> BranchState:
     try:
-        return open_line(store, branch)
+        return open_branch(store, branch)
     except BranchNotFound:
         if not manifest_exists(store):
-            raise absent_manifest(store, MAIN) from None
+            raise absent_manifest_error(store, MAIN) from None
         raise
 
 

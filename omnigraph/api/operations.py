@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from omnigraph.api.facet import Facet
-from omnigraph.events import operation
-from omnigraph.history.audit import Outcome, list_outcomes
+from omnigraph.events import log_operation
+from omnigraph.history.audit import RecoveryRecord, list_recovery_records
 
 if TYPE_CHECKING:
-    from omnigraph.history.intent import SetAside
+    from omnigraph.history.intent import SetAsideIntent
 
 
 class Operations(Facet):
@@ -15,22 +15,22 @@ class Operations(Facet):
 
     __slots__ = ()
 
-    def recoveries(self) -> list[Outcome]:
+    def recoveries(self) -> list[RecoveryRecord]:
         """The outcomes of operations whose process crashed, oldest first."""
         self._handle.require_open()
-        return list_outcomes(self._handle.store)
+        return list_recovery_records(self._handle.store)
 
-    def set_aside(self) -> "list[SetAside]":
+    def set_aside(self) -> "list[SetAsideIntent]":
         """Operations that recovery could not settle, oldest first, each with its error.
 
         They block no reader and no writer. What they need is retained until they are dropped.
         """
-        from omnigraph.history.set_aside import list_set_aside
+        from omnigraph.history.set_aside import list_set_aside_operations
 
         self._handle.require_open()
-        return list_set_aside(self._handle.store)
+        return list_set_aside_operations(self._handle.store)
 
-    def retry(self, operation_id: str) -> Outcome | None:
+    def retry(self, operation_id: str) -> RecoveryRecord | None:
         """Settle an operation that was set aside, after its cause was fixed.
 
         Returns the outcome; None when it was settled already. Raises what still prevents it; then
@@ -40,13 +40,13 @@ class Operations(Facet):
 
         handle = self._handle
         handle.require_writable("retrying an operation")
-        with operation("recovery_retry", handle.branch_name) as event:
+        with log_operation("recovery_retry", handle.branch_name) as event:
             event.facts["operation_id"] = operation_id
             outcome = retry_operation(handle.store, operation_id)
         handle.refresh()
         return outcome
 
-    def drop(self, operation_id: str) -> Outcome:
+    def drop(self, operation_id: str) -> RecoveryRecord:
         """Delete an operation that was set aside; a cleanup may then remove what it staged.
 
         The drop is recorded; `recoveries` lists it.
@@ -55,6 +55,6 @@ class Operations(Facet):
 
         handle = self._handle
         handle.require_writable("dropping an operation")
-        with operation("recovery_drop", handle.branch_name) as event:
+        with log_operation("recovery_drop", handle.branch_name) as event:
             event.facts["operation_id"] = operation_id
             return drop_operation(handle.store, operation_id, handle.actor)

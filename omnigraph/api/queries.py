@@ -13,19 +13,26 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.handle import Handle
 from omnigraph.boundary import guarded
-from omnigraph.diagnostics import Source
-from omnigraph.engine.limits import Limits
+from omnigraph.diagnostics import SourceText
+from omnigraph.engine.limits import QueryLimits
 from omnigraph.errors import EntityNotFound, InputError
-from omnigraph.events import Event, operation
-from omnigraph.history.gone import batches_until_gone, told_when_gone
-from omnigraph.history.points import Named
+from omnigraph.events import OperationEvent, log_operation
+from omnigraph.history.gone import explain_missing_batches, explain_missing_files
+from omnigraph.history.points import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.naming import require_text
 from omnigraph.nodes import EdgeSet, Node, NodeSet, edge_set, node_set
-from omnigraph.prepared import COMPILED, Prepared, Query, choose, demand, read_query
+from omnigraph.prepared import (
+    COMPILED_QUERIES,
+    Prepared,
+    QuerySource,
+    read_query,
+    require_query_kind,
+    select_query,
+)
 from omnigraph.result import Result, ResultStream
-from omnigraph.rowtext import node_id
+from omnigraph.rowtext import resolve_node_id
 from omnigraph.sources import write_lines
 
 if TYPE_CHECKING:
@@ -38,15 +45,17 @@ Params = Mapping[str, Any] | None
 class QueryCall:
     """A query text, the name of the query in it, and the arguments of one call."""
 
-    source: Query
+    source: QuerySource
     name: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     timeout: float | None = None
 
     @property
-    def limits(self) -> Limits | None:
+    def limits(self) -> QueryLimits | None:
         """The limits of the engine; None for the defaults."""
-        return None if self.timeout is None else replace(Limits.default(), timeout=self.timeout)
+        return (
+            None if self.timeout is None else replace(QueryLimits.default(), timeout=self.timeout)
+        )
 
 
 def combine_arguments(params: Params, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,13 +72,13 @@ def combine_arguments(params: Params, values: Mapping[str, Any]) -> dict[str, An
 
 def stream(  # noqa: PLR0913 - all but the first are keywords
     handle: Handle,
-    source: Query,
+    source: QuerySource,
     /,
     *,
     name: str | None = None,
     params: Params = None,
     branch: str | None = None,
-    at: Named | None = None,
+    at: Revision | None = None,
     timeout: float | None = None,
     **values: Any,
 ) -> ResultStream:
@@ -83,7 +92,7 @@ def stream(  # noqa: PLR0913 - all but the first are keywords
 
 def explain(
     handle: Handle,
-    source: Query,
+    source: QuerySource,
     /,
     *,
     name: str | None = None,
@@ -117,7 +126,7 @@ def node(handle: Handle, type_name: str, key: Any, /) -> Node | None:
     The members of a composite key are a tuple, in the order of the declaration, or a mapping.
     """
     candidates = nodes(handle, type_name)
-    key_id = node_id(handle.latest_snapshot().schema.ir, type_name, key)
+    key_id = resolve_node_id(handle.latest_snapshot().schema.ir, type_name, key)
     row = candidates.where(id=key_id).result().one_or_none()
     if row is None:
         return None
@@ -138,9 +147,9 @@ def run_query(handle: Handle, call: QueryCall) -> Result:
     """Run a query and return all of its rows."""
     from omnigraph.engine.run import run_read
 
-    with operation("query", handle.branch_name) as event:
+    with log_operation("query", handle.branch_name) as event:
         snapshot, query = _compile_read(handle, call, event)
-        with told_when_gone(snapshot):
+        with explain_missing_files(snapshot):
             answer = run_read(snapshot, query, call.arguments, limits=call.limits, mode="python")
         event.rows = answer.table.num_rows
         handle.record_read(snapshot, query)
@@ -150,7 +159,7 @@ def run_query(handle: Handle, call: QueryCall) -> Result:
         params=dict(call.arguments),
         target=handle.result_target(),
         commit_id=snapshot.commit_id,
-        elapsed=event.seconds(),
+        elapsed=event.elapsed_seconds(),
         stats=answer.stats.to_dict(),
         warnings=tuple(warning.message for warning in query.warnings),
     )
@@ -160,27 +169,29 @@ def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
     """Run a query and return its rows batch by batch."""
     from omnigraph.engine.run import stream_read
 
-    with operation("stream", handle.branch_name) as event:
+    with log_operation("stream", handle.branch_name) as event:
         snapshot, query = _compile_read(handle, call, event)
-        with told_when_gone(snapshot):
+        with explain_missing_files(snapshot):
             schema, batches = stream_read(
                 snapshot, query, call.arguments, limits=call.limits, mode="python"
             )
         handle.record_read(snapshot, query)
     return ResultStream(
         schema,
-        batches_until_gone(snapshot, batches),
+        explain_missing_batches(snapshot, batches),
         query_name=query.name,
         target=handle.result_target(),
         commit_id=snapshot.commit_id,
     )
 
 
-def prepare_query(graph: "Graph", handle: Handle, source: Query, name: str | None) -> Prepared:
+def prepare_query(
+    graph: "Graph", handle: Handle, source: QuerySource, name: str | None
+) -> Prepared:
     """Check a query now; the `Prepared` calls the graph with its text."""
     _, query = _compile(handle, QueryCall(source, name))
     query_text = read_query(source, {})
-    text, query_name = Source(query_text.name, query_text.text), query.name
+    text, query_name = SourceText(query_text.source_name, query_text.text), query.name
 
     def call(params: Mapping[str, Any]) -> Any:
         if query.kind == "read":
@@ -210,15 +221,15 @@ def export_graph(
     iso_dates: bool,
 ) -> Iterator[bytes] | int:
     """The lines of an export, or the number of entities that were written to a file."""
-    from omnigraph.history.hold import while_held
+    from omnigraph.history.hold import protect_while_reading
     from omnigraph.ingest.export import export_lines
 
     snapshot = handle.latest_snapshot()
-    batches = batches_until_gone(snapshot, export_lines(snapshot, types, iso_dates=iso_dates))
-    lines = while_held(handle.branch_head, snapshot, batches)
+    batches = explain_missing_batches(snapshot, export_lines(snapshot, types, iso_dates=iso_dates))
+    lines = protect_while_reading(handle.branch_head, snapshot, batches)
     if path is None:
         return lines
-    with operation("export", handle.branch_name) as event:
+    with log_operation("export", handle.branch_name) as event:
         event.rows = count = write_lines(Path(path), lines)
     return count
 
@@ -228,13 +239,15 @@ def _run_text(handle: Handle, text: str, arguments: Mapping[str, Any]) -> Result
     return run_query(handle, QueryCall(text, None, arguments))
 
 
-def _compile_read(handle: Handle, call: QueryCall, event: Event) -> tuple[Snapshot, CompiledQuery]:
+def _compile_read(
+    handle: Handle, call: QueryCall, event: OperationEvent
+) -> tuple[Snapshot, CompiledQuery]:
     """The snapshot to read, and the query, which must not be a mutation."""
-    event.phase("state")
+    event.start_phase("state")
     snapshot = handle.latest_snapshot()
-    event.phase("compile")
-    query = demand(_compile_for(snapshot, call), "read")
-    event.phase("run")
+    event.start_phase("compile")
+    query = require_query_kind(_compile_for(snapshot, call), "read")
+    event.start_phase("run")
     return snapshot, query
 
 
@@ -246,5 +259,7 @@ def _compile(handle: Handle, call: QueryCall) -> tuple[Snapshot, CompiledQuery]:
 def _compile_for(snapshot: Snapshot, call: QueryCall) -> CompiledQuery:
     text = read_query(call.source, call.arguments)
     schema_hash = snapshot.schema_row.hash
-    queries = COMPILED.get(text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name)
-    return choose(queries, call.name)
+    queries = COMPILED_QUERIES.get_or_compile(
+        text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name
+    )
+    return select_query(queries, call.name)

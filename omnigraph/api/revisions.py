@@ -11,16 +11,16 @@ from omnigraph.api.handle import Handle
 from omnigraph.api.merges import Replay, check_granularity, replay_commit
 from omnigraph.errors import EntityNotFound
 from omnigraph.history.commit import Commit
-from omnigraph.history.points import Named, find_commit_named
-from omnigraph.history.trace import Blamed, EntityHistory, Trace
+from omnigraph.history.points import Revision, resolve_commit
+from omnigraph.history.trace import Blamed, EntityHistory, EntityTracer
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.merges import MergeResult
-from omnigraph.merging.merge import Request
+from omnigraph.merging.merge import MergeRequest
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
-from omnigraph.merging.work import Options
+from omnigraph.merging.work import MergeOptions
 from omnigraph.naming import require_text, shorten_name
-from omnigraph.rowtext import node_id
+from omnigraph.rowtext import resolve_node_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ class Revisions(Facet):
         """A commit of this branch, else of any other; also by a tag, a branch or `HEAD~3`."""
         handle = self._handle
         handle.require_open()
-        commit = find_commit_named(handle.store, handle.branch_head, handle.snapshot, commit_id)
+        commit = resolve_commit(handle.store, handle.branch_head, handle.snapshot, commit_id)
         return handle.attach(commit)
 
     def pin(self) -> "Graph":
@@ -73,7 +73,7 @@ class Revisions(Facet):
 
     def revert(  # noqa: PLR0913 - all but the first are keywords
         self,
-        commit: Named,
+        commit: Revision,
         *,
         mainline: int | None = None,
         branch: str | None = None,
@@ -92,13 +92,15 @@ class Revisions(Facet):
 
         Raises `MergeConflict`, `ReadSetConflict` when the branch moved meanwhile, `ReadOnlyError`.
         """
-        request = Request(Options(check_granularity(granularity)), strategy, if_commit, dry_run)
+        request = MergeRequest(
+            MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run
+        )
         replay = Replay("revert", commit, branch, mainline)
         return replay_commit(self._handle, replay, request, (message, actor))
 
     def cherry_pick(  # noqa: PLR0913 - all but the first are keywords
         self,
-        commit: Named,
+        commit: Revision,
         into: str | None = None,
         *,
         mainline: int | None = None,
@@ -115,12 +117,14 @@ class Revisions(Facet):
 
         Raises `MergeConflict`, `ReadSetConflict` when the branch moved meanwhile, `ReadOnlyError`.
         """
-        request = Request(Options(check_granularity(granularity)), strategy, if_commit, dry_run)
+        request = MergeRequest(
+            MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run
+        )
         replay = Replay("cherry_pick", commit, into, mainline)
         return replay_commit(self._handle, replay, request, (message, actor))
 
 
-def _trace_entity(handle: Handle, type_name: str, key: Any, kind: str | None) -> Trace:
+def _trace_entity(handle: Handle, type_name: str, key: Any, kind: str | None) -> EntityTracer:
     snapshot = handle.latest_snapshot()
     require_text(type_name, "type")
     candidates = [f"{prefix}:{type_name}" for prefix in ("node", "edge") if kind in (None, prefix)]
@@ -129,5 +133,7 @@ def _trace_entity(handle: Handle, type_name: str, key: Any, kind: str | None) ->
         hint = did_you_mean(type_name, [name.partition(":")[2] for name in snapshot.tables])
         raise EntityNotFound(f"there is no type {shorten_name(type_name)} here", hint=hint)
     if table_key.startswith("node:"):
-        return Trace(snapshot, table_key, node_id(snapshot.schema.ir, type_name, key))
-    return Trace(snapshot, table_key, str(key))
+        return EntityTracer(
+            snapshot, table_key, resolve_node_id(snapshot.schema.ir, type_name, key)
+        )
+    return EntityTracer(snapshot, table_key, str(key))

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle, report_missing_branch
-from omnigraph.diagnostics import Source
+from omnigraph.diagnostics import SourceText
 from omnigraph.errors import InputError, UsageError
-from omnigraph.events import operation
+from omnigraph.events import log_operation
 from omnigraph.evolve.apply import apply_plan, check_plan
-from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan, propose
-from omnigraph.history.schemas import Contract
+from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan, propose_schema
+from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.terms import Attempts, Terms
+from omnigraph.terms import AttemptCounter, WriteOptions
 
-SchemaText = str | PathLike[str] | Source
+SchemaText = str | PathLike[str] | SourceText
 
 
 class Schema(Facet):
@@ -50,7 +50,7 @@ class Schema(Facet):
         return hash(self._snapshot.schema_row)
 
     @property
-    def contract(self) -> Contract:
+    def contract(self) -> StoredSchema:
         """The schema as the graph stores it."""
         return self._snapshot.schema
 
@@ -110,8 +110,10 @@ class Schema(Facet):
         if not dry_run:
             handle.require_writable("a change of the schema")
         plan = new if isinstance(new, SchemaPlan) else _plan(handle, new, allow_data_loss=False)
-        plan = plan.losing(allow_data_loss or plan.allow_data_loss)
-        return _apply(handle, plan, handle.sign(Terms(if_commit, message, actor)), dry_run=dry_run)
+        plan = plan.with_data_loss(allow_data_loss or plan.allow_data_loss)
+        return _apply(
+            handle, plan, handle.sign(WriteOptions(if_commit, message, actor)), dry_run=dry_run
+        )
 
 
 def read_schema_text(schema: SchemaText) -> tuple[str, str]:
@@ -120,7 +122,7 @@ def read_schema_text(schema: SchemaText) -> tuple[str, str]:
     >>> read_schema_text("node Lamp {}")
     ('node Lamp {}', '<schema>')
     """
-    if isinstance(schema, Source):
+    if isinstance(schema, SourceText):
         return schema.text, schema.name
     is_path = not isinstance(schema, str) or (schema.endswith(".pg") and "\n" not in schema)
     if isinstance(schema, str) and not is_path:
@@ -141,17 +143,19 @@ def _plan(handle: Handle, new: SchemaText, *, allow_data_loss: bool) -> SchemaPl
     snapshot = handle.latest_snapshot()
     text, name = read_schema_text(new)
     row, contract = snapshot.schema_row, snapshot.schema
-    return propose(row, contract, text, name, allow_data_loss=allow_data_loss)
+    return propose_schema(row, contract, text, name, allow_data_loss=allow_data_loss)
 
 
-def _apply(handle: Handle, plan: SchemaPlan, terms: Terms, *, dry_run: bool) -> SchemaApplied:
+def _apply(
+    handle: Handle, plan: SchemaPlan, terms: WriteOptions, *, dry_run: bool
+) -> SchemaApplied:
     branch, commit = handle.branch_name, None
-    with operation("apply_schema", branch) as event, report_missing_branch(branch):
+    with log_operation("apply_schema", branch) as event, report_missing_branch(branch):
         if dry_run:
             check_plan(handle.branch_head, plan)
         else:
             watch = handle.require_unchanged(())
-            conditions = terms.conditions(watch, Attempts())
-            published = apply_plan(handle.branch_head, plan, terms.signature(), conditions)
+            conditions = terms.requirements(watch, AttemptCounter())
+            published = apply_plan(handle.branch_head, plan, terms.commit_metadata(), conditions)
             commit = handle.record_write(published, watch)
-    return SchemaApplied(plan, commit, branch, event.seconds(), dry_run)
+    return SchemaApplied(plan, commit, branch, event.elapsed_seconds(), dry_run)

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.facet import Facet
-from omnigraph.history.plan import Signature
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.ingest.load import LoadMode
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Spark(Facet):
             mode=mode,
             name=name,
             checkpoint=checkpoint,
-            signature=Signature(self._handle.actor),
+            commit_metadata=CommitMetadata(self._handle.actor),
             rejects=rejects,
             available_now=available_now,
         )

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from omnigraph.api.loads import Format
     from omnigraph.api.queries import Params
     from omnigraph.api.transactions import Transaction
-    from omnigraph.api.writes import WriteOptions
+    from omnigraph.api.writes import WriteKeywords
     from omnigraph.commits import CommitLog
     from omnigraph.comparison import Diff
-    from omnigraph.feed import Names
-    from omnigraph.health.limits import Warned
+    from omnigraph.feed import ChangeFilterNames
+    from omnigraph.health.limits import LimitWarning
     from omnigraph.history.commit import Commit
-    from omnigraph.history.points import Named
+    from omnigraph.history.points import Revision
     from omnigraph.history.tags import Tag
     from omnigraph.ingest.load import LoadMode, OnError
     from omnigraph.merges import MergeResult
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from omnigraph.merging.strategy import Strategy
     from omnigraph.nodes import EdgeSet, Node, NodeSet
     from omnigraph.pipeline.engine import Engine
-    from omnigraph.prepared import Prepared, Query
+    from omnigraph.prepared import Prepared, QuerySource
     from omnigraph.receipt import LoadReport, Receipt
     from omnigraph.result import Result, ResultStream
-    from omnigraph.sources import Progress
+    from omnigraph.sources import ProgressOption
 
     Path = str | PathLike[str]
 
@@ -76,7 +76,7 @@ class GraphSurface(Protocol):
     def actor(self) -> str | None: ...
 
     @property
-    def warnings(self) -> list[Warned]: ...
+    def warnings(self) -> list[LimitWarning]: ...
 
     @property
     def is_remote(self) -> bool: ...
@@ -107,18 +107,20 @@ class GraphSurface(Protocol):
     def spark(self) -> SparkSurface: ...
 
     @overload
-    def query(self, source: Query, /, *, lazy: Literal[True], **options: Any) -> ResultStream: ...
+    def query(
+        self, source: QuerySource, /, *, lazy: Literal[True], **options: Any
+    ) -> ResultStream: ...
 
     @overload
     def query(
         self,
-        source: Query,
+        source: QuerySource,
         /,
         *,
         name: str | None = None,
         params: Params = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         timeout: float | None = None,
         lazy: Literal[False] = False,
         **values: Any,
@@ -126,20 +128,20 @@ class GraphSurface(Protocol):
 
     def stream(
         self,
-        source: Query,
+        source: QuerySource,
         /,
         *,
         name: str | None = None,
         params: Params = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         timeout: float | None = None,
         **values: Any,
     ) -> ResultStream: ...
 
     def explain(
         self,
-        source: Query,
+        source: QuerySource,
         /,
         *,
         name: str | None = None,
@@ -148,7 +150,7 @@ class GraphSurface(Protocol):
         **values: Any,
     ) -> Any: ...
 
-    def prepare(self, source: Query, /, *, name: str | None = None) -> Prepared: ...
+    def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared: ...
 
     def nodes(self, type_name: str, /) -> NodeSet: ...
 
@@ -166,7 +168,7 @@ class GraphSurface(Protocol):
         *,
         types: Sequence[str] | None = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         iso_dates: bool = False,
     ) -> Iterator[bytes]: ...
 
@@ -178,13 +180,13 @@ class GraphSurface(Protocol):
         *,
         types: Sequence[str] | None = None,
         branch: str | None = None,
-        at: Named | None = None,
+        at: Revision | None = None,
         iso_dates: bool = False,
     ) -> int: ...
 
     def mutate(
         self,
-        source: Query,
+        source: QuerySource,
         /,
         *,
         name: str | None = None,
@@ -198,15 +200,15 @@ class GraphSurface(Protocol):
     ) -> Receipt: ...
 
     def insert(
-        self, type_name: str, /, *records: Any, **options: Unpack[WriteOptions]
+        self, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]
     ) -> Receipt: ...
 
     def upsert(
-        self, type_name: str, /, *records: Any, **options: Unpack[WriteOptions]
+        self, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]
     ) -> Receipt: ...
 
     def connect_nodes(
-        self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[WriteOptions]
+        self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[WriteKeywords]
     ) -> Receipt: ...
 
     def update(
@@ -255,7 +257,7 @@ class GraphSurface(Protocol):
         rejects: Path | None = None,
         max_errors: int | None = None,
         dry_run: bool = False,
-        progress: Progress = None,
+        progress: ProgressOption = None,
         if_commit: str | None = None,
         message: str | None = None,
         actor: str | None = None,
@@ -276,9 +278,11 @@ class GraphSurface(Protocol):
 
     def checkout(self, branch: str) -> GraphSurface: ...
 
-    def at(self, point: Named) -> GraphSurface: ...
+    def at(self, point: Revision) -> GraphSurface: ...
 
-    def tag(self, name: str, point: Named | None = None, *, message: str | None = None) -> Tag: ...
+    def tag(
+        self, name: str, point: Revision | None = None, *, message: str | None = None
+    ) -> Tag: ...
 
     def log(
         self,
@@ -293,12 +297,12 @@ class GraphSurface(Protocol):
 
     def diff(
         self,
-        a: Named | Self | None,
-        b: Named | Self | None = None,
+        a: Revision | Self | None,
+        b: Revision | Self | None = None,
         *,
-        types: Names = None,
-        kinds: Names = None,
-        ops: Names = None,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
     ) -> Diff: ...
 
     def merge(

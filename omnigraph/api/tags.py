@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from omnigraph.api.facet import Facet
 from omnigraph.errors import NotFound
 from omnigraph.history import tags
-from omnigraph.history.points import Named
+from omnigraph.history.points import Revision
 from omnigraph.history.tags import Tag
 
 
@@ -51,7 +51,9 @@ class Tags(Facet):
         except NotFound:
             return None
 
-    def create(self, name: str, point: Named | None = None, *, message: str | None = None) -> Tag:
+    def create(
+        self, name: str, point: Revision | None = None, *, message: str | None = None
+    ) -> Tag:
         """Tag a commit, by default the one that the graph shows.
 
         `point` is whatever `graph.at` takes. The commit stays readable as long as the tag exists,

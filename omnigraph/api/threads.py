@@ -14,7 +14,7 @@ from functools import wraps
 from itertools import islice
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from omnigraph.terms import STOP
+from omnigraph.terms import STOP_EVENT
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -57,7 +57,7 @@ async def run_in(
     """Run a call in an executor. On cancellation it is asked to stop, and its end is awaited."""
     stop = threading.Event()
     context = copy_context()
-    context.run(STOP.set, stop)
+    context.run(STOP_EVENT.set, stop)
     future = executor.submit(context.run, lambda: call(*args, **options))
     waiting = asyncio.wrap_future(future)
     try:

@@ -15,37 +15,54 @@ from omnigraph import ids
 from omnigraph.api.handle import report_missing_branch
 from omnigraph.boundary import Guarded
 from omnigraph.engine.mutate import (
-    Operation,
-    loading,
-    mutation,
+    WriteOperation,
+    load_operation,
+    mutation_operation,
     open_overlay,
     overlay_snapshot,
     run_operations,
-    strict_keys,
+    strict_table_keys,
 )
 from omnigraph.engine.run import run_read
-from omnigraph.engine.statements import Mint, Tally
+from omnigraph.engine.statements import IdGenerator, WriteStats
 from omnigraph.errors import KeyConflict, ReadSetConflict, UsageError, VersionConflict
-from omnigraph.events import operation
+from omnigraph.events import log_operation
 from omnigraph.history.commit import Commit
-from omnigraph.history.idempotency import commit_of_key
-from omnigraph.history.line import Line
-from omnigraph.history.memory import Shown
-from omnigraph.history.plan import Watch, WriteTxn
+from omnigraph.history.idempotency import find_commit_by_key
+from omnigraph.history.line import BranchState
+from omnigraph.history.memory import ShownReads
+from omnigraph.history.plan import ReadSet, WriteTxn
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.ingest.load import LoadMode, LoadOptions, parse
-from omnigraph.ingest.problem import Problems
+from omnigraph.ingest.load import LoadMode, LoadOptions, parse_input
+from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.naming import require_text
 from omnigraph.nodes import EdgeSet, NodeSet, edge_set, node_set
-from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
-from omnigraph.receipt import Receipt, receipt_of
+from omnigraph.prepared import (
+    COMPILED_QUERIES,
+    QuerySource,
+    read_query,
+    require_query_kind,
+    select_query,
+)
+from omnigraph.receipt import Receipt, build_receipt
 from omnigraph.result import Result
-from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
+from omnigraph.rowtext import (
+    build_delete,
+    build_edge_records,
+    build_update,
+    normalize_records,
+    suggest_upsert,
+)
 from omnigraph.storage.store import Store
-from omnigraph.terms import Attempts, Terms, request_of, told
+from omnigraph.terms import (
+    AttemptCounter,
+    WriteOptions,
+    describe_load_request,
+    describe_plain_value,
+)
 
-RecordWrite = Callable[[Commit | None, Watch], Commit | None]
+RecordWrite = Callable[[Commit | None, ReadSet], Commit | None]
 Params = Mapping[str, Any] | None
 
 
@@ -55,8 +72,8 @@ class _Work:
 
     txn: WriteTxn
     overlay: Any
-    mint: Mint = field(default_factory=Mint)
-    operations: list[Operation] = field(default_factory=list)
+    mint: IdGenerator = field(default_factory=IdGenerator)
+    operations: list[WriteOperation] = field(default_factory=list)
     requests: list[object] = field(default_factory=list)
     read_keys: set[str] = field(default_factory=set)
     snapshot: Snapshot | None = None
@@ -77,7 +94,7 @@ class Transaction(Guarded):
     {'Person': 2}
     """
 
-    def __init__(self, line: Line, terms: Terms, record_write: RecordWrite) -> None:
+    def __init__(self, line: BranchState, terms: WriteOptions, record_write: RecordWrite) -> None:
         self._line = line
         self._terms = terms
         self._record_write = record_write
@@ -104,27 +121,33 @@ class Transaction(Guarded):
     # Writing ------------------------------------------------------------------------------------
 
     def mutate(
-        self, source: Query, /, *, name: str | None = None, params: Params = None, **values: Any
+        self,
+        source: QuerySource,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        **values: Any,
     ) -> None:
         """Run a mutation inside the transaction."""
         arguments = {**(params or {}), **values}
-        query = demand(self._compile(source, name, arguments), "mutation")
-        self._open_work().read_keys.update(strict_keys(query))
-        request = (query.plan, told(arguments))
-        self._add_operation(mutation(query, arguments, "python"), request)
+        query = require_query_kind(self._compile(source, name, arguments), "mutation")
+        self._open_work().read_keys.update(strict_table_keys(query))
+        request = (query.plan, describe_plain_value(arguments))
+        self._add_operation(mutation_operation(query, arguments, "python"), request)
 
     def insert(self, type_name: str, /, *records: Any) -> None:
         """Add entities."""
-        with inserting():
-            self.load({require_text(type_name, "type"): rows_of(records)}, mode="append")
+        with suggest_upsert():
+            self.load({require_text(type_name, "type"): normalize_records(records)}, mode="append")
 
     def upsert(self, type_name: str, /, *records: Any) -> None:
         """Add entities or replace those of the same id."""
-        self.load({require_text(type_name, "type"): rows_of(records)}, mode="merge")
+        self.load({require_text(type_name, "type"): normalize_records(records)}, mode="merge")
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
         """Add edges."""
-        self.insert(edge_type, edge_rows(self._open_work().overlay.ir, edge_type, ends))
+        self.insert(edge_type, build_edge_records(self._open_work().overlay.ir, edge_type, ends))
 
     def update(
         self,
@@ -138,7 +161,7 @@ class Transaction(Guarded):
     ) -> None:
         """Set properties of the nodes that match a predicate."""
         catalog = self._open_work().overlay.catalog
-        text, arguments = update_text(catalog, type_name, where, set, {**(params or {}), **values})
+        text, arguments = build_update(catalog, type_name, where, set, {**(params or {}), **values})
         self.mutate(text, params=arguments)
 
     def delete(
@@ -146,23 +169,29 @@ class Transaction(Guarded):
     ) -> None:
         """Delete nodes, with their edges, or edges."""
         catalog = self._open_work().overlay.catalog
-        text, arguments = delete_text(catalog, type_name, where, {**(params or {}), **values})
+        text, arguments = build_delete(catalog, type_name, where, {**(params or {}), **values})
         self.mutate(text, params=arguments)
 
     def load(self, data: Any, *, mode: LoadMode) -> None:
         """Load records; whole types cannot be overwritten inside a transaction."""
         self._open_work()
-        parsed = parse(self._line, data, mode, Problems(), LoadOptions())
-        self._add_operation(loading(parsed), request_of(mode, data))
+        parsed = parse_input(self._line, data, mode, ProblemCollector(), LoadOptions())
+        self._add_operation(load_operation(parsed), describe_load_request(mode, data))
 
     # Reading ------------------------------------------------------------------------------------
 
     def query(
-        self, source: Query, /, *, name: str | None = None, params: Params = None, **values: Any
+        self,
+        source: QuerySource,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        **values: Any,
     ) -> Result:
         """Read; earlier writes of this transaction are visible."""
         arguments = {**(params or {}), **values}
-        query = demand(self._compile(source, name, arguments), "read")
+        query = require_query_kind(self._compile(source, name, arguments), "read")
         work = self._open_work()
         if work.snapshot is None:
             work.snapshot = overlay_snapshot(work.overlay)
@@ -192,20 +221,22 @@ class Transaction(Guarded):
         return self._work
 
     def _compile(
-        self, source: Query, name: str | None, arguments: Mapping[str, Any]
+        self, source: QuerySource, name: str | None, arguments: Mapping[str, Any]
     ) -> CompiledQuery:
         work = self._open_work()
         row = work.txn.base.state.schema
         text = read_query(source, arguments)
-        queries = COMPILED.get(text, row.hash, lambda: work.overlay.catalog, name)
-        return choose(queries, name)
+        queries = COMPILED_QUERIES.get_or_compile(
+            text, row.hash, lambda: work.overlay.catalog, name
+        )
+        return select_query(queries, name)
 
-    def _add_operation(self, added: Operation, request: object) -> None:
+    def _add_operation(self, added: WriteOperation, request: object) -> None:
         """Run an operation for the reads that follow, and record it for the publish."""
         work = self._open_work()
         try:
             if not work.replayed:
-                added(work.overlay, Tally(), work.mint)
+                added(work.overlay, WriteStats(), work.mint)
         except BaseException as error:
             with _add_note_on_failure(error):
                 _restore_overlay(work)
@@ -219,23 +250,27 @@ class Transaction(Guarded):
     def _is_replay(self, work: _Work) -> bool:
         """Whether a transaction with the same idempotency key was published before."""
         key, base = self._terms.idempotency_key, work.txn.base.state
-        return key is not None and commit_of_key(self._line.store, base, key) is not None
+        return key is not None and find_commit_by_key(self._line.store, base, key) is not None
 
     def _publish(self, work: _Work) -> Receipt:
-        read_set = Shown(work.txn.base.state.tables)
-        watch, attempts = read_set.strict(work.read_keys), Attempts()
+        read_set = ShownReads(work.txn.base.state.tables)
+        watch, attempts = read_set.strict_read_set(work.read_keys), AttemptCounter()
         name = self._line.name
-        with operation("transaction", name) as event, report_missing_branch(name), inserting():
-            event.phase("write")
+        with (
+            log_operation("transaction", name) as event,
+            report_missing_branch(name),
+            suggest_upsert(),
+        ):
+            event.start_phase("write")
             try:
                 written = run_operations(
                     self._line,
                     work.operations,
                     "transaction",
-                    signature=self._terms.signature(work.requests),
-                    conditions=self._terms.conditions(watch, attempts),
-                    schema=work.txn.base.state.schema.hash,
-                    mint=work.mint,
+                    metadata=self._terms.commit_metadata(work.requests),
+                    conditions=self._terms.requirements(watch, attempts),
+                    schema_hash=work.txn.base.state.schema.hash,
+                    id_generator=work.mint,
                 )
             except VersionConflict as error:
                 facts = {"expected": error.expected, "actual": error.actual}
@@ -243,7 +278,7 @@ class Transaction(Guarded):
             event.retries = attempts.retries
             event.rows = sum(written.nodes.values()) + sum(written.edges.values())
             commit = self._record_write(written.commit, watch)
-        return replace(receipt_of(written, name, event.seconds()), commit=commit)
+        return replace(build_receipt(written, name, event.elapsed_seconds()), commit=commit)
 
 
 @contextmanager
@@ -261,4 +296,4 @@ def _restore_overlay(work: _Work) -> None:
     work.overlay, work.snapshot = open_overlay(work.txn), None
     work.mint.restart()
     for applied in work.operations:
-        applied(work.overlay, Tally(), work.mint)
+        applied(work.overlay, WriteStats(), work.mint)

@@ -11,15 +11,27 @@ from omnigraph.api.handle import Handle, report_missing_branch
 from omnigraph.api.loads import load_source
 from omnigraph.api.queries import Params, QueryCall
 from omnigraph.errors import OmnigraphError, UsageError
-from omnigraph.events import operation
+from omnigraph.events import log_operation
 from omnigraph.ingest.load import LoadMode
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.naming import require_text
-from omnigraph.pipeline.engine import Way
-from omnigraph.prepared import COMPILED, Query, choose, demand, read_query
-from omnigraph.receipt import Receipt, receipt_of
-from omnigraph.rowtext import delete_text, edge_rows, inserting, rows_of, update_text
-from omnigraph.terms import Attempts, Terms, told
+from omnigraph.pipeline.engine import EngineOptions
+from omnigraph.prepared import (
+    COMPILED_QUERIES,
+    QuerySource,
+    read_query,
+    require_query_kind,
+    select_query,
+)
+from omnigraph.receipt import Receipt, build_receipt
+from omnigraph.rowtext import (
+    build_delete,
+    build_edge_records,
+    build_update,
+    normalize_records,
+    suggest_upsert,
+)
+from omnigraph.terms import AttemptCounter, WriteOptions, describe_plain_value
 
 if TYPE_CHECKING:
     from omnigraph.api.transactions import Transaction
@@ -27,7 +39,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class WriteOptions(TypedDict, total=False):
+class WriteKeywords(TypedDict, total=False):
     """The options of every write.
 
     `branch` is another branch than that of the handle. `if_commit` writes only if the branch is at
@@ -43,7 +55,7 @@ class WriteOptions(TypedDict, total=False):
 
 def mutate(  # noqa: PLR0913 - all but the first are keywords
     handle: Handle,
-    source: Query,
+    source: QuerySource,
     /,
     *,
     name: str | None = None,
@@ -66,28 +78,28 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
     `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit`, `ReadOnlyError`.
     """
     call = QueryCall(source, name, {**(params or {}), **values})
-    terms = Terms(if_commit, message, actor, idempotency_key)
+    terms = WriteOptions(if_commit, message, actor, idempotency_key)
     return run_mutation(handle.for_branch(branch), call, terms)
 
 
 def insert(
-    handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteOptions]
+    handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]
 ) -> Receipt:
     """Add entities: dicts, dataclasses, or one table or frame. An existing key is an error."""
-    with inserting():
-        rows = {require_text(type_name, "type"): rows_of(records)}
+    with suggest_upsert():
+        rows = {require_text(type_name, "type"): normalize_records(records)}
         return write_records(handle, rows, "append", options)
 
 
 def upsert(
-    handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteOptions]
+    handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]
 ) -> Receipt:
     """Add entities or replace those of the same id, whole rows at a time.
 
     An edge without an `id` is always a new one: give it an id, or declare
     `@unique(src, dst)` in the schema, if a repetition must not duplicate it.
     """
-    rows = {require_text(type_name, "type"): rows_of(records)}
+    rows = {require_text(type_name, "type"): normalize_records(records)}
     return write_records(handle, rows, "merge", options)
 
 
@@ -96,7 +108,7 @@ def connect_nodes(
     edge_type: str,
     ends: Iterable[tuple[Any, ...]],
     /,
-    **options: Unpack[WriteOptions],
+    **options: Unpack[WriteKeywords],
 ) -> Receipt:
     """Add edges: `[("ada", "bob", {"since": "2020-01-01"})]`.
 
@@ -104,7 +116,7 @@ def connect_nodes(
     of several members a tuple or a dict. A node of a type without key is named by its id.
     """
     target = handle.for_branch(options.get("branch"))
-    rows = edge_rows(target.latest_snapshot().schema.ir, edge_type, ends)
+    rows = build_edge_records(target.latest_snapshot().schema.ir, edge_type, ends)
     remaining: Any = {name: value for name, value in options.items() if name != "branch"}
     return write_records(target, {edge_type: rows}, "append", remaining)
 
@@ -125,9 +137,12 @@ def update(  # noqa: PLR0913 - all but the first are keywords
     **values: Any,
 ) -> Receipt:
     """Set properties of nodes: `update("Person", where="name = $n", set=…, n=…)`."""
-    target, terms = handle.for_branch(branch), Terms(if_commit, message, actor, idempotency_key)
+    target, terms = (
+        handle.for_branch(branch),
+        WriteOptions(if_commit, message, actor, idempotency_key),
+    )
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
-    text, parameters = update_text(catalog, type_name, where, set, arguments)
+    text, parameters = build_update(catalog, type_name, where, set, arguments)
     return run_mutation(target, QueryCall(text, None, parameters), terms)
 
 
@@ -146,9 +161,12 @@ def delete(  # noqa: PLR0913 - all but the first are keywords
     **values: Any,
 ) -> Receipt:
     """Delete nodes, with their edges, or edges: `delete("Person", where="age > 120")`."""
-    target, terms = handle.for_branch(branch), Terms(if_commit, message, actor, idempotency_key)
+    target, terms = (
+        handle.for_branch(branch),
+        WriteOptions(if_commit, message, actor, idempotency_key),
+    )
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
-    text, parameters = delete_text(catalog, type_name, where, arguments)
+    text, parameters = build_delete(catalog, type_name, where, arguments)
     return run_mutation(target, QueryCall(text, None, parameters), terms)
 
 
@@ -170,46 +188,48 @@ def transaction(
 
     target = handle.for_branch(branch)
     target.require_writable("a transaction")
-    terms = target.sign(Terms(if_commit, message, actor, idempotency_key))
+    terms = target.sign(WriteOptions(if_commit, message, actor, idempotency_key))
     return Transaction(target.branch_head, terms, target.record_write)
 
 
-def run_mutation(handle: Handle, call: QueryCall, terms: Terms) -> Receipt:
+def run_mutation(handle: Handle, call: QueryCall, terms: WriteOptions) -> Receipt:
     """Run a mutation as one commit; no commit when nothing matches."""
-    from omnigraph.engine.mutate import run_write, strict_keys
+    from omnigraph.engine.mutate import run_mutation, strict_table_keys
 
     handle.require_writable("a mutation")
     branch = handle.branch_name
     with (
-        operation("mutate", branch) as event,
+        log_operation("mutate", branch) as event,
         report_missing_branch(branch),
-        handle.store.effects.recorded() as requests,
+        handle.store.effects.recording() as requests,
     ):
-        event.phase("compile")
+        event.start_phase("compile")
         query = _compile_mutation(handle, call)
-        watch, attempts = handle.require_unchanged(strict_keys(query)), Attempts()
+        watch, attempts = handle.require_unchanged(strict_table_keys(query)), AttemptCounter()
         terms = handle.sign(terms)
-        event.phase("write")
-        written = run_write(
+        event.start_phase("write")
+        written = run_mutation(
             handle.branch_head,
             query,
             call.arguments,
-            signature=terms.signature((query.plan, told(call.arguments))),
-            conditions=terms.conditions(watch, attempts),
+            metadata=terms.commit_metadata((query.plan, describe_plain_value(call.arguments))),
+            conditions=terms.requirements(watch, attempts),
             mode="python",
         )
         event.requests, event.retries = len(requests), attempts.retries
         event.rows = sum(written.nodes.values()) + sum(written.edges.values())
         commit = handle.record_write(written.commit, watch)
-    return replace(receipt_of(written, branch, event.seconds(), query.name), commit=commit)
+    return replace(
+        build_receipt(written, branch, event.elapsed_seconds(), query.name), commit=commit
+    )
 
 
 def write_records(
-    handle: Handle, records: Mapping[str, Any], mode: LoadMode, options: WriteOptions
+    handle: Handle, records: Mapping[str, Any], mode: LoadMode, options: WriteKeywords
 ) -> Receipt:
     """Write records by type, with the options of a caller."""
     target, terms = handle.for_branch(options.get("branch")), _terms_of(options)
-    receipt = load_source(target, records, mode, Way(), terms, records=True)
+    receipt = load_source(target, records, mode, EngineOptions(), terms, records=True)
     assert isinstance(receipt, Receipt)  # noqa: S101 - problems are raised
     return receipt
 
@@ -228,14 +248,14 @@ def retry_call(handle: Handle, call: Callable[[], Answer], attempts: int) -> Ans
 
 def pause_before_retry(handle: Handle, attempt: int) -> None:
     """Wait a random time that grows with the attempts, then refresh the handle."""
-    handle.branch_head.pause(attempt)
+    handle.branch_head.back_off(attempt)
     handle.refresh()
 
 
-def _terms_of(options: WriteOptions) -> Terms:
+def _terms_of(options: WriteKeywords) -> WriteOptions:
     remaining: dict[str, Any] = {name: value for name, value in options.items() if name != "branch"}
     try:
-        return Terms(**remaining)
+        return WriteOptions(**remaining)
     except TypeError:
         names = "branch, if_commit, message, actor, idempotency_key"
         raise UsageError(reason=f"unknown option; there are {names}") from None
@@ -243,9 +263,11 @@ def _terms_of(options: WriteOptions) -> Terms:
 
 def _compile_mutation(handle: Handle, call: QueryCall) -> CompiledQuery:
     text = read_query(call.source, call.arguments)
-    state, snapshot = handle.branch_head.base().state, handle.snapshot
+    state, snapshot = handle.branch_head.last_known().state, handle.snapshot
     if snapshot.schema_row != state.schema:
         snapshot = handle.latest_snapshot()
     schema_hash = snapshot.schema_row.hash
-    queries = COMPILED.get(text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name)
-    return demand(choose(queries, call.name), "mutation")
+    queries = COMPILED_QUERIES.get_or_compile(
+        text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name
+    )
+    return require_query_kind(select_query(queries, call.name), "mutation")

@@ -17,10 +17,10 @@ from .options import scope_option, settings
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
-    from omnigraph.storage.root import Root
+    from omnigraph.storage.root import GraphRoot
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_SERVERS = ("http://", "https://")
+_SERVER_SCHEMES = ("http://", "https://")
 
 uri_argument = click.argument("uri", required=False)
 uri_option = click.option("--uri", metavar="URI", help="Graph: a path or s3://bucket/prefix")
@@ -33,52 +33,56 @@ yes_option = scope_option(
 )
 
 
-def _no_server(context: click.Context, _: click.Parameter, given: str | None) -> None:
-    if given is not None:
-        text = "needs direct storage: use a path or s3://bucket/prefix instead of --server"
-        raise click.UsageError(f"{context.info_name} {text}", context)
+def _reject_server(context: click.Context, _: click.Parameter, server_url: str | None) -> None:
+    if server_url is not None:
+        advice = "needs direct storage: use a path or s3://bucket/prefix instead of --server"
+        raise click.UsageError(f"{context.info_name} {advice}", context)
 
 
 # For maintenance commands; a server does not run those for its clients.
 direct_only = click.option(
-    "--server", hidden=True, expose_value=False, callback=_no_server, metavar="URL"
+    "--server", hidden=True, expose_value=False, callback=_reject_server, metavar="URL"
 )
 
 
-def address(
-    uri: str | None, store: str | None, *, way: str = "URI", option: str | None = None
-) -> "Root":
+def resolve_root(
+    uri: str | None,
+    store: str | None,
+    *,
+    argument_name: str = "URI",
+    option_value: str | None = None,
+) -> "GraphRoot":
     """Return the graph's root; exactly one spelling may be used, and it must be storage.
 
     `argument_name` is what the usage of the command calls `uri`; `option_value` is the value of a
     separate `--uri`.
     """
-    ways = ((way, uri), ("--uri", option), ("--store", store))
-    given = {name: text for name, text in ways if text is not None}
-    if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} both name a graph: use only one of them")
-    if not given:
-        known = " or ".join(dict.fromkeys((way, "--store")))
-        raise click.UsageError(f"no graph given: use {known}")
-    return place(next(iter(given.values())))
+    spellings = ((argument_name, uri), ("--uri", option_value), ("--store", store))
+    named = {spelling: value for spelling, value in spellings if value is not None}
+    if len(named) > 1:
+        raise click.UsageError(f"{' and '.join(named)} both name a graph: use only one of them")
+    if not named:
+        accepted = " or ".join(dict.fromkeys((argument_name, "--store")))
+        raise click.UsageError(f"no graph given: use {accepted}")
+    return parse_storage_uri(next(iter(named.values())))
 
 
-def place(text: str) -> "Root":
+def parse_storage_uri(location: str) -> "GraphRoot":
     """Parse a storage location; the address of a server is rejected."""
     from omnigraph.storage.root import parse_root
 
-    if text.lower().startswith(_SERVERS):
+    if location.lower().startswith(_SERVER_SCHEMES):
         raise InputError(
-            f"'{text.partition('://')[0]}://…' is the address of a server;"
+            f"'{location.partition('://')[0]}://…' is the address of a server;"
             " this command needs direct storage",
             reason="needs direct storage",
             hint="servers are named with --server, which is not supported yet;"
             " use a path or s3://bucket/prefix",
         )
-    return parse_root(text)
+    return parse_root(location)
 
 
-def shown_at(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
+def open_snapshot(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
     """Open a graph for reading: a branch (default main) or a past revision."""
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot both name a state: use only one of them")
@@ -88,22 +92,22 @@ def shown_at(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
     return graph if snapshot is None else graph.at(snapshot)
 
 
-def tell_target(verb: str, root: "Root") -> None:
+def announce_target(verb: str, root: "GraphRoot") -> None:
     """Print the target of a write to standard error, before the write."""
-    access = "direct, local" if root.local else "direct, remote"
+    access = "direct, local" if root.is_local else "direct, remote"
     show.note(f"{verb} {root.uri} ({access})")
 
 
-def consent(what: str, root: "Root", *, yes: bool) -> None:
+def require_consent(action: str, root: "GraphRoot", *, yes: bool) -> None:
     """Ask before something is destroyed on a remote store; scripts must pass `--yes`."""
-    if root.local or yes:
+    if root.is_local or yes:
         return
     if settings().json or sys.stdin is None or not sys.stdin.isatty():
         raise InputError(
-            f"{what} on {root.uri} needs confirmation; nothing was changed",
+            f"{action} on {root.uri} needs confirmation; nothing was changed",
             reason="needs consent",
             hint="pass --yes to confirm",
         )
-    click.echo(f"{what} on {root.uri}? [yes/no] ", nl=False, err=True)
+    click.echo(f"{action} on {root.uri}? [yes/no] ", nl=False, err=True)
     if sys.stdin.readline().strip().lower() not in ("yes", "y"):
         raise click.Abort

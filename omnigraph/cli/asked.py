@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from omnigraph.diagnostics import Source
+from omnigraph.diagnostics import SourceText
 from omnigraph.errors import InputError
 from omnigraph.record import record
 
 from . import files
 
-_OPTIONS = (
+_QUERY_OPTIONS = (
     click.argument("name", required=False),
     click.option(
         "--query",
@@ -38,11 +38,11 @@ _OPTIONS = (
 
 
 @record
-class Asked:
+class QueryInput:
     """A query text, the name of the query to run, and the values of its parameters."""
 
-    name: str | None
-    source: Source
+    query_name: str | None
+    source: SourceText
     params: dict[str, Any]
 
 
@@ -50,24 +50,26 @@ def query_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add NAME, --query, -e, --params and --params-file; the command gets one `query_input`."""
 
     @wraps(command)
-    def read(name: str | None, query_path: str | None, text: str | None, **more: Any) -> None:
-        given = more.pop("params"), more.pop("params_file")
-        source, params = query_source(query_path, text), parameters(*given)
-        command(query_input=Asked(name, source, params), **more)
+    def read_input(
+        name: str | None, query_path: str | None, text: str | None, **other_options: Any
+    ) -> None:
+        parameter_sources = other_options.pop("params"), other_options.pop("params_file")
+        source, params = read_query_source(query_path, text), read_parameters(*parameter_sources)
+        command(query_input=QueryInput(name, source, params), **other_options)
 
-    for option in reversed(_OPTIONS):
-        read = option(read)
-    return read
+    for option in reversed(_QUERY_OPTIONS):
+        read_input = option(read_input)
+    return read_input
 
 
-def query_source(query_path: str | None, text: str | None) -> Source:
+def read_query_source(query_path: str | None, query_text: str | None) -> SourceText:
     """Read the query from its only source; two sources, or none, are rejected."""
-    if query_path is not None and text is not None:
+    if query_path is not None and query_text is not None:
         raise click.UsageError("--query and -e both give a query: use only one of them")
-    if text is not None:
-        if not text.strip():
+    if query_text is not None:
+        if not query_text.strip():
             raise click.UsageError("-e is empty: pass a query")
-        return Source("-e", text)
+        return SourceText("-e", query_text)
     if query_path is None:
         raise click.UsageError(
             "no query given: use --query FILE or -e GQ; a name alone refers to a query stored on a"
@@ -76,32 +78,41 @@ def query_source(query_path: str | None, text: str | None) -> Source:
     return files.read_source(query_path)
 
 
-def parameters(text: str | None, path: str | None) -> dict[str, Any]:
+def read_parameters(params_text: str | None, params_path: str | None) -> dict[str, Any]:
     """Return the values from --params or --params-file."""
-    if text is not None and path is not None:
+    if params_text is not None and params_path is not None:
         raise click.UsageError("--params and --params-file both give values: use only one of them")
-    name = "--params"
-    if path is not None:
-        name, text = files.name_of(path), files.read_source(path).text
-    if text is None:
+    source_name = "--params"
+    if params_path is not None:
+        source_name, params_text = (
+            files.display_name(params_path),
+            files.read_source(params_path).text,
+        )
+    if params_text is None:
         return {}
     try:
-        found = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        params = json.loads(
+            params_text, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant
+        )
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} is not valid JSON: {error}", reason="malformed JSON") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{name} must be a JSON object", reason="no object")
-    return found
+        raise InputError(
+            f"{source_name} is not valid JSON: {error}", reason="malformed JSON"
+        ) from None
+    if not isinstance(params, dict):
+        raise InputError(f"{source_name} must be a JSON object", reason="no object")
+    return params
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"'{twice}' is given twice")
-    return found
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        member_names = [member_name for member_name, _ in pairs]
+        duplicate = next(
+            member_name for member_name in member_names if member_names.count(member_name) > 1
+        )
+        raise ValueError(f"'{duplicate}' is given twice")
+    return members
 
 
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is not a JSON number")
+def _reject_constant(constant: str) -> Any:
+    raise ValueError(f"{constant} is not a JSON number")

@@ -5,23 +5,25 @@ import click
 from . import show
 from .address import (
     actor_option,
-    address,
-    consent,
+    announce_target,
+    require_consent,
+    resolve_root,
     store_option,
-    tell_target,
     uri_option,
     yes_option,
 )
-from .group import Lazy, LazyGroup
+from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
-_MERGE = "omnigraph.cli.branch_merge"
+_MERGE_MODULE = "omnigraph.cli.branch_merge"
 _COMMANDS = {
-    "create": Lazy(__name__, "create", "Create a branch from a branch or a past commit"),
-    "list": Lazy(__name__, "list_", "List branches"),
-    "merge": Lazy(_MERGE, "merge", "Merge a branch into another, or preview its conflicts"),
-    "rename": Lazy(_MERGE, "rename", "Rename a branch"),
-    "delete": Lazy(__name__, "delete", "Delete a branch"),
+    "create": LazyCommand(__name__, "create", "Create a branch from a branch or a past commit"),
+    "list": LazyCommand(__name__, "list_", "List branches"),
+    "merge": LazyCommand(
+        _MERGE_MODULE, "merge", "Merge a branch into another, or preview its conflicts"
+    ),
+    "rename": LazyCommand(_MERGE_MODULE, "rename", "Rename a branch"),
+    "delete": LazyCommand(__name__, "delete", "Delete a branch"),
 }
 
 
@@ -64,18 +66,18 @@ def create(
 
     NAME may contain letters, digits, '.', '-' and '_', with '/' between parts; at most 200 bytes.
     """
-    root = address(uri, store, way="--uri")
-    tell_target("branch create", root)
+    root = resolve_root(uri, store, argument_name="--uri")
+    announce_target("branch create", root)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)
-    made = graph.branches.create(name, from_=source, commit=commit_id)
-    head = made.snapshot.commit_id
+    new_branch = graph.branches.create(name, from_=source, commit=commit_id)
+    head_commit = new_branch.snapshot.commit_id
     if settings().json:
-        facts = {"uri": root.uri, "from": source, "name": made.branch_name}
-        show.document(facts | {"graph_commit_id": head, "actor_id": made.actor})
+        members = {"uri": root.uri, "from": source, "name": new_branch.branch_name}
+        show.document(members | {"graph_commit_id": head_commit, "actor_id": new_branch.actor})
     else:
-        show.result(f"created branch {made.branch_name} from {source} at {head}")
+        show.result(f"created branch {new_branch.branch_name} from {source} at {head_commit}")
 
 
 @click.command("list")
@@ -85,14 +87,14 @@ def create(
 @shared_options
 def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
     """List branches, sorted by name."""
-    root = address(graph_uri, store, option=uri)
+    root = resolve_root(graph_uri, store, option_value=uri)
     from omnigraph.api.opening import open as open_graph
 
-    names = open_graph(root.uri, read_only=True).branches.names()
+    branch_names = open_graph(root.uri, read_only=True).branches.names()
     if settings().json:
-        show.document({"branches": names})
+        show.document({"branches": branch_names})
     else:
-        show.result("\n".join(names))
+        show.result("\n".join(branch_names))
 
 
 @click.command()
@@ -104,9 +106,9 @@ def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
 @shared_options
 def delete(name: str, uri: str | None, store: str | None, actor: str | None, yes: bool) -> None:
     """Delete a branch. Commits that other branches merged from it are kept."""
-    root = address(uri, store, way="--uri")
-    consent(f"delete branch {name}", root, yes=yes)
-    tell_target("branch delete", root)
+    root = resolve_root(uri, store, argument_name="--uri")
+    require_consent(f"delete branch {name}", root, yes=yes)
+    announce_target("branch delete", root)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from . import show
-from .address import address, store_option, uri_option
-from .group import Lazy, LazyGroup
+from .address import resolve_root, store_option, uri_option
+from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _COMMANDS = {
-    "poll": Lazy(__name__, "poll", "Show commits since a cursor"),
-    "baseline": Lazy(__name__, "baseline", "Export everything, with a cursor to continue from"),
+    "poll": LazyCommand(__name__, "poll", "Show commits since a cursor"),
+    "baseline": LazyCommand(
+        __name__, "baseline", "Export everything, with a cursor to continue from"
+    ),
 }
-_LIMIT, _COMMITS = 1_000, 128
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
-_SIGNS = {"insert": ("+", "green"), "update": ("~", "yellow"), "delete": ("-", "red")}
+_DEFAULT_LIMIT, _MAX_COMMITS = 1_000, 128
+_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_OP_STYLES = {"insert": ("+", "green"), "update": ("~", "yellow"), "delete": ("-", "red")}
 
 
 def filter_options(command: Command) -> Command:
@@ -36,9 +38,9 @@ def filter_options(command: Command) -> Command:
     return command
 
 
-def chosen(filters: dict[str, Any]) -> dict[str, Any]:
+def filter_arguments(filters: dict[str, Any]) -> dict[str, Any]:
     """Return the filters as arguments of a graph method; None for those not given."""
-    return {name: filters[name] or None for name in ("types", "kinds", "ops")}
+    return {filter_name: filters[filter_name] or None for filter_name in ("types", "kinds", "ops")}
 
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
@@ -53,7 +55,11 @@ def changes() -> None:
 @click.option("--cursor", help="Continue where an earlier poll ended")
 @click.option("--start", metavar="WHERE", help="now (the default), beginning or after:COMMIT")
 @click.option(
-    "--limit", type=int, default=_LIMIT, show_default=True, help="Approximate number of changes"
+    "--limit",
+    type=int,
+    default=_DEFAULT_LIMIT,
+    show_default=True,
+    help="Approximate number of changes",
 )
 @click.option("--follow", is_flag=True, help="Wait for new commits; print one JSON line per commit")
 @click.option(
@@ -70,7 +76,7 @@ def poll(
     limit: int,
     uri: str | None,
     store: str | None,
-    **rest: Any,
+    **options: Any,
 ) -> None:
     """Show the commits after a cursor, oldest first and complete, and the next cursor.
 
@@ -79,93 +85,95 @@ def poll(
     """
     if cursor is not None and start is not None:
         raise click.UsageError("--cursor and --start both say where to begin: use only one of them")
-    root = address(uri, store, way="--uri")
-    seconds = _seconds(rest["interval"])
+    root = resolve_root(uri, store, argument_name="--uri")
+    interval_seconds = _parse_interval(options["interval"])
     from omnigraph.api.opening import open as open_graph
     from omnigraph.pages import PageLimits
 
     PageLimits(limit)
     graph = open_graph(root.uri, branch=branch, read_only=True)
-    if rest["follow"]:
-        for block in graph.changes.follow(start, cursor=cursor, poll=seconds, **chosen(rest)):
-            _line(block.to_json() | {"cursor": block.cursor})
+    if options["follow"]:
+        for block in graph.changes.follow(
+            start, cursor=cursor, poll=interval_seconds, **filter_arguments(options)
+        ):
+            _print_json(block.to_json() | {"cursor": block.cursor})
         return
-    _told(graph.changes.feed(start, cursor=cursor, **chosen(rest)), limit)
+    _print_feed(graph.changes.feed(start, cursor=cursor, **filter_arguments(options)), limit)
 
 
-def _told(feed: "Feed", limit: int) -> None:
-    found = _some(feed, limit)
+def _print_feed(feed: "Feed", limit: int) -> None:
+    blocks = _take_blocks(feed, limit)
     if settings().json:
-        opened = False
-        for block in found:
-            click.echo(("," if opened else '{"blocks": [') + _text(block.to_json()))
-            opened = True
-        head = "]" if opened else '{"blocks": []'
-        tail = _text({"cursor": feed.cursor, "caught_up": feed.caught_up})[1:]
-        click.echo(f"{head}, {tail}")
+        started = False
+        for block in blocks:
+            click.echo(("," if started else '{"blocks": [') + _dump_json(block.to_json()))
+            started = True
+        opening = "]" if started else '{"blocks": []'
+        closing = _dump_json({"cursor": feed.cursor, "caught_up": feed.caught_up})[1:]
+        click.echo(f"{opening}, {closing}")
         return
-    for block in found:
-        _picture(block)
+    for block in blocks:
+        _print_block(block)
     if feed.at_start:
         show.result("(no new commits)")
     show.result(f"cursor: {feed.cursor}\ncaught_up: {'true' if feed.caught_up else 'false'}")
 
 
-def _some(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
+def _take_blocks(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
     """Take complete commits up to the limit; an error ends the page if it is not the first."""
     from omnigraph.errors import ChangeDiffRefused, ChangeFeedGap
 
-    count = number = 0
-    while count < limit and number < _COMMITS:
+    change_count = block_count = 0
+    while change_count < limit and block_count < _MAX_COMMITS:
         try:
             block = next(feed, None)
         except (ChangeDiffRefused, ChangeFeedGap):
-            if number == 0:
+            if block_count == 0:
                 raise
             return  # the next poll raises it
         if block is None:
             return
-        count, number = count + len(block.changes), number + 1
+        change_count, block_count = change_count + len(block.changes), block_count + 1
         yield block
 
 
-def _picture(block: "ChangeBlock") -> None:
-    one = block.commit
-    when = f"{one.published:%Y-%m-%d %H:%M:%S}"
-    head = [click.style(one.id, fg="yellow"), when, one.actor or "-", one.operation]
-    show.result("  ".join([*head, *([one.message] if one.message else [])]))
+def _print_block(block: "ChangeBlock") -> None:
+    commit = block.commit
+    published = f"{commit.published:%Y-%m-%d %H:%M:%S}"
+    header = [click.style(commit.id, fg="yellow"), published, commit.actor or "-", commit.operation]
+    show.result("  ".join([*header, *([commit.message] if commit.message else [])]))
     for change in block.changes:
-        show.result(f"  {change_line(change)}")
+        show.result(f"  {format_change(change)}")
 
 
-def change_line(one: Any) -> str:
+def format_change(change: Any) -> str:
     """Format one change for people: the operation, the entity, and the changed properties."""
-    sign, color = _SIGNS[one.op]
-    ends = one.endpoints
-    where = f" from '{ends['src']}' to '{ends['dst']}'" if ends else ""
-    told = f": {', '.join(one.changed)}" if one.changed else ""
-    return f"{click.style(sign, fg=color)} {one.kind} {one.type} '{one.id}'{where}{told}"
+    sign, color = _OP_STYLES[change.op]
+    endpoints = change.endpoints
+    direction = f" from '{endpoints['src']}' to '{endpoints['dst']}'" if endpoints else ""
+    changed_properties = f": {', '.join(change.changed)}" if change.changed else ""
+    return f"{click.style(sign, fg=color)} {change.kind} {change.type} '{change.id}'{direction}{changed_properties}"
 
 
-def _text(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     import orjson
 
     return orjson.dumps(value).decode()
 
 
-def _line(value: Any) -> None:
-    click.echo(_text(value))
+def _print_json(value: Any) -> None:
+    click.echo(_dump_json(value))
 
 
-def _seconds(text: str) -> float:
-    unit = next((one for one in ("ms", "s", "m") if text.endswith(one)), "")
+def _parse_interval(interval: str) -> float:
+    unit = next((suffix for suffix in ("ms", "s", "m") if interval.endswith(suffix)), "")
     try:
-        found = float(text.removesuffix(unit)) * _UNITS.get(unit, 1.0)
+        seconds = float(interval.removesuffix(unit)) * _UNIT_SECONDS.get(unit, 1.0)
     except ValueError:
-        found = 0.0
-    if not 0 < found < float("inf"):
-        raise click.UsageError(f"--interval {text}: expected a time such as 2s, 500ms or 1m")
-    return found
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise click.UsageError(f"--interval {interval}: expected a time such as 2s, 500ms or 1m")
+    return seconds
 
 
 @click.command("baseline")
@@ -181,22 +189,24 @@ def baseline(out: str, branch: str, uri: str | None, store: str | None, **filter
     The file appears only when it is complete; its last line holds the same cursor. Concurrent
     captures into the same file wait for one another; their lock, PATH.lock, is not removed.
     """
-    root = address(uri, store, way="--uri")
+    root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph
 
-    made = open_graph(root.uri, branch=branch, read_only=True).changes.baseline(
-        out, **chosen(filters)
+    captured = open_graph(root.uri, branch=branch, read_only=True).changes.baseline(
+        out, **filter_arguments(filters)
     )
     if settings().json:
-        show.document(made.to_json())
+        show.document(captured.to_json())
     else:
-        show.note(f"wrote {show.count(made.count, 'record')} to {out}")
-        show.result(f"commit: {made.commit_id}\ncursor: {made.cursor}")
+        show.note(f"wrote {show.count(captured.count, 'record')} to {out}")
+        show.result(f"commit: {captured.commit_id}\ncursor: {captured.cursor}")
 
 
 @click.command("changes")
 @click.argument("commit_id", metavar="ID")
-@click.option("--limit", type=int, default=_LIMIT, show_default=True, help="Changes per page")
+@click.option(
+    "--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Changes per page"
+)
 @click.option("--page-token", help="Print only the page after this token")
 @filter_options
 @uri_option
@@ -211,31 +221,35 @@ def commit_changes(
     **filters: Any,
 ) -> None:
     """Show what one commit changed against its first parent. HEAD is the newest commit of main."""
-    root = address(uri, store, way="--uri")
+    root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)
     pages = graph.changes.commit_pages(
-        commit_id, page_token=page_token, limit=limit, **chosen(filters)
+        commit_id, page_token=page_token, limit=limit, **filter_arguments(filters)
     )
-    first = next(pages)
+    first_page = next(pages)
     if page_token is not None:
         pages = iter(())
     if not settings().json:
-        for page in chain([first], pages):
+        for page in chain([first_page], pages):
             for change in page.changes:
-                show.result(change_line(change))
+                show.result(format_change(change))
         return
-    cause, token = first.to_json()["cause"], first.next_page_token
-    click.echo(f'{{"cause": {_text(cause)}, "changes": [')
-    _documents(chain([first], pages))
-    tail = f', "next_page_token": {_text(token)}' if page_token is not None and token else ""
-    click.echo(f"]{tail}}}")
+    cause, next_token = first_page.to_json()["cause"], first_page.next_page_token
+    click.echo(f'{{"cause": {_dump_json(cause)}, "changes": [')
+    _print_changes(chain([first_page], pages))
+    token_member = (
+        f', "next_page_token": {_dump_json(next_token)}'
+        if page_token is not None and next_token
+        else ""
+    )
+    click.echo(f"]{token_member}}}")
 
 
-def _documents(pages: Iterable[Any]) -> None:
-    written = False
+def _print_changes(pages: Iterable[Any]) -> None:
+    started = False
     for page in pages:
-        for one in page.part.documents:
-            click.echo(("," if written else "") + _text(one))
-            written = True
+        for change_json in page.part.documents:
+            click.echo(("," if started else "") + _dump_json(change_json))
+            started = True

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import address, direct_only, store_option, uri_argument
-from .engines import chosen, engine_options
+from .address import direct_only, resolve_root, store_option, uri_argument
+from .engines import engine_arguments, engine_options
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.health.finding import Checkup
-    from omnigraph.storage.root import Root
+    from omnigraph.storage.root import GraphRoot
 
 
-_CHECKSUMS = ("verified", "unrecorded")
+_CHECKSUM_COUNTS = ("verified", "unrecorded")
 
 
 @click.command()
@@ -61,78 +61,82 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
     Exits 1 if there are errors, 5 if there are only warnings. With --absent, verifies instead that
     an entity is completely erased, and exits 5 if traces of it remain. Nothing is written.
     """
-    root = address(uri, store)
+    root = resolve_root(uri, store)
     if absent is not None:
         if quick or sample is not None:
             raise click.UsageError("--absent cannot be combined with --quick or --sample")
-        _absent(root, absent, also)
+        _check_absent(root, absent, also)
         return
     if also:
         raise click.UsageError("--also needs --absent")
-    share = sample / 100 if sample is not None else None
-    _whole(root, quick, share, chosen(engine, master, remote))
+    sample_fraction = sample / 100 if sample is not None else None
+    _check_whole_graph(root, quick, sample_fraction, engine_arguments(engine, master, remote))
 
 
-def _whole(root: "Root", quick: bool, sample: float | None, spark: dict[str, Any]) -> None:
+def _check_whole_graph(
+    root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]
+) -> None:
     # Not through a graph handle: this must work for a graph that cannot be opened.
     from omnigraph.health.check import check_graph, executor_for
     from omnigraph.storage.effects import Effects
     from omnigraph.storage.store import open_store
 
     store = open_store(root.uri, effects=Effects(read_only=True))
-    executor = executor_for(store, spark["engine"], spark.get("spark"))
-    found = check_graph(store, quick=quick, sample=sample, executor=executor)
+    executor = executor_for(store, engine_choice["engine"], engine_choice.get("spark"))
+    report = check_graph(store, quick=quick, sample=sample, executor=executor)
     if settings().json:
-        show.document({"uri": root.uri, **found.to_json()})
+        show.document({"uri": root.uri, **report.to_json()})
     else:
-        _show(found, quick or sample is not None)
-    if not found:
+        _print_report(report, quick or sample is not None)
+    if not report:
         raise click.exceptions.Exit(exits.FAILED)
-    if found.findings:
+    if report.findings:
         raise click.exceptions.Exit(exits.DIFFERENCES)
 
 
-def _show(found: "Checkup", quick: bool) -> None:
-    for one in found.findings:
-        show.result(str(one))
-    for hint in dict.fromkeys(one.hint for one in found.findings if one.hint is not None):
+def _print_report(report: "Checkup", quick: bool) -> None:
+    for finding in report.findings:
+        show.result(str(finding))
+    for hint in dict.fromkeys(
+        finding.hint for finding in report.findings if finding.hint is not None
+    ):
         show.note(f"hint: {hint}")
-    if found.more:
-        show.result(f"and {show.count(found.more, 'finding')} more")
-    if found.damage:
-        for name, commit in found.readable.items():
-            show.result(f"newest readable commit of {name}: {commit or 'none'}")
-    nouns = {"branches": "branch"}  # all other plurals end in s
-    read = ", ".join(
-        show.count(number, nouns.get(what, what.removesuffix("s")))
-        for what, number in found.read.items()
-        if what not in _CHECKSUMS
-        and (number or (what != "tags" and not (quick and what == "rows")))
+    if report.more:
+        show.result(f"and {show.count(report.more, 'finding')} more")
+    if report.damage:
+        for branch_label, commit in report.readable.items():
+            show.result(f"newest readable commit of {branch_label}: {commit or 'none'}")
+    irregular_nouns = {"branches": "branch"}  # all other plurals end in s
+    coverage = ", ".join(
+        show.count(number, irregular_nouns.get(plural, plural.removesuffix("s")))
+        for plural, number in report.read.items()
+        if plural not in _CHECKSUM_COUNTS
+        and (number or (plural != "tags" and not (quick and plural == "rows")))
     )
-    if found.read["unrecorded"]:
-        older = show.count(found.read["unrecorded"], "file")
-        show.note(f"{older} without a checksum, written before checksums were recorded")
-    verified = show.count(found.read["verified"], "file")
-    read += f", the content of {verified} verified" if found.read["verified"] else ""
-    wrong = sum(one.severity == "error" for one in found.findings) + found.more
-    warned = len(found.findings) - wrong + found.more
-    said = [show.count(wrong, "error")] if wrong else []
-    said += [show.count(warned, "warning")] if warned else []
-    show.result(f"{', '.join(said) or 'graph is healthy'}; {read}")
+    if report.read["unrecorded"]:
+        unrecorded_files = show.count(report.read["unrecorded"], "file")
+        show.note(f"{unrecorded_files} without a checksum, written before checksums were recorded")
+    verified_files = show.count(report.read["verified"], "file")
+    coverage += f", the content of {verified_files} verified" if report.read["verified"] else ""
+    error_count = sum(finding.severity == "error" for finding in report.findings) + report.more
+    warning_count = len(report.findings) - error_count + report.more
+    verdict = [show.count(error_count, "error")] if error_count else []
+    verdict += [show.count(warning_count, "warning")] if warning_count else []
+    show.result(f"{', '.join(verdict) or 'graph is healthy'}; {coverage}")
 
 
-def _absent(root: "Root", absent: tuple[str, str], also: tuple[str, ...]) -> None:
+def _check_absent(root: "GraphRoot", absent: tuple[str, str], also: tuple[str, ...]) -> None:
     from omnigraph.api.opening import open as open_graph
 
-    found = open_graph(root.uri, read_only=True).maintenance.check_absent(*absent, also=also)
+    absence = open_graph(root.uri, read_only=True).maintenance.check_absent(*absent, also=also)
     if settings().json:
-        show.document({"uri": root.uri, **found.to_json()})
+        show.document({"uri": root.uri, **absence.to_json()})
     else:
-        for one in found.traces:
-            where = f" of {one.type_key}" if one.type_key else ""
-            show.result(f"{one.kind}{where}: {one.name}")
-        read = f"{show.count(found.files, 'file')}, {found.bytes:,} bytes read"
-        what = "no trace" if found else show.count(len(found.traces), "trace")
-        show.result(f"{what} of {absent[0]} {absent[1]}; {read}")
-    if not found:
+        for trace in absence.traces:
+            type_note = f" of {trace.type_key}" if trace.type_key else ""
+            show.result(f"{trace.kind}{type_note}: {trace.name}")
+        files_read = f"{show.count(absence.files, 'file')}, {absence.bytes:,} bytes read"
+        verdict = "no trace" if absence else show.count(len(absence.traces), "trace")
+        show.result(f"{verdict} of {absent[0]} {absent[1]}; {files_read}")
+    if not absence:
         raise click.exceptions.Exit(exits.DIFFERENCES)

@@ -5,19 +5,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import address, store_option, uri_argument, uri_option
-from .group import Lazy, LazyGroup
+from .address import resolve_root, store_option, uri_argument, uri_option
+from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.history.commit import Commit
 
 _COMMANDS = {
-    "list": Lazy(__name__, "list_", "List the commits of a branch, newest first"),
-    "show": Lazy(__name__, "show_", "Show one commit"),
-    "changes": Lazy("omnigraph.cli.changes", "commit_changes", "Show what one commit changed"),
+    "list": LazyCommand(__name__, "list_", "List the commits of a branch, newest first"),
+    "show": LazyCommand(__name__, "show_", "Show one commit"),
+    "changes": LazyCommand(
+        "omnigraph.cli.changes", "commit_changes", "Show what one commit changed"
+    ),
 }
-_FILTERS = ("actor", "operation", "type")
+_FILTER_NAMES = ("actor", "operation", "type")
 
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
@@ -44,27 +46,33 @@ def list_(
     uri: str | None, branch: str, filters: tuple[str, ...], limit: int | None, store: str | None
 ) -> None:
     """List the commits in the history of a branch, newest first."""
-    root = address(uri, store)
-    wanted = dict(_filter(text) for text in filters)
+    root = resolve_root(uri, store)
+    criteria = dict(_parse_filter(filter_text) for filter_text in filters)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, read_only=True)
-    operation = wanted.pop("operation", None)
-    listed = graph.log(limit=None if operation else limit, **wanted)  # type: ignore[arg-type]
-    found = [one for one in listed if operation in (None, one.operation)][:limit]
+    operation = criteria.pop("operation", None)
+    logged_commits = graph.log(limit=None if operation else limit, **criteria)  # type: ignore[arg-type]
+    matching_commits = [
+        logged_commit
+        for logged_commit in logged_commits
+        if operation in (None, logged_commit.operation)
+    ][:limit]
     if settings().json:
-        show.document({"commits": [document(one) for one in found]})
+        show.document(
+            {"commits": [commit_document(logged_commit) for logged_commit in matching_commits]}
+        )
         return
-    for one in found:
-        show.result(_line(one))
+    for logged_commit in matching_commits:
+        show.result(_summary_line(logged_commit))
 
 
-def _filter(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or name not in _FILTERS:
-        known = ", ".join(f"{one}=…" for one in _FILTERS)
-        raise click.UsageError(f"--filter {text}: expected one of {known}")
-    return name, value
+def _parse_filter(filter_text: str) -> tuple[str, str]:
+    filter_name, separator, value = filter_text.partition("=")
+    if not separator or filter_name not in _FILTER_NAMES:
+        expected = ", ".join(f"{known_name}=…" for known_name in _FILTER_NAMES)
+        raise click.UsageError(f"--filter {filter_text}: expected one of {expected}")
+    return filter_name, value
 
 
 @click.command("show")
@@ -74,60 +82,67 @@ def _filter(text: str) -> tuple[str, str]:
 @shared_options
 def show_(commit_id: str, uri: str | None, store: str | None) -> None:
     """Show one commit: author, time, message and changes. HEAD is the newest commit of main."""
-    root = address(uri, store, way="--uri")
+    root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph
 
-    found = open_graph(root.uri, read_only=True).revisions.commit(commit_id)
+    shown_commit = open_graph(root.uri, read_only=True).revisions.commit(commit_id)
     if settings().json:
-        show.document(document(found))
+        show.document(commit_document(shown_commit))
     else:
-        show.result("\n".join(_lines(found)))
+        show.result("\n".join(_detail_lines(shown_commit)))
 
 
-def document(one: "Commit") -> dict[str, Any]:
+def commit_document(shown_commit: "Commit") -> dict[str, Any]:
     """Return a commit as JSON-compatible data; times are microseconds since 1970."""
     return {
-        "graph_commit_id": one.id,
-        "graph_branch": one.branch,
-        "graph_manifest_version": one.manifest_version,
-        "parent_commit_id": one.parent,
-        "merged_parent_commit_id": one.merged_parent,
-        "actor_id": one.actor,
-        "created_at": one.created_at,
-        "published_at": one.published_at,
-        "operation": one.operation,
-        "message": one.message,
+        "graph_commit_id": shown_commit.id,
+        "graph_branch": shown_commit.branch,
+        "graph_manifest_version": shown_commit.manifest_version,
+        "parent_commit_id": shown_commit.parent,
+        "merged_parent_commit_id": shown_commit.merged_parent,
+        "actor_id": shown_commit.actor,
+        "created_at": shown_commit.created_at,
+        "published_at": shown_commit.published_at,
+        "operation": shown_commit.operation,
+        "message": shown_commit.message,
         "types": [
             {
-                "type_key": key,
+                "type_key": type_key,
                 "published_dataset_version": entry and entry.version,
-                "entity_count": entry and entry.rows,
+                "entity_count": entry and entry.row_count,
             }
-            for key, entry in sorted(one.tables.items())
+            for type_key, entry in sorted(shown_commit.tables.items())
         ],
     }
 
 
-def _line(one: "Commit") -> str:
-    when = f"{one.published:%Y-%m-%d %H:%M:%S}"
-    parts = [click.style(one.id, fg="yellow"), when, one.actor or "-", one.operation]
-    return "  ".join([*parts, *([one.message] if one.message else [])])
+def _summary_line(shown_commit: "Commit") -> str:
+    published = f"{shown_commit.published:%Y-%m-%d %H:%M:%S}"
+    columns = [
+        click.style(shown_commit.id, fg="yellow"),
+        published,
+        shown_commit.actor or "-",
+        shown_commit.operation,
+    ]
+    return "  ".join([*columns, *([shown_commit.message] if shown_commit.message else [])])
 
 
-def _lines(one: "Commit") -> list[str]:
-    facts = {
-        "commit": click.style(one.id, fg="yellow"),
-        "parent": one.parent,
-        "merged": one.merged_parent,
-        "branch": one.branch,
-        "actor": one.actor,
-        "began": one.created.isoformat(timespec="milliseconds"),
-        "published": one.published.isoformat(timespec="milliseconds"),
-        "operation": one.operation,
-        "message": one.message,
+def _detail_lines(shown_commit: "Commit") -> list[str]:
+    fields = {
+        "commit": click.style(shown_commit.id, fg="yellow"),
+        "parent": shown_commit.parent,
+        "merged": shown_commit.merged_parent,
+        "branch": shown_commit.branch,
+        "actor": shown_commit.actor,
+        "began": shown_commit.created.isoformat(timespec="milliseconds"),
+        "published": shown_commit.published.isoformat(timespec="milliseconds"),
+        "operation": shown_commit.operation,
+        "message": shown_commit.message,
     }
-    lines = [f"{name:<10}{value}" for name, value in facts.items() if value is not None]
-    for key, entry in sorted(one.tables.items()):
-        told = f"version {entry.version}, {show.count(entry.rows, 'row')}" if entry else "dropped"
-        lines.append(f"  {key}: {told}")
+    lines = [f"{name:<10}{value}" for name, value in fields.items() if value is not None]
+    for type_key, entry in sorted(shown_commit.tables.items()):
+        description = (
+            f"version {entry.version}, {show.count(entry.row_count, 'row')}" if entry else "dropped"
+        )
+        lines.append(f"  {type_key}: {description}")
     return lines

@@ -19,7 +19,7 @@ def completion(shell: str) -> None:
 
     from .main import cli
 
-    script = get_completion_class(shell)
-    if script is None:
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         raise click.UsageError(f"no completion for {shell}")
-    show.result(script(cli, {}, "omnigraph", "_OMNIGRAPH_COMPLETE").source())
+    show.result(completion_class(cli, {}, "omnigraph", "_OMNIGRAPH_COMPLETE").source())

@@ -19,52 +19,70 @@ if TYPE_CHECKING:
     from omnigraph.merges import MergeResult
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_SHOWN = 3
-_LONGEST = 40
-_OF_ROWS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # the table explains them
+_MAX_SHOWN = 3
+_MAX_VALUE_LENGTH = 40
+_ROW_CONFLICTS = {
+    "divergent_insert",
+    "divergent_update",
+    "delete_vs_update",
+}  # the table explains them
 
 
 @record
-class Next:
+class TypedCommand:
     """The command as the user typed it; `strategies` resolve conflicts, `options` are the rest."""
 
     words: tuple[str, ...]
     uri: str
-    how: tuple[str, ...] = ()
-    sides: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    strategies: tuple[str, ...] = ()
 
     @property
-    def by_name(self) -> bool:
+    def has_named_strategies(self) -> bool:
         """Whether strategies were given per type or conflict kind instead of one for all."""
-        return any("=" in one for one in self.sides)
+        return any("=" in strategy for strategy in self.strategies)
 
-    def with_(self, *more: str) -> str:
+    def with_options(self, *extra_options: str) -> str:
         """Return the command with more options; a strategy for all replaces an earlier one."""
-        sides = () if "--strategy" in more and not self.by_name else self.sides
-        words = ("omnigraph", *self.words, "--uri", self.uri, *self.how, *sides, *more)
-        return " ".join(shlex.quote(one) for one in words)
+        strategies = (
+            ()
+            if "--strategy" in extra_options and not self.has_named_strategies
+            else self.strategies
+        )
+        command_words = (
+            "omnigraph",
+            *self.words,
+            "--uri",
+            self.uri,
+            *self.options,
+            *strategies,
+            *extra_options,
+        )
+        return " ".join(shlex.quote(argument) for argument in command_words)
 
 
-def typed(
+def build_typed_command(
     words: tuple[str, ...], uri: str, options: Mapping[str, Any], strategies: Sequence[str] = ()
-) -> Next:
+) -> TypedCommand:
     """Return the command as it was typed, without `--dry-run`.
 
     >>> how = {"granularity": "property", "mainline": 2, "message": None, "dry_run": True}
-    >>> typed(("revert", "HEAD"), "g", how).with_("--strategy", "ours")
+    >>> build_typed_command(("revert", "HEAD"), "g", how).with_options("--strategy", "ours")
     'omnigraph revert HEAD --uri g --granularity property --mainline 2 --strategy ours'
     """
-    how: list[str] = []
-    for name, value in options.items():
-        usual = value in (None, False) or (name, value) == ("granularity", "entity")
-        if not usual and name != "dry_run":
-            flag = f"--{name.replace('_', '-')}"
-            how += [flag] if value is True else [flag, str(value)]
-    sides = tuple(word for one in strategies for word in ("--strategy", one))
-    return Next(words, uri, tuple(how), sides)
+    arguments: list[str] = []
+    for option_name, value in options.items():
+        is_default = value in (None, False) or (option_name, value) == ("granularity", "entity")
+        if not is_default and option_name != "dry_run":
+            flag = f"--{option_name.replace('_', '-')}"
+            arguments += [flag] if value is True else [flag, str(value)]
+    strategy_arguments = tuple(
+        argument for strategy in strategies for argument in ("--strategy", strategy)
+    )
+    return TypedCommand(words, uri, tuple(arguments), strategy_arguments)
 
 
-def deciding_options(command: Command) -> Command:
+def conflict_options(command: Command) -> Command:
     """Add the options of a merge that resolve conflicts to a command."""
     options = (
         click.option("--dry-run", is_flag=True, help="Only show the changes and conflicts"),
@@ -91,146 +109,181 @@ def deciding_options(command: Command) -> Command:
     return command
 
 
-def strategy_of(given: Sequence[str]) -> str | dict[str, str] | None:
+def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
     """Return one side for all conflicts, or sides by name; mixing both is an error.
 
-    >>> strategy_of(["ours"]), strategy_of(["Person=theirs", "orphan_edge=ours"])
+    >>> parse_strategies(["ours"]), parse_strategies(["Person=theirs", "orphan_edge=ours"])
     ('ours', {'Person': 'theirs', 'orphan_edge': 'ours'})
     """
-    if not given:
+    if not strategies:
         return None
-    named = dict(one.partition("=")[::2] for one in given if "=" in one)
-    if not named and len(given) == 1:
-        return given[0]
-    if len(named) != len(given):
+    sides_by_name = dict(strategy.partition("=")[::2] for strategy in strategies if "=" in strategy)
+    if not sides_by_name and len(strategies) == 1:
+        return strategies[0]
+    if len(sides_by_name) != len(strategies):
         raise click.UsageError("--strategy takes either one side, or sides by name: Person=theirs")
-    return named
+    return sides_by_name
 
 
-def counts(done: "MergeResult") -> str:
+def describe_counts(merge_result: "MergeResult") -> str:
     """Describe how much a merge changes."""
-    stats = done.stats
-    words = zip(("added", "changed", "removed"), ("inserts", "updates", "deletes"), strict=True)
-    told = [f"{stats[name]} {word}" for word, name in words]
+    stats = merge_result.stats
+    labels = zip(("added", "changed", "removed"), ("inserts", "updates", "deletes"), strict=True)
+    phrases = [f"{stats[stat_name]} {label}" for label, stat_name in labels]
     if stats["resolved"]:
-        told.append(f"{show.count(stats['resolved'], 'conflict')} resolved")
-    return ", ".join(told)
+        phrases.append(f"{show.count(stats['resolved'], 'conflict')} resolved")
+    return ", ".join(phrases)
 
 
-def tell_lost(done: "MergeResult", sides: tuple[str, str]) -> None:
+def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> None:
     """Warn about edges that were deleted with a node which is kept; only the first few."""
-    if not done.lost_edges:
+    if not merge_result.lost_edges:
         return
-    count = show.count(len(done.lost_edges), "edge")
-    told = [f"{count} deleted with nodes that are kept, and not restored:"]
-    told += [f"  {one} on {sides[one.side == 'theirs']}" for one in done.lost_edges[:_SHOWN]]
-    if len(done.lost_edges) > _SHOWN:
-        told.append(f"  and {len(done.lost_edges) - _SHOWN} more")
-    show.warnings(["\n".join(told)])
+    edge_count = show.count(len(merge_result.lost_edges), "edge")
+    lines = [f"{edge_count} deleted with nodes that are kept, and not restored:"]
+    lines += [
+        f"  {lost_edge} on {sides[lost_edge.side == 'theirs']}"
+        for lost_edge in merge_result.lost_edges[:_MAX_SHOWN]
+    ]
+    if len(merge_result.lost_edges) > _MAX_SHOWN:
+        lines.append(f"  and {len(merge_result.lost_edges) - _MAX_SHOWN} more")
+    show.warnings(["\n".join(lines)])
 
 
-def lost_documents(done: "MergeResult", sides: tuple[str, str]) -> list[dict[str, str]]:
+def lost_edge_documents(
+    merge_result: "MergeResult", sides: tuple[str, str]
+) -> list[dict[str, str]]:
     """Return the same edges as JSON-compatible data."""
     return [
         {
-            "type_name": one.key.partition(":")[2],
-            "entity_id": one.id,
-            "from": one.src,
-            "to": one.dst,
-            "node": one.node,
-            "deleted_on": sides[one.side == "theirs"],
+            "type_name": lost_edge.key.partition(":")[2],
+            "entity_id": lost_edge.id,
+            "from": lost_edge.src,
+            "to": lost_edge.dst,
+            "node": lost_edge.node,
+            "deleted_on": sides[lost_edge.side == "theirs"],
         }
-        for one in done.lost_edges
+        for lost_edge in merge_result.lost_edges
     ]
 
 
-def told_conflict(error: "MergeConflict", what: str, sides: tuple[str, str], again: Next) -> None:
+def exit_with_conflicts(
+    error: "MergeConflict", failure: str, sides: tuple[str, str], typed_command: TypedCommand
+) -> None:
     """Print the conflicts and exit; with JSON errors, raise them as a document."""
     if settings().json_errors:
         raise error
-    count = show.count(len(error.conflicts), "conflict")
-    show.problem(f"{count}: {what}", None)
-    tell_conflicts(error.conflicts, sides, again, err=True)
+    conflict_count = show.count(len(error.conflicts), "conflict")
+    show.problem(f"{conflict_count}: {failure}", None)
+    print_conflicts(error.conflicts, sides, typed_command, err=True)
     click.echo("nothing was written", err=True)
-    click.get_current_context().exit(exits.code_of(error))
+    click.get_current_context().exit(exits.error_exit_code(error))
 
 
 def preview_conflicts(
-    found: Sequence["EntityConflict"], what: str, sides: tuple[str, str], again: Next
+    conflicts: Sequence["EntityConflict"],
+    failure: str,
+    sides: tuple[str, str],
+    typed_command: TypedCommand,
 ) -> None:
     """Print the conflicts of a dry run."""
-    show.result(f"{show.count(len(found), 'conflict')}: {what} as it is")
-    tell_conflicts(found, sides, again)
+    show.result(f"{show.count(len(conflicts), 'conflict')}: {failure} as it is")
+    print_conflicts(conflicts, sides, typed_command)
 
 
-def tell_conflicts(
-    found: Sequence["EntityConflict"], sides: tuple[str, str], again: Next, *, err: bool = False
+def print_conflicts(
+    conflicts: Sequence["EntityConflict"],
+    sides: tuple[str, str],
+    typed_command: TypedCommand,
+    *,
+    err: bool = False,
 ) -> None:
     """Print the first conflicts with the values of each side, and the commands to run next."""
-    lines = [line for one in found[:_SHOWN] for line in _lines(one, sides)]
-    if len(found) > _SHOWN:
-        lines.append(f"  and {len(found) - _SHOWN} more")
-    ours, theirs = sides
+    lines = [
+        line for conflict in conflicts[:_MAX_SHOWN] for line in _conflict_lines(conflict, sides)
+    ]
+    if len(conflicts) > _MAX_SHOWN:
+        lines.append(f"  and {len(conflicts) - _MAX_SHOWN} more")
+    our_name, their_name = sides
     lines.append("next commands:")
-    ways = {
-        f"keep the values of {ours}": _all_of(found, "ours", again),
-        f"take the values of {theirs}": _all_of(found, "theirs", again),
+    suggestions = {
+        f"keep the values of {our_name}": _remaining_strategies(conflicts, "ours", typed_command),
+        f"take the values of {their_name}": _remaining_strategies(
+            conflicts, "theirs", typed_command
+        ),
         "list all conflicts": ("--dry-run", "--json"),
     }
-    if "--granularity" not in again.how and all(_apart(one) for one in found):
-        together = {"merge changes of different properties": ("--granularity", "property")}
-        ways = together | ways
-    lines += [f"  {again.with_(*more)}   # {why}" for why, more in ways.items()]
+    if "--granularity" not in typed_command.options and all(
+        _has_disjoint_changes(conflict) for conflict in conflicts
+    ):
+        by_property = {"merge changes of different properties": ("--granularity", "property")}
+        suggestions = by_property | suggestions
+    lines += [
+        f"  {typed_command.with_options(*extra_options)}   # {purpose}"
+        for purpose, extra_options in suggestions.items()
+    ]
     click.echo("\n".join(lines), err=err, color=settings().color)
 
 
-def _all_of(found: Sequence["EntityConflict"], side: str, again: Next) -> tuple[str, ...]:
+def _remaining_strategies(
+    conflicts: Sequence["EntityConflict"], side: str, typed_command: TypedCommand
+) -> tuple[str, ...]:
     """Return one side for all unresolved conflicts; strategies given by name are kept."""
-    if not again.by_name:
+    if not typed_command.has_named_strategies:
         return ("--strategy", side)
-    names = sorted({one.type_name for one in found})
-    return tuple(word for name in names for word in ("--strategy", f"{name}={side}"))
+    type_names = sorted({conflict.type_name for conflict in conflicts})
+    return tuple(
+        argument for type_name in type_names for argument in ("--strategy", f"{type_name}={side}")
+    )
 
 
-def _lines(one: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
-    name = f" '{one.entity_id}'" if one.entity_id is not None else ""
-    yield f"  {one.entity_kind} {one.type_name}{name}: {click.style(one.kind, fg='red')}"
-    images = (one.base, one.ours, one.theirs) != (None, None, None)
-    if one.kind not in _OF_ROWS or not one.changed or not images:
-        yield f"    {one.message}"
-    if one.changed and images:
-        yield from _table(one, sides)
+def _conflict_lines(conflict: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
+    entity_name = f" '{conflict.entity_id}'" if conflict.entity_id is not None else ""
+    yield f"  {conflict.entity_kind} {conflict.type_name}{entity_name}: {click.style(conflict.kind, fg='red')}"
+    has_images = (conflict.base, conflict.ours, conflict.theirs) != (None, None, None)
+    if conflict.kind not in _ROW_CONFLICTS or not conflict.changed or not has_images:
+        yield f"    {conflict.message}"
+    if conflict.changed and has_images:
+        yield from _property_table(conflict, sides)
 
 
-def _table(one: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
+def _property_table(conflict: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
     """Return a table of each conflicting property: its base value, and that of each side."""
-    heads = ("", "base", *sides)
-    rows: list[tuple[str, ...]] = [heads]
-    for name in one.changed:
-        values = (one.base, one.ours, one.theirs)
-        rows.append((name, *(short_value(image, name) for image in values)))
-    widths = [max(len(row[at]) for row in rows) for at in range(len(heads))]
+    header = ("", "base", *sides)
+    rows: list[tuple[str, ...]] = [header]
+    for property_name in conflict.changed:
+        images = (conflict.base, conflict.ours, conflict.theirs)
+        rows.append((property_name, *(format_value(image, property_name) for image in images)))
+    widths = [max(len(row[column_index]) for row in rows) for column_index in range(len(header))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield f"    {'  '.join(cells)}".rstrip()
 
 
-def _apart(one: "EntityConflict") -> bool:
+def _has_disjoint_changes(conflict: "EntityConflict") -> bool:
     """Return whether the sides changed different properties of an entity."""
-    base, ours, theirs = one.base, one.ours, one.theirs
-    if one.kind != "divergent_update" or base is None or ours is None or theirs is None:
+    base_values, our_values, their_values = conflict.base, conflict.ours, conflict.theirs
+    if (
+        conflict.kind != "divergent_update"
+        or base_values is None
+        or our_values is None
+        or their_values is None
+    ):
         return False
-    return all(base[n] in (ours[n], theirs[n]) for n in one.changed)
+    return all(
+        base_values[property_name] in (our_values[property_name], their_values[property_name])
+        for property_name in conflict.changed
+    )
 
 
-def short_value(image: Any, name: str) -> str:
+def format_value(row_values: Any, property_name: str) -> str:
     """Return a value of a row as short text on one line."""
-    from omnigraph.formats import one_line
+    from omnigraph.formats import format_cell
 
-    if image is None:
+    if row_values is None:
         return "(absent)"
-    value = image.get(name)
+    value = row_values.get(property_name)
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
-    text = "null" if value is None else one_line(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    text = "null" if value is None else format_cell(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"

@@ -3,9 +3,9 @@
 import click
 
 from . import show
-from .address import actor_option, place, tell_target
+from .address import actor_option, announce_target, parse_storage_uri
 from .options import settings, shared_options
-from .progress import progress
+from .progress import show_progress
 
 
 @click.command()
@@ -21,17 +21,25 @@ def copy(source: str, target: str, no_progress: bool, no_verify: bool, actor: st
     The graph may be in use: each branch is copied at one point in time. An interrupted copy cannot
     be opened. Every file that has a recorded checksum is verified while it is copied.
     """
-    origin, root = place(source), place(target)
-    tell_target("copy to", root)
+    source_root, target_root = parse_storage_uri(source), parse_storage_uri(target)
+    announce_target("copy to", target_root)
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(origin.uri, read_only=True, actor=actor)
-    with progress("copy", hidden=no_progress) as told:
-        done = graph.maintenance.copy_to(root.uri, progress=told, verify=not no_verify)
+    graph = open_graph(source_root.uri, read_only=True, actor=actor)
+    with show_progress("copy", hidden=no_progress) as progress_bar:
+        copied = graph.maintenance.copy_to(
+            target_root.uri, progress=progress_bar, verify=not no_verify
+        )
     if settings().json:
-        facts = {"source": origin.uri, "uri": root.uri, "branches": list(done.branches)}
-        counted = {"objects": done.objects, "bytes": done.bytes, "actor_id": graph.actor}
-        show.document(facts | counted)
+        members = {
+            "source": source_root.uri,
+            "uri": target_root.uri,
+            "branches": list(copied.branches),
+        }
+        counts = {"objects": copied.objects, "bytes": copied.bytes, "actor_id": graph.actor}
+        show.document(members | counts)
     else:
-        count = show.count(len(done.branches), "branch")
-        show.result(f"copied {count}, {show.count(done.objects, 'object')} to {root.uri}")
+        branch_count = show.count(len(copied.branches), "branch")
+        show.result(
+            f"copied {branch_count}, {show.count(copied.objects, 'object')} to {target_root.uri}"
+        )

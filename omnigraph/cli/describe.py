@@ -24,79 +24,83 @@ from .options import schema_option, settings, shared_options
 @shared_options
 def describe(schema_path: str, query_path: str, plan: bool, names: tuple[str, ...]) -> None:
     """Show what queries take, return and touch. NAMES selects queries of the file."""
-    files.once(schema_path, query_path)
-    queries = _picked(_compiled(schema_path, query_path), names)
+    files.reject_repeated_stdin(schema_path, query_path)
+    queries = _select_queries(_compile_queries(schema_path, query_path), names)
     if settings().json:
-        show.document({"queries": [_document(one, plan) for one in queries]})
+        show.document({"queries": [_query_document(query, plan) for query in queries]})
         return
-    for one in queries:
-        _tell(one, plan)
+    for query in queries:
+        _print_query(query, plan)
 
 
-def _compiled(schema_path: str, query_path: str) -> tuple[Any, ...]:
+def _compile_queries(schema_path: str, query_path: str) -> tuple[Any, ...]:
     from omnigraph.lang.query import diagnose_queries
     from omnigraph.lang.schema import compile_schema
 
     schema = files.read_source(schema_path)
     catalog = compile_schema(schema.text, schema.name)
     source = files.read_source(query_path)
-    queries, found = diagnose_queries(source.text, catalog, source.name)
-    errors = [one for one in found if one.severity == "error"]
+    queries, diagnostics = diagnose_queries(source.text, catalog, source.name)
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
     if errors:
         raise language_error(errors, source)
     return queries
 
 
-def _picked(queries: tuple[Any, ...], names: tuple[str, ...]) -> list[Any]:
-    known = {one.name: one for one in queries}
-    missing = [name for name in names if name not in known]
+def _select_queries(queries: tuple[Any, ...], query_names: tuple[str, ...]) -> list[Any]:
+    queries_by_name = {query.name: query for query in queries}
+    missing = [query_name for query_name in query_names if query_name not in queries_by_name]
     if missing:
-        listed = ", ".join(known) or "none"
-        raise InputError(f"no query '{missing[0]}'; there are: {listed}", reason="unknown query")
-    return [known[name] for name in names] if names else list(queries)
+        available = ", ".join(queries_by_name) or "none"
+        raise InputError(f"no query '{missing[0]}'; there are: {available}", reason="unknown query")
+    return (
+        [queries_by_name[query_name] for query_name in query_names]
+        if query_names
+        else list(queries)
+    )
 
 
-def _document(one: Any, plan: bool) -> dict[str, Any]:
+def _query_document(query: Any, with_plan: bool) -> dict[str, Any]:
     from omnigraph.lang.query import explain_plan
 
-    facts: dict[str, Any] = one.to_json()
-    return facts | ({"plan": explain_plan(one.plan).split("\n")} if plan else {})
+    members: dict[str, Any] = query.to_json()
+    return members | ({"plan": explain_plan(query.plan).split("\n")} if with_plan else {})
 
 
-def _tell(one: Any, plan: bool) -> None:
+def _print_query(query: Any, with_plan: bool) -> None:
     from omnigraph.lang.query import explain_plan
 
-    facts = one.to_json()
-    parameters = ", ".join(_parameter(p) for p in facts["params"])
-    show.result(f"{click.style(one.kind, fg='cyan')}  {one.name}({parameters})")
-    if one.description:
-        show.result(f"  {one.description}")
-    operation = facts["operation"]
+    members = query.to_json()
+    parameter_list = ", ".join(_describe_parameter(parameter) for parameter in members["params"])
+    show.result(f"{click.style(query.kind, fg='cyan')}  {query.name}({parameter_list})")
+    if query.description:
+        show.result(f"  {query.description}")
+    operation = members["operation"]
     for label, items in (
-        ("returns", [_column(c) for c in operation["result"]]),
-        ("reads", [_touched(t) for t in operation["reads"]]),
-        ("writes", [_touched(t) for t in operation["writes"]]),
+        ("returns", [_describe_column(column) for column in operation["result"]]),
+        ("reads", [_describe_table(table) for table in operation["reads"]]),
+        ("writes", [_describe_table(table) for table in operation["writes"]]),
     ):
         if items:
             show.result(f"  {label:<8}{', '.join(items)}")
-    if plan:
-        show.result("\n".join(f"  | {line}" for line in explain_plan(one.plan).split("\n")))
+    if with_plan:
+        show.result("\n".join(f"  | {line}" for line in explain_plan(query.plan).split("\n")))
 
 
-def _parameter(facts: dict[str, Any]) -> str:
-    default = f" = {facts['default']}" if "default" in facts else ""
-    mark = "?" if facts["nullable"] and not facts["type"].endswith("?") else ""
-    return f"${facts['name']}: {facts['type']}{mark}{default}"
+def _describe_parameter(parameter: dict[str, Any]) -> str:
+    default_note = f" = {parameter['default']}" if "default" in parameter else ""
+    nullable_mark = "?" if parameter["nullable"] and not parameter["type"].endswith("?") else ""
+    return f"${parameter['name']}: {parameter['type']}{nullable_mark}{default_note}"
 
 
-def _column(facts: dict[str, Any]) -> str:
-    kind = facts["kind"]
-    if "item_kind" in facts:
-        kind = f"[{facts['item_kind']}]"
-    if "vector_dim" in facts:
-        kind = f"vector({facts['vector_dim']})"
-    return f"{facts['name']}: {kind}{'?' if facts['nullable'] else ''}"
+def _describe_column(column: dict[str, Any]) -> str:
+    column_type = column["kind"]
+    if "item_kind" in column:
+        column_type = f"[{column['item_kind']}]"
+    if "vector_dim" in column:
+        column_type = f"vector({column['vector_dim']})"
+    return f"{column['name']}: {column_type}{'?' if column['nullable'] else ''}"
 
 
-def _touched(facts: dict[str, Any]) -> str:
-    return f"{facts['kind']} {facts['type_name']}"
+def _describe_table(table: dict[str, Any]) -> str:
+    return f"{table['kind']} {table['type_name']}"

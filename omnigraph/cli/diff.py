@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import address, store_option, uri_option
-from .changes import change_line, chosen, filter_options
-from .conflicts import short_value
+from .address import resolve_root, store_option, uri_option
+from .changes import filter_arguments, filter_options, format_change
+from .conflicts import format_value
 from .options import settings, shared_options
 from .query import print_lines
 
@@ -40,60 +40,69 @@ def diff(
     A revision is a branch, tag, commit, version or timestamp, optionally with steps back: main~3.
     A..B is the same as A B; A...B shows what B changed since it diverged from A.
     """
-    root = address(uri, store, way="--uri")
+    root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)
-    found = graph.diff(old_revision, new_revision, **chosen(filters))
+    difference = graph.diff(old_revision, new_revision, **filter_arguments(filters))
     if settings().json:
-        show.document(_document(graph, found, stat=stat))
+        show.document(_difference_document(graph, difference, stat=stat))
     else:
-        print_lines(_lines(found, stat=stat))
-    if check and found:
+        print_lines(_difference_lines(difference, stat=stat))
+    if check and difference:
         click.get_current_context().exit(exits.DIFFERENCES)
 
 
-def _lines(found: "Diff", *, stat: bool) -> Iterator[str]:
-    summary = found.summary()
+def _difference_lines(difference: "Diff", *, stat: bool) -> Iterator[str]:
+    summary = difference.summary()
     if stat:
-        for name, ops in sorted(summary["types"].items()):
-            yield f"{name}: {_counts(ops['insert'], ops['update'], ops['delete'])}"
+        for type_name, op_counts in sorted(summary["types"].items()):
+            yield f"{type_name}: {_describe_counts(op_counts['insert'], op_counts['update'], op_counts['delete'])}"
     else:
-        for one in found:
-            yield _line(one)
+        for change in difference:
+            yield _change_line(change)
     total = summary["inserts"], summary["updates"], summary["deletes"]
-    yield _counts(*total) if any(total) else "no differences"
+    yield _describe_counts(*total) if any(total) else "no differences"
 
 
-def _line(one: Any) -> str:
+def _change_line(change: Any) -> str:
     """Format a change with the old and new values that an update changed."""
-    if one.op != "update":
-        return change_line(one)
-    was = {**(one.before or {}), **(one.endpoints_before or {})}
-    now = {**(one.after or {}), **(one.endpoints_after or {})}
-    told = [f"{n} {short_value(was, n)} -> {short_value(now, n)}" for n in one.changed]
-    head = change_line(one).rpartition(": ")[0]
-    return f"{head}: {', '.join(told)}"
+    if change.op != "update":
+        return format_change(change)
+    values_before = {**(change.before or {}), **(change.endpoints_before or {})}
+    values_after = {**(change.after or {}), **(change.endpoints_after or {})}
+    changed_values = [
+        f"{property_name} {format_value(values_before, property_name)} -> {format_value(values_after, property_name)}"
+        for property_name in change.changed
+    ]
+    headline = format_change(change).rpartition(": ")[0]
+    return f"{headline}: {', '.join(changed_values)}"
 
 
-def _counts(inserts: int, updates: int, deletes: int) -> str:
+def _describe_counts(inserts: int, updates: int, deletes: int) -> str:
     return f"{inserts} added, {updates} changed, {deletes} removed"
 
 
-def _document(graph: "Graph", found: "Diff", *, stat: bool) -> dict[str, Any]:
-    facts = {"from": found.from_commit, "to": found.to_commit, "summary": found.summary()}
-    return facts if stat else facts | {"changes": list(_changes(graph, found))}
+def _difference_document(graph: "Graph", difference: "Diff", *, stat: bool) -> dict[str, Any]:
+    members = {
+        "from": difference.from_commit,
+        "to": difference.to_commit,
+        "summary": difference.summary(),
+    }
+    return members if stat else members | {"changes": list(_change_documents(graph, difference))}
 
 
-def _changes(graph: "Graph", found: "Diff") -> Iterator[dict[str, Any]]:
-    from omnigraph.feed import document_form
+def _change_documents(graph: "Graph", difference: "Diff") -> Iterator[dict[str, Any]]:
+    from omnigraph.feed import make_change_encoder
 
-    ids: dict[str, int] = {}
-    for commit in (found.from_commit, found.to_commit):
+    type_ids: dict[str, int] = {}
+    for commit in (difference.from_commit, difference.to_commit):
         ir = graph.at(commit).schema.ir
-        ids |= {f"{declared.kind}:{declared.name}": declared.type_id for declared in ir.types}
-    for table in found.tables():
-        form = document_form(ids.get(table.key, 0), table)
-        for one in table.records():
-            changed = {"changed": list(one.changed)} if one.changed else {}
-            yield form(one) | changed
+        type_ids |= {
+            f"{declared.kind}:{declared.name}": declared.type_id for declared in ir.type_identities
+        }
+    for table in difference.tables():
+        to_document = make_change_encoder(type_ids.get(table.key, 0), table)
+        for record in table.records():
+            changed = {"changed": list(record.changed)} if record.changed else {}
+            yield to_document(record) | changed

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 import click
 
 from . import exits, show
-from .address import address, store_option, uri_argument
+from .address import resolve_root, store_option, uri_argument
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
-    from omnigraph.health.doctor import Diagnosis
+    from omnigraph.health.doctor import EnvironmentDiagnosis
 
-_MARKS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
+_OUTCOME_LABELS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 
 
 @click.command()
@@ -27,20 +27,27 @@ def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
     For a store, checks that creating an object is exclusive, using a small object that is removed
     again, and compares its clock. Exits 1 if something cannot work.
     """
-    root = address(uri, store) if uri is not None or store is not None else None
-    from omnigraph.health.doctor import examine
+    root = resolve_root(uri, store) if uri is not None or store is not None else None
+    from omnigraph.health.doctor import diagnose_environment
 
-    found = examine(root.uri if root is not None else None, probe=not no_probe)
+    diagnoses = diagnose_environment(root.uri if root is not None else None, probe=not no_probe)
     if settings().json:
-        show.document({"ok": _well(found), "diagnoses": [one.to_json() for one in found]})
+        show.document(
+            {
+                "ok": _is_healthy(diagnoses),
+                "diagnoses": [diagnosis.to_json() for diagnosis in diagnoses],
+            }
+        )
     else:
-        for one in found:
-            show.result(f"{_MARKS[one.outcome]}  {one.name}: {one.found}")
-            if one.hint is not None and one.outcome != "ok":
-                show.result(f"         {one.hint}")
-    if not _well(found):
+        for diagnosis in diagnoses:
+            show.result(
+                f"{_OUTCOME_LABELS[diagnosis.outcome]}  {diagnosis.name}: {diagnosis.found}"
+            )
+            if diagnosis.hint is not None and diagnosis.outcome != "ok":
+                show.result(f"         {diagnosis.hint}")
+    if not _is_healthy(diagnoses):
         raise click.exceptions.Exit(exits.FAILED)
 
 
-def _well(found: "list[Diagnosis]") -> bool:
-    return all(one.outcome != "error" for one in found)
+def _is_healthy(diagnoses: "list[EnvironmentDiagnosis]") -> bool:
+    return all(diagnosis.outcome != "error" for diagnosis in diagnoses)

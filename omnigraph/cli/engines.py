@@ -6,41 +6,41 @@ from typing import Any, TypeVar
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_ENGINES = ("auto", "spark", "local")
+_ENGINE_NAMES = ("auto", "spark", "local")
 
 
-def engine_options(when: str) -> Callable[[Command], Command]:
+def engine_options(spark_condition: str) -> Callable[[Command], Command]:
     """Add `--engine`, `--master` and `--remote`; `spark_condition` says when auto uses Spark."""
 
-    def added(command: Command) -> Command:
-        remote = click.option(
+    def add_options(command: Command) -> Command:
+        remote_option = click.option(
             "--remote", metavar="URL", help="Spark Connect URL, such as sc://host"
         )
-        master = click.option(
+        master_option = click.option(
             "--master", metavar="URL", help="Spark master, such as spark://host:7077"
         )
-        engine = click.option(
+        engine_option = click.option(
             "--engine",
-            type=click.Choice(_ENGINES),
+            type=click.Choice(_ENGINE_NAMES),
             default="auto",
             show_default=True,
-            help=f"Where to run; auto uses Spark {when}",
+            help=f"Where to run; auto uses Spark {spark_condition}",
         )
-        return engine(master(remote(command)))
+        return engine_option(master_option(remote_option(command)))
 
-    return added
+    return add_options
 
 
-def chosen(engine: str, master: str | None, remote: str | None) -> dict[str, Any]:
+def engine_arguments(engine: str, master: str | None, remote: str | None) -> dict[str, Any]:
     """Return these options as arguments of a graph method; a Spark URL implies engine spark."""
     if master is None and remote is None:
         return {"engine": engine}
     if engine == "local":
         raise click.UsageError("--engine local cannot be combined with --master or --remote")
-    return {"engine": "spark", "spark": session_at(master, remote)}
+    return {"engine": "spark", "spark": open_spark_session(master, remote)}
 
 
-def session_at(master: str | None, remote: str | None) -> Any:
+def open_spark_session(master: str | None, remote: str | None) -> Any:
     """Open a session on the given Spark; None when no URL is given."""
     if master is None and remote is None:
         return None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import address, shown_at, store_option, uri_option
-from .conflicts import Command, short_value
+from .address import open_snapshot, resolve_root, store_option, uri_option
+from .conflicts import Command, format_value
 from .options import settings, shared_options, snapshot_option
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from omnigraph.history.trace import Blamed, EntityHistory, EntityVersion
 
 
-def _of_entity(command: Command) -> Command:
+def _entity_options(command: Command) -> Command:
     """Add the arguments and options that select one entity to a command."""
     options = (
         click.argument("type_name", metavar="TYPE"),
@@ -33,124 +33,142 @@ def _of_entity(command: Command) -> Command:
         store_option,
         shared_options,
     )
-    for one in reversed(options):
-        command = one(command)
+    for option in reversed(options):
+        command = option(command)
     return command
 
 
 @click.command()
 @click.option("--limit", type=click.IntRange(min=1), help="Maximum number of versions")
-@_of_entity
-def history(type_name: str, entity_id: str, limit: int | None, **where: Any) -> None:
+@_entity_options
+def history(type_name: str, entity_id: str, limit: int | None, **options: Any) -> None:
     """Show every version of one entity, newest first: author, time, and changes.
 
     ID is the key of a node, or the id of an edge or of a node without a key.
     """
-    graph = _shown(where)
-    key = _key(graph, type_name, entity_id)
-    found = graph.revisions.history(type_name, key, kind=where["kind"], limit=limit)
-    if not found and found.complete:
+    graph = _open_graph(options)
+    entity_key = _parse_key(graph, type_name, entity_id)
+    versions = graph.revisions.history(type_name, entity_key, kind=options["kind"], limit=limit)
+    if not versions and versions.complete:
         from omnigraph.errors import EntityNotFound
 
         raise EntityNotFound(f"no {type_name} '{entity_id}' in this history")
     if settings().json:
-        show.document(_document(type_name, entity_id, found))
+        show.document(_history_document(type_name, entity_id, versions))
         return
-    for line in _lines(found):
+    for line in _history_lines(versions):
         show.result(line)
 
 
 @click.command()
-@_of_entity
-def blame(type_name: str, entity_id: str, **where: Any) -> None:
+@_entity_options
+def blame(type_name: str, entity_id: str, **options: Any) -> None:
     """Show who last changed each property of one entity, and when.
 
     ID is the key of a node, or the id of an edge or of a node without a key.
     """
-    graph = _shown(where)
-    found = graph.revisions.blame(type_name, _key(graph, type_name, entity_id), kind=where["kind"])
+    graph = _open_graph(options)
+    blamed_values = graph.revisions.blame(
+        type_name, _parse_key(graph, type_name, entity_id), kind=options["kind"]
+    )
     if settings().json:
-        told = [_property(one) for one in found.values()]
-        show.document({"type_name": type_name, "entity_id": entity_id, "properties": told})
+        properties = [_property_document(blamed) for blamed in blamed_values.values()]
+        show.document({"type_name": type_name, "entity_id": entity_id, "properties": properties})
         return
-    rows = [(name, short_value({name: one.value}, name), one) for name, one in found.items()]
-    width, wide = (max(len(row[at]) for row in rows) for at in (0, 1))  # type: ignore[arg-type]
-    for name, value, one in rows:
-        show.result(f"{name:<{width}}  {value:<{wide}}  {_given(one.commit)}")
+    table_rows = [
+        (property_name, format_value({property_name: blamed.value}, property_name), blamed)
+        for property_name, blamed in blamed_values.items()
+    ]
+    name_width, value_width = (
+        max(len(table_row[column_index]) for table_row in table_rows) for column_index in (0, 1)
+    )  # type: ignore[arg-type]
+    for property_name, value, blamed in table_rows:
+        show.result(
+            f"{property_name:<{name_width}}  {value:<{value_width}}  {_describe_commit(blamed.commit)}"
+        )
 
 
-def _shown(where: dict[str, Any]) -> "Graph":
-    root = address(where["uri"], where["store"], way="--uri")
-    return shown_at(root.uri, where["branch"], where["snapshot"])
+def _open_graph(options: dict[str, Any]) -> "Graph":
+    root = resolve_root(options["uri"], options["store"], argument_name="--uri")
+    return open_snapshot(root.uri, options["branch"], options["snapshot"])
 
 
-def _key(graph: "Graph", type_name: str, text: str) -> Any:
+def _parse_key(graph: "Graph", type_name: str, typed_id: str) -> Any:
     """Return the key of a node from its typed form; parsed as JSON unless the key is a string."""
-    node = graph.schema.ir.catalog.node(type_name)
-    key = node.key if node is not None else None
-    if node is None or not key or len(key) > 1:
-        return text
-    if node.by_name[key[0]].type.scalar.value == "String":
-        return text
+    node_type = graph.schema.ir.catalog.node(type_name)
+    key_columns = node_type.key if node_type is not None else None
+    if node_type is None or not key_columns or len(key_columns) > 1:
+        return typed_id
+    if node_type.properties_by_name[key_columns[0]].type.scalar.value == "String":
+        return typed_id
     try:
-        return json.loads(text)
+        return json.loads(typed_id)
     except ValueError:
-        return text
+        return typed_id
 
 
-def _lines(found: "EntityHistory") -> Iterator[str]:
-    for one in found:
-        yield f"{_given(one.commit, one.op)}"
-        values = {**(one.values or {}), **(one.endpoints or {})}
-        if one.op == "insert":
-            told = [f"{name} {short_value(values, name)}" for name in values]
+def _history_lines(versions: "EntityHistory") -> Iterator[str]:
+    for version in versions:
+        yield f"{_describe_commit(version.commit, version.op)}"
+        values = {**(version.values or {}), **(version.endpoints or {})}
+        if version.op == "insert":
+            value_changes = [
+                f"{property_name} {format_value(values, property_name)}" for property_name in values
+            ]
         else:
-            was = one.before or {}
-            told = [f"{n} {short_value(was, n)} -> {short_value(values, n)}" for n in one.changed]
-        if told and one.op != "delete":
-            yield f"    {', '.join(told)}"
-    if found.gap is not None:
-        yield f"a cleanup removed the history before commit {found.gap.id}"
+            values_before = version.before or {}
+            value_changes = [
+                f"{property_name} {format_value(values_before, property_name)} -> {format_value(values, property_name)}"
+                for property_name in version.changed
+            ]
+        if value_changes and version.op != "delete":
+            yield f"    {', '.join(value_changes)}"
+    if versions.gap is not None:
+        yield f"a cleanup removed the history before commit {versions.gap.id}"
 
 
-def _given(commit: "Commit | None", op: str | None = None) -> str:
+def _describe_commit(commit: "Commit | None", op: str | None = None) -> str:
     if commit is None:
         return "before the oldest commit kept by cleanup"
-    when, who = f"{commit.published:%Y-%m-%d %H:%M:%S}", commit.actor or "-"
-    parts = [click.style(commit.id, fg="yellow"), when, who, *([op] if op else [])]
-    return "  ".join([*parts, *([commit.message] if commit.message else [])])
+    published, author = f"{commit.published:%Y-%m-%d %H:%M:%S}", commit.actor or "-"
+    columns = [click.style(commit.id, fg="yellow"), published, author, *([op] if op else [])]
+    return "  ".join([*columns, *([commit.message] if commit.message else [])])
 
 
-def _document(type_name: str, entity_id: str, found: "EntityHistory") -> dict[str, Any]:
+def _history_document(type_name: str, entity_id: str, versions: "EntityHistory") -> dict[str, Any]:
     return {
         "type_name": type_name,
         "entity_id": entity_id,
-        "versions": [_version(one) for one in found],
-        "complete": found.complete,
-        "gap_commit_id": found.gap.id if found.gap is not None else None,
+        "versions": [_version_document(version) for version in versions],
+        "complete": versions.complete,
+        "gap_commit_id": versions.gap.id if versions.gap is not None else None,
     }
 
 
-def _version(one: "EntityVersion") -> dict[str, Any]:
-    from omnigraph.errors.conflict import plain_value
+def _version_document(version: "EntityVersion") -> dict[str, Any]:
+    from omnigraph.errors.conflict import to_json_value
 
     return {
-        **_cause(one.commit),
-        "op": one.op,
-        "changed": list(one.changed),
-        "before": plain_value(one.before),
-        "after": plain_value(one.values),
-        "endpoints": one.endpoints,
+        **_commit_members(version.commit),
+        "op": version.op,
+        "changed": list(version.changed),
+        "before": to_json_value(version.before),
+        "after": to_json_value(version.values),
+        "endpoints": version.endpoints,
     }
 
 
-def _property(one: "Blamed") -> dict[str, Any]:
-    from omnigraph.errors.conflict import plain_value
+def _property_document(blamed: "Blamed") -> dict[str, Any]:
+    from omnigraph.errors.conflict import to_json_value
 
-    return {"property": one.name, "value": plain_value(one.value), **_cause(one.commit)}
+    return {
+        "property": blamed.name,
+        "value": to_json_value(blamed.value),
+        **_commit_members(blamed.commit),
+    }
 
 
-def _cause(commit: "Commit | None") -> dict[str, Any]:
+def _commit_members(commit: "Commit | None") -> dict[str, Any]:
     """Return the commit that set a value; all members are None if a cleanup removed it."""
     return {
         "graph_commit_id": commit.id if commit is not None else None,

@@ -17,25 +17,25 @@ BROKEN_PIPE = 141
 TERMINATED = 143
 
 
-def code_of(error: Exception) -> int:
+def error_exit_code(error: Exception) -> int:
     """Return the exit code for an error.
 
-    >>> code_of(errors.ParseError("no"))
+    >>> error_exit_code(errors.ParseError("no"))
     1
     """
     if not isinstance(error, errors.OmnigraphError):
         return FAILED
-    extended = os.environ.get("OMNIGRAPH_EXIT_CODES") == "extended"
-    return error.extended_exit_code if extended else error.exit_code
+    use_extended = os.environ.get("OMNIGRAPH_EXIT_CODES") == "extended"
+    return error.extended_exit_code if use_extended else error.exit_code
 
 
-def of_findings(found: Iterable[Diagnostic], *, strict: bool = False) -> int:
+def diagnostics_exit_code(diagnostics: Iterable[Diagnostic], *, strict: bool = False) -> int:
     """Return the exit code of a check: 1 for errors; 5 for warnings if `strict`.
 
-    >>> of_findings([Diagnostic("hm", severity="warning")], strict=True)
+    >>> diagnostics_exit_code([Diagnostic("hm", severity="warning")], strict=True)
     5
     """
-    severities = {one.severity for one in found}
+    severities = {diagnostic.severity for diagnostic in diagnostics}
     if "error" in severities:
         return FAILED
     return DIFFERENCES if strict and "warning" in severities else OK

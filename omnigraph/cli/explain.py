@@ -3,8 +3,8 @@
 import click
 
 from . import show
-from .address import address, shown_at, store_option
-from .asked import Asked, query_options
+from .address import open_snapshot, resolve_root, store_option
+from .asked import QueryInput, query_options
 from .options import settings, shared_options, snapshot_option
 
 
@@ -16,15 +16,19 @@ from .options import settings, shared_options, snapshot_option
 @store_option
 @shared_options
 def explain(
-    query_input: Asked, store: str | None, branch: str | None, snapshot: str | None, analyze: bool
+    query_input: QueryInput,
+    store: str | None,
+    branch: str | None,
+    snapshot: str | None,
+    analyze: bool,
 ) -> None:
     """Show the operators of a read query with their estimated rows."""
-    root = address(None, store, way="--store")
-    graph = shown_at(root.uri, branch, snapshot)
-    found = graph.explain(
-        query_input.source, name=query_input.name, params=query_input.params, analyze=analyze
+    root = resolve_root(None, store, argument_name="--store")
+    graph = open_snapshot(root.uri, branch, snapshot)
+    explanation = graph.explain(
+        query_input.source, name=query_input.query_name, params=query_input.params, analyze=analyze
     )
     if settings().json:
-        show.document(found.to_json())
+        show.document(explanation.to_json())
     else:
-        show.result(str(found))
+        show.result(str(explanation))

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import address, shown_at, store_option, uri_argument
+from .address import open_snapshot, resolve_root, store_option, uri_argument
 from .options import settings, shared_options, snapshot_option
-from .progress import progress
+from .progress import show_progress
 
 if TYPE_CHECKING:
     from omnigraph.pipeline.export import Exported
 
-_LINES = 1000
+_LINES_PER_WRITE = 1000
 _FORMATS = ("ndjson", "parquet", "lance")
 
 
@@ -38,52 +38,58 @@ def export(
     types: tuple[str, ...],
     out: str | None,
     store: str | None,
-    **how: Any,
+    **options: Any,
 ) -> None:
     """Export one snapshot as NDJSON: nodes first, each type sorted by id.
 
     A Date is written as days and a DateTime as milliseconds since 1970, unless --iso-dates is
     given; both forms can be loaded. The schema is not included: use `omnigraph schema show`.
     """
-    root = address(uri, store)
-    graph = shown_at(root.uri, branch, snapshot)
-    chosen = types or None
-    if how["form"] is not None:
-        _by_spark(graph, root.uri, out, chosen, how)
+    root = resolve_root(uri, store)
+    graph = open_snapshot(root.uri, branch, snapshot)
+    chosen_types = types or None
+    if options["form"] is not None:
+        _export_with_spark(graph, root.uri, out, chosen_types, options)
         return
     if out is not None:
-        count = graph.export(out, types=chosen, iso_dates=how["iso_dates"])
+        entity_count = graph.export(out, types=chosen_types, iso_dates=options["iso_dates"])
         if settings().json:
-            facts = {"uri": root.uri, "path": out, "entities": count}
-            show.document(facts | {"graph_commit_id": graph.snapshot.commit_id})
+            members = {"uri": root.uri, "path": out, "entities": entity_count}
+            show.document(members | {"graph_commit_id": graph.snapshot.commit_id})
         else:
-            show.note(f"exported {count} entities to {out}")
+            show.note(f"exported {entity_count} entities to {out}")
         return
-    lines = graph.export(types=chosen, iso_dates=how["iso_dates"])
-    while some := b"".join(islice(lines, _LINES)):
-        click.echo(some, nl=False)
+    lines = graph.export(types=chosen_types, iso_dates=options["iso_dates"])
+    while chunk := b"".join(islice(lines, _LINES_PER_WRITE)):
+        click.echo(chunk, nl=False)
 
 
-def _by_spark(
-    graph: Any, uri: str, out: str | None, types: tuple[str, ...] | None, how: dict[str, Any]
+def _export_with_spark(
+    graph: Any, uri: str, out: str | None, types: tuple[str, ...] | None, options: dict[str, Any]
 ) -> None:
-    if how["iso_dates"]:
+    if options["iso_dates"]:
         raise click.UsageError("--iso-dates cannot be combined with --format")
     if out is None:
         raise click.UsageError("--format writes many files: pass a new folder with --out")
-    shown = graph.spark.frames(master=how["master"], remote=how["remote"])
-    with progress("export", hidden=how["no_progress"]) as told:
-        done = shown.export(out, how["form"], types=types, ordered=how["ordered"], progress=told)
+    spark_graph = graph.spark.frames(master=options["master"], remote=options["remote"])
+    with show_progress("export", hidden=options["no_progress"]) as progress_bar:
+        exported = spark_graph.export(
+            out, options["form"], types=types, ordered=options["ordered"], progress=progress_bar
+        )
     if settings().json:
-        facts = {"uri": uri, "path": out, "entities": done.total, "format": done.form}
-        show.document(facts | {"seconds": dict(done.steps), "graph_commit_id": done.commit_id})
+        members = {"uri": uri, "path": out, "entities": exported.total, "format": exported.form}
+        show.document(
+            members | {"seconds": dict(exported.steps), "graph_commit_id": exported.commit_id}
+        )
     else:
-        show.note(f"exported {done.total} entities to {out}")
-        show.note(_summary(done))
+        show.note(f"exported {exported.total} entities to {out}")
+        show.note(_describe_timing(exported))
 
 
-def _summary(done: "Exported") -> str:
+def _describe_timing(exported: "Exported") -> str:
     """Describe the time of an export: `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
-    parts = ", ".join(f"{name} {spent:.1f}" for name, spent in done.steps.items())
-    spent = sum(done.steps.values())
-    return f"{spent:.1f} s ({parts}), {done.total / max(spent, 0.001):,.0f} rows/s"
+    step_times = ", ".join(
+        f"{type_name} {seconds:.1f}" for type_name, seconds in exported.steps.items()
+    )
+    seconds = sum(exported.steps.values())
+    return f"{seconds:.1f} s ({step_times}), {exported.total / max(seconds, 0.001):,.0f} rows/s"

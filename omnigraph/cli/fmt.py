@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from omnigraph.diagnostics import Diagnostic, Source
+from omnigraph.diagnostics import Diagnostic, SourceText
 from omnigraph.errors import LanguageError
 from omnigraph.record import record
 
@@ -16,22 +16,22 @@ _NO_NEWLINE = "\\ No newline at end of file"  # as printed by `diff` and `patch`
 
 
 @record
-class Formatted:
+class FormattedFile:
     """The result for one file: `unchanged`, `formatted` or `error`."""
 
-    source: Source
+    source: SourceText
     path: str
     status: str
     text: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
 
-    def to_json(self, *, written: bool) -> dict[str, Any]:
+    def to_json(self, *, was_written: bool) -> dict[str, Any]:
         """Return the JSON form; the status of a file that was not written is `would_change`."""
-        found = [one.to_json() for one in self.diagnostics]
-        status = "would_change" if self.status == "formatted" and not written else self.status
-        facts = {"path": self.path, "status": status, "diagnostics": found}
-        shown = self.path == files.STDIN and self.status != "error"
-        return facts | ({"text": self.text} if shown else {})
+        diagnostics = [diagnostic.to_json() for diagnostic in self.diagnostics]
+        status = "would_change" if self.status == "formatted" and not was_written else self.status
+        members = {"path": self.path, "status": status, "diagnostics": diagnostics}
+        includes_text = self.path == files.STDIN and self.status != "error"
+        return members | ({"text": self.text} if includes_text else {})
 
 
 @click.command()
@@ -49,29 +49,38 @@ def fmt(
     A directory stands for all such files below it; `-` reads standard input and prints the result.
     Comments are kept, the meaning never changes, and files with errors are left alone.
     """
-    files.once(*paths)
-    done = [_format(path, language) for path in files.expand(paths, ".pg", ".gq")]
-    for one in done:
-        _deliver(one, write=not (check or diff), diff=diff)
+    files.reject_repeated_stdin(*paths)
+    formatted_files = [
+        _format_file(path, language) for path in files.expand_directories(paths, ".pg", ".gq")
+    ]
+    for formatted in formatted_files:
+        _deliver_result(formatted, write=not (check or diff), diff=diff)
     if settings().json:
-        show.document({"files": [one.to_json(written=not (check or diff)) for one in done]})
+        show.document(
+            {
+                "files": [
+                    formatted.to_json(was_written=not (check or diff))
+                    for formatted in formatted_files
+                ]
+            }
+        )
     elif not diff:
-        _summarise(done, check)
-    context.exit(_exit_code(done, check))
+        _print_summary(formatted_files, check)
+    context.exit(_exit_code(formatted_files, check))
 
 
-def _format(path: str, language: str | None) -> Formatted:
-    formatter = _formatter(path, language)
+def _format_file(path: str, language: str | None) -> FormattedFile:
+    formatter = _choose_formatter(path, language)
     try:
         source = files.read_source(path)
         text = formatter(source.text, source.name)
     except LanguageError as error:
-        bad = error.source or Source(path, "")
-        return Formatted(bad, path, "error", diagnostics=error.diagnostics)
-    return Formatted(source, path, "unchanged" if text == source.text else "formatted", text)
+        error_source = error.source or SourceText(path, "")
+        return FormattedFile(error_source, path, "error", diagnostics=error.diagnostics)
+    return FormattedFile(source, path, "unchanged" if text == source.text else "formatted", text)
 
 
-def _formatter(path: str, language: str | None) -> Any:
+def _choose_formatter(path: str, language: str | None) -> Any:
     suffix: str | None = Path(path).suffix[1:]
     suffix = suffix if suffix in ("pg", "gq") else language
     if suffix == "pg":
@@ -86,39 +95,41 @@ def _formatter(path: str, language: str | None) -> Any:
     raise click.UsageError(f"unknown language of {path}: {hint}")
 
 
-def _deliver(one: Formatted, *, write: bool, diff: bool) -> None:
-    if one.status == "error":
+def _deliver_result(formatted: FormattedFile, *, write: bool, diff: bool) -> None:
+    if formatted.status == "error":
         if not settings().json:
-            show.findings(one.diagnostics, one.source, err=True)
-    elif diff and one.status == "formatted" and not settings().json:
-        show.verbatim(_difference(one))
-    elif write and one.path == files.STDIN and not settings().json:
-        show.verbatim(one.text)
-    elif write and one.path != files.STDIN and one.status == "formatted":
-        files.replace_text(one.path, one.text)
+            show.findings(formatted.diagnostics, formatted.source, err=True)
+    elif diff and formatted.status == "formatted" and not settings().json:
+        show.verbatim(_unified_diff(formatted))
+    elif write and formatted.path == files.STDIN and not settings().json:
+        show.verbatim(formatted.text)
+    elif write and formatted.path != files.STDIN and formatted.status == "formatted":
+        files.replace_text(formatted.path, formatted.text)
 
 
-def _difference(one: Formatted) -> str:
+def _unified_diff(formatted: FormattedFile) -> str:
     from difflib import unified_diff
     from io import StringIO
 
-    before, after = (StringIO(text).readlines() for text in (one.source.text, one.text))
-    found = unified_diff(before, after, one.path, f"{one.path} (formatted)")
-    return "".join(line if line[-1] == "\n" else f"{line}\n{_NO_NEWLINE}\n" for line in found)
+    old_lines, new_lines = (
+        StringIO(text).readlines() for text in (formatted.source.text, formatted.text)
+    )
+    diff_lines = unified_diff(old_lines, new_lines, formatted.path, f"{formatted.path} (formatted)")
+    return "".join(line if line[-1] == "\n" else f"{line}\n{_NO_NEWLINE}\n" for line in diff_lines)
 
 
-def _summarise(done: list[Formatted], check: bool) -> None:
+def _print_summary(formatted_files: list[FormattedFile], check: bool) -> None:
     verb = "would change" if check else "formatted"
-    for one in done:
-        if one.status == "formatted" and one.path != files.STDIN:
-            show.note(f"{verb}: {one.path}")
-    same = sum(one.status == "unchanged" for one in done)
-    if same and len(done) > 1:
-        show.note(f"unchanged: {show.count(same, 'file')}")
+    for formatted in formatted_files:
+        if formatted.status == "formatted" and formatted.path != files.STDIN:
+            show.note(f"{verb}: {formatted.path}")
+    unchanged_count = sum(formatted.status == "unchanged" for formatted in formatted_files)
+    if unchanged_count and len(formatted_files) > 1:
+        show.note(f"unchanged: {show.count(unchanged_count, 'file')}")
 
 
-def _exit_code(done: list[Formatted], check: bool) -> int:
-    if any(one.status == "error" for one in done):
+def _exit_code(formatted_files: list[FormattedFile], check: bool) -> int:
+    if any(formatted.status == "error" for formatted in formatted_files):
         return exits.FAILED
-    changed = any(one.status == "formatted" for one in done)
-    return exits.DIFFERENCES if check and changed else exits.OK
+    has_changes = any(formatted.status == "formatted" for formatted in formatted_files)
+    return exits.DIFFERENCES if check and has_changes else exits.OK

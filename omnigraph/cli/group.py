@@ -11,11 +11,11 @@ import click
 
 from omnigraph.record import record
 
-from .options import SCOPE, Chosen
+from .options import SCOPE_FLAGS, Invocation
 
 
 @record
-class Lazy:
+class LazyCommand:
     """The location of a command, and its line on the help page."""
 
     module: str
@@ -23,56 +23,60 @@ class Lazy:
     help: str
 
 
-def _refuse_useless(ctx: click.Context, path: str, command: click.Command) -> None:
+def _reject_unused_flags(ctx: click.Context, command_path: str, command: click.Command) -> None:
     """Reject a flag before a command that does not take it: no flag is ever ignored."""
-    chosen = ctx.find_object(Chosen)
-    if chosen is None or isinstance(command, click.Group):
+    invocation = ctx.find_object(Invocation)
+    if invocation is None or isinstance(command, click.Group):
         return
-    taken = {one.name for one in command.params}
-    for name, flag in SCOPE.items():
-        if name in chosen.scope and name not in taken:
-            ctx.fail(f"{path} does not take {flag}")
+    accepted_names = {parameter.name for parameter in command.params}
+    for name, flag in SCOPE_FLAGS.items():
+        if name in invocation.scope_flags and name not in accepted_names:
+            ctx.fail(f"{command_path} does not take {flag}")
 
 
 class LazyGroup(click.Group):
     """A click group that imports its commands on demand."""
 
-    def __init__(self, *args: Any, lazy: dict[str, Lazy], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, lazy: dict[str, LazyCommand], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._lazy = lazy
+        self._lazy_commands = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order they were given."""
-        return list(self._lazy)
+        return list(self._lazy_commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
-        found = self._lazy.get(cmd_name)
-        if found is None:
+        lazy_command = self._lazy_commands.get(cmd_name)
+        if lazy_command is None:
             return None
-        command: click.Command = getattr(import_module(found.module), found.attribute)
+        command: click.Command = getattr(import_module(lazy_command.module), lazy_command.attribute)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve a command as click does, with a suggestion for a misspelt one."""
-        wrong = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy
-        if wrong and not ctx.resilient_parsing:
-            ctx.fail(f"no such command '{args[0]}'{self._guess(args[0])}")
-        name, command, rest = super().resolve_command(ctx, args)
-        asks_for_help = any(one in ctx.help_option_names for one in rest)
+        is_unknown = (
+            bool(args) and not args[0].startswith("-") and args[0] not in self._lazy_commands
+        )
+        if is_unknown and not ctx.resilient_parsing:
+            ctx.fail(f"no such command '{args[0]}'{self._suggest_command(args[0])}")
+        name, command, remaining = super().resolve_command(ctx, args)
+        asks_for_help = any(argument in ctx.help_option_names for argument in remaining)
         if command is not None and not asks_for_help:
-            _refuse_useless(ctx, f"{ctx.command_path} {name}", command)
-        return name, command, rest
+            _reject_unused_flags(ctx, f"{ctx.command_path} {name}", command)
+        return name, command, remaining
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, one.help) for name, one in self._lazy.items()])
+            formatter.write_dl(
+                [(name, lazy_command.help) for name, lazy_command in self._lazy_commands.items()]
+            )
 
-    def _guess(self, word: str) -> str:
+    def _suggest_command(self, typed_name: str) -> str:
         from difflib import get_close_matches
 
-        near = get_close_matches(word, self._lazy, n=1, cutoff=0.5)
-        return f"; did you mean '{near[0]}'?" if near else ""
+        close_matches = get_close_matches(typed_name, self._lazy_commands, n=1, cutoff=0.5)
+        return f"; did you mean '{close_matches[0]}'?" if close_matches else ""

@@ -2,10 +2,10 @@
 
 import click
 
-from omnigraph.diagnostics import Source
+from omnigraph.diagnostics import SourceText
 
 from . import files, show
-from .address import actor_option, place, tell_target
+from .address import actor_option, announce_target, parse_storage_uri
 from .options import settings, shared_options
 
 
@@ -26,31 +26,31 @@ def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
 
     An existing graph is never replaced, not even with --force.
     """
-    root = place(uri)
+    root = parse_storage_uri(uri)
     source = files.read_source(schema_path)
-    tell_target("init", root)
+    announce_target("init", root)
     from omnigraph.api.opening import init as init_graph
     from omnigraph.storage.layout import STAMP
 
-    _warn(source)
-    made = init_graph(root.uri, source, force=force, actor=actor)
+    _print_schema_warnings(source)
+    graph = init_graph(root.uri, source, force=force, actor=actor)
     if settings().json:
-        facts = {
-            "uri": made.uri,
-            "graph_commit_id": made.head.id,
+        members = {
+            "uri": graph.uri,
+            "graph_commit_id": graph.head.id,
             "internal_schema_version": STAMP,
-            "types": sorted(made.snapshot.tables),
-            "actor_id": made.actor,
+            "types": sorted(graph.snapshot.tables),
+            "actor_id": graph.actor,
         }
-        show.document(facts)
+        show.document(members)
     else:
-        show.result(f"initialized {made.uri}")
+        show.result(f"initialized {graph.uri}")
 
 
-def _warn(source: Source) -> None:
+def _print_schema_warnings(source: SourceText) -> None:
     """Print warnings about a schema before the init; errors are reported by the init itself."""
     from omnigraph.lang.schema import examine_schema
 
-    catalog, found = examine_schema(source.text, source.name)
+    catalog, diagnostics = examine_schema(source.text, source.name)
     if catalog is not None and not settings().json:
-        show.findings(found, source, err=True)
+        show.findings(diagnostics, source, err=True)

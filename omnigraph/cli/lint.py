@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from omnigraph.diagnostics import Diagnostic, Severity, Source
+from omnigraph.diagnostics import Diagnostic, DiagnosticSeverity, SourceText
 from omnigraph.errors import LanguageError
 from omnigraph.record import record
 
@@ -15,12 +15,12 @@ from .options import schema_option, settings, shared_options
 
 
 @record
-class Report:
+class LintedFile:
     """The findings in one file; `json_document` is its JSON form."""
 
-    source: Source
-    findings: tuple[Diagnostic, ...]
-    document: dict[str, Any]
+    source: SourceText
+    diagnostics: tuple[Diagnostic, ...]
+    json_document: dict[str, Any]
 
 
 @click.command()
@@ -50,74 +50,84 @@ def lint(
 
     Every finding is reported with its position. Exits 1 if there are errors.
     """
-    files.once(schema_path, *query_paths)
-    schema, queries = lint_files(schema_path, query_paths)
-    reports = [schema, *queries]
+    files.reject_repeated_stdin(schema_path, *query_paths)
+    schema_report, query_reports = lint_files(schema_path, query_paths)
+    reports = [schema_report, *query_reports]
     form = "json" if settings().json else form
     if form == "sarif":
-        from .sarif import log
+        from .sarif import sarif_log
 
-        show.document(log([(report.source, report.findings) for report in reports]))
+        show.document(sarif_log([(report.source, report.diagnostics) for report in reports]))
     elif form == "json":
-        show.document(_document(schema, queries, schema_path, query_paths))
+        show.document(_report_document(schema_report, query_reports, schema_path, query_paths))
     else:
-        _tell(reports)
-    found = [one for report in reports for one in report.findings]
-    context.exit(exits.of_findings(found, strict=strict))
+        _print_reports(reports)
+    diagnostics = [diagnostic for report in reports for diagnostic in report.diagnostics]
+    context.exit(exits.diagnostics_exit_code(diagnostics, strict=strict))
 
 
-def lint_files(schema_path: str, query_paths: Sequence[str]) -> tuple[Report, list[Report]]:
+def lint_files(schema_path: str, query_paths: Sequence[str]) -> tuple[LintedFile, list[LintedFile]]:
     """Lint a schema and each query file; queries are skipped if the schema has errors."""
     from omnigraph.lang.schema import examine_schema
 
     try:
         source = files.read_source(schema_path)
     except LanguageError as error:
-        return _schema_report(error.source or Source(schema_path, ""), error.diagnostics), []
-    catalog, found = examine_schema(source.text, source.name)
-    report = _schema_report(source, found)
+        return _schema_report(error.source or SourceText(schema_path, ""), error.diagnostics), []
+    catalog, diagnostics = examine_schema(source.text, source.name)
+    schema_report = _schema_report(source, diagnostics)
     if catalog is None:
-        return report, []
-    paths = files.expand(query_paths, ".gq")
-    return report, [_lint_queries(path, catalog, schema_path) for path in paths]
+        return schema_report, []
+    expanded_paths = files.expand_directories(query_paths, ".gq")
+    return schema_report, [_lint_queries(path, catalog, schema_path) for path in expanded_paths]
 
 
-def _lint_queries(path: str, catalog: Any, schema_path: str) -> Report:
+def _lint_queries(query_path: str, catalog: Any, schema_path: str) -> LintedFile:
     from omnigraph.lang.query import lint_queries
 
     try:
-        source = files.read_source(path)
+        source = files.read_source(query_path)
     except LanguageError as error:
-        return _unreadable(error, path, schema_path)
-    report = lint_queries(source.text, catalog, source.name, schema_path)
-    found = sorted([*report.diagnostics, *_remarks(report)], key=lambda one: (one.start, one.end))
-    return Report(source, tuple(found), report.to_json() | {"query_path": path})
+        return _unreadable_report(error, query_path, schema_path)
+    lint_report = lint_queries(source.text, catalog, source.name, schema_path)
+    diagnostics = sorted(
+        [*lint_report.diagnostics, *_query_remarks(lint_report)],
+        key=lambda diagnostic: (diagnostic.start, diagnostic.end),
+    )
+    return LintedFile(
+        source, tuple(diagnostics), lint_report.to_json() | {"query_path": query_path}
+    )
 
 
-def _remarks(report: Any) -> Iterator[Diagnostic]:
+def _query_remarks(lint_report: Any) -> Iterator[Diagnostic]:
     """Return the lint warnings about whole queries, at the positions of their names."""
-    for result in report.results:
-        for remark in result.warnings:
-            at = result.diagnosis.query.name.span
-            yield Diagnostic.at(report.source, at, remark, kind="lint", severity="warning")
+    for query_result in lint_report.results:
+        for remark in query_result.warnings:
+            name_span = query_result.diagnosis.query.name.span
+            yield Diagnostic.at_span(
+                lint_report.source, name_span, remark, kind="lint", severity="warning"
+            )
 
 
-def _schema_report(source: Source, found: tuple[Diagnostic, ...]) -> Report:
-    return Report(source, found, {"findings": _json(found)})
+def _schema_report(source: SourceText, diagnostics: tuple[Diagnostic, ...]) -> LintedFile:
+    return LintedFile(source, diagnostics, {"findings": _diagnostic_documents(diagnostics)})
 
 
-def _unreadable(error: LanguageError, path: str, schema_path: str) -> Report:
-    found = tuple(replace(one, code="Q000") for one in error.diagnostics)
-    facts = _facts(schema_path, path) | {"errors": len(found), "findings": _json(found)}
-    return Report(error.source or Source(path, ""), found, facts)
+def _unreadable_report(error: LanguageError, query_path: str, schema_path: str) -> LintedFile:
+    diagnostics = tuple(replace(diagnostic, code="Q000") for diagnostic in error.diagnostics)
+    members = _empty_document(schema_path, query_path) | {
+        "errors": len(diagnostics),
+        "findings": _diagnostic_documents(diagnostics),
+    }
+    return LintedFile(error.source or SourceText(query_path, ""), diagnostics, members)
 
 
-def _facts(schema_path: str, path: str) -> dict[str, Any]:
+def _empty_document(schema_path: str, query_path: str) -> dict[str, Any]:
     """Return the report of a file whose queries were not checked."""
     return {
         "status": "error",
         "schema_source": schema_path,
-        "query_path": path,
+        "query_path": query_path,
         "queries_processed": 0,
         "errors": 0,
         "warnings": 0,
@@ -127,33 +137,52 @@ def _facts(schema_path: str, path: str) -> dict[str, Any]:
     }
 
 
-def _json(found: Sequence[Diagnostic]) -> list[dict[str, object]]:
-    return [one.to_json() for one in found]
+def _diagnostic_documents(diagnostics: Sequence[Diagnostic]) -> list[dict[str, object]]:
+    return [diagnostic.to_json() for diagnostic in diagnostics]
 
 
-def _document(
-    schema: Report, queries: Sequence[Report], schema_path: str, paths: Sequence[str]
+def _report_document(
+    schema_report: LintedFile,
+    query_reports: Sequence[LintedFile],
+    schema_path: str,
+    query_paths: Sequence[str],
 ) -> dict[str, Any]:
     """Return the totals with the report of the only query file, or of each of several."""
-    found = [one.severity for report in (schema, *queries) for one in report.findings]
-    totals: dict[str, Any] = {"status": "error" if "error" in found else "ok"}
+    severities = [
+        diagnostic.severity
+        for report in (schema_report, *query_reports)
+        for diagnostic in report.diagnostics
+    ]
+    totals: dict[str, Any] = {"status": "error" if "error" in severities else "ok"}
     totals["schema_source"] = schema_path
-    totals["queries_processed"] = sum(report.document["queries_processed"] for report in queries)
-    kinds: tuple[Severity, ...] = ("error", "warning", "info")
-    totals |= {f"{kind}s": found.count(kind) for kind in kinds}
-    if not files.lone(paths):
+    totals["queries_processed"] = sum(
+        report.json_document["queries_processed"] for report in query_reports
+    )
+    severity_order: tuple[DiagnosticSeverity, ...] = ("error", "warning", "info")
+    totals |= {f"{severity}s": severities.count(severity) for severity in severity_order}
+    if not files.is_single_file(query_paths):
         return totals | {
-            "schema": schema.document,
-            "queries": [report.document for report in queries],
+            "schema": schema_report.json_document,
+            "queries": [report.json_document for report in query_reports],
         }
-    document = queries[0].document if queries else _facts(schema_path, paths[0])
-    return document | totals | ({"schema": schema.document} if schema.findings else {})
+    document = (
+        query_reports[0].json_document
+        if query_reports
+        else _empty_document(schema_path, query_paths[0])
+    )
+    return (
+        document
+        | totals
+        | ({"schema": schema_report.json_document} if schema_report.diagnostics else {})
+    )
 
 
-def _tell(reports: Sequence[Report]) -> None:
+def _print_reports(reports: Sequence[LintedFile]) -> None:
     for report in reports:
-        show.findings(report.findings, report.source)
-    found = [one for report in reports for one in report.findings]
-    queries = sum(len(report.document.get("results", ())) for report in reports)
-    checked = f"{show.count(len(reports), 'file')}, {show.count(queries, 'query')} checked"
-    show.result(f"{checked}: {show.summary(found)}")
+        show.findings(report.diagnostics, report.source)
+    diagnostics = [diagnostic for report in reports for diagnostic in report.diagnostics]
+    query_count = sum(len(report.json_document.get("results", ())) for report in reports)
+    checked_scope = (
+        f"{show.count(len(reports), 'file')}, {show.count(query_count, 'query')} checked"
+    )
+    show.result(f"{checked_scope}: {show.summary(diagnostics)}")

@@ -11,24 +11,24 @@ from omnigraph.errors import InputError
 from . import exits, files, show
 from .address import (
     actor_option,
-    address,
-    consent,
+    announce_target,
+    require_consent,
+    resolve_root,
     store_option,
-    tell_target,
     uri_argument,
     yes_option,
 )
-from .engines import engine_options, session_at
-from .options import settings, shared_options, will_write
-from .progress import progress
+from .engines import engine_options, open_spark_session
+from .options import mark_as_write, settings, shared_options
+from .progress import show_progress
 
 if TYPE_CHECKING:
     from omnigraph.receipt import LoadReport, Receipt
 
 _MODES = ("overwrite", "append", "merge")
 _FORMATS = ("ndjson", "parquet", "csv")
-_TERMS = ("if_commit", "message", "idempotency_key")
-_TYPED = re.compile(r"([A-Z]\w*)=(.+)")
+_WRITE_OPTIONS = ("if_commit", "message", "idempotency_key")
+_TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 
 
 @click.command()
@@ -68,7 +68,9 @@ _TYPED = re.compile(r"([A-Z]\w*)=(.+)")
 @actor_option
 @yes_option
 @shared_options
-def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **how: Any) -> None:
+def load(
+    uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **options: Any
+) -> None:
     """Load records: append rejects existing ids, merge replaces them, overwrite replaces types.
 
     One load is one commit. A single bad line, and nothing is written.
@@ -77,137 +79,160 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
     duplicates such edges. To prevent this, give edges an "id" in their "data", pass
     --idempotency-key, or declare @unique(src, dst) in the schema, which rejects the second edge.
     """
-    root = address(uri, store)
+    root = resolve_root(uri, store)
     if mode == "overwrite":
-        consent("load --mode overwrite", root, yes=how["yes"])
-    tell_target("load into", root)
-    will_write()
+        require_consent("load --mode overwrite", root, yes=options["yes"])
+    announce_target("load into", root)
+    mark_as_write()
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, actor=how["actor"])
-    asked = how["report"] or how["rejects"] is not None or how["dry_run"]
-    with progress("load", hidden=how["no_progress"]) as told:
-        done = graph.load(
-            _source(data),
+    graph = open_graph(root.uri, actor=options["actor"])
+    wants_report = options["report"] or options["rejects"] is not None or options["dry_run"]
+    with show_progress("load", hidden=options["no_progress"]) as progress_bar:
+        outcome = graph.load(
+            _choose_source(data),
             mode=mode,  # type: ignore[arg-type]
-            branch=how["branch"],
-            from_=how["base"],
-            format=how["format"],
-            mapping=_mapping(how["mapping"]),
+            branch=options["branch"],
+            from_=options["base"],
+            format=options["format"],
+            mapping=_read_mapping(options["mapping"]),
             on_error="report",
-            engine="spark" if how["master"] or how["remote"] else how["engine"],
-            spark=session_at(how["master"], how["remote"]),
-            rejects=how["rejects"],
-            max_errors=None if how["report"] else how["max_errors"],
-            dry_run=how["dry_run"],
-            progress=told,
-            **{name: how[name] for name in _TERMS},
+            engine="spark" if options["master"] or options["remote"] else options["engine"],
+            spark=open_spark_session(options["master"], options["remote"]),
+            rejects=options["rejects"],
+            max_errors=None if options["report"] else options["max_errors"],
+            dry_run=options["dry_run"],
+            progress=progress_bar,
+            **{option_name: options[option_name] for option_name in _WRITE_OPTIONS},
         )
     from omnigraph.receipt import LoadReport
 
-    if isinstance(done, LoadReport):
-        lone = len(done) + done.left_out == 1 and done.problems[0].file in (None, *data)
-        if done.error is not None and not asked and lone and len(data) == 1:
-            raise done.error
-        _refuse(done, ", ".join(files.name_of(one) for one in data))
+    if isinstance(outcome, LoadReport):
+        is_single_problem = len(outcome) + outcome.left_out == 1 and outcome.problems[0].file in (
+            None,
+            *data,
+        )
+        if outcome.error is not None and not wants_report and is_single_problem and len(data) == 1:
+            raise outcome.error
+        _print_problems(outcome, ", ".join(files.display_name(path) for path in data))
         click.get_current_context().exit(exits.FAILED)
-    _tell(done, root.uri, mode, how["base"], checked=how["dry_run"])
+    _print_receipt(outcome, root.uri, mode, options["base"], is_dry_run=options["dry_run"])
     show.warnings(graph.warnings)
 
 
-def _source(data: tuple[str, ...]) -> Any:
+def _choose_source(data: tuple[str, ...]) -> Any:
     """Return what to load: standard input, one path, several, or paths by type."""
     if len(data) == 1 and data[0] == files.STDIN:
         return sys.stdin.buffer
     if files.STDIN in data:
         raise click.UsageError("--data - is standard input and cannot be combined with other files")
-    typed = [_TYPED.fullmatch(argument) for argument in data]
-    if not any(typed):
+    matches = [_TYPED_PATH.fullmatch(argument) for argument in data]
+    if not any(matches):
         return data[0] if len(data) == 1 else list(data)
-    found: dict[str, list[str]] = {}
-    for one, given in zip(typed, data, strict=True):
-        if one is None:
-            raise click.UsageError(f"--data {given}: give a type to all paths, or to none")
-        found.setdefault(one[1], []).append(one[2])
-    return found
+    paths_by_type: dict[str, list[str]] = {}
+    for match, argument in zip(matches, data, strict=True):
+        if match is None:
+            raise click.UsageError(f"--data {argument}: give a type to all paths, or to none")
+        paths_by_type.setdefault(match[1], []).append(match[2])
+    return paths_by_type
 
 
-def _mapping(path: str | None) -> Any:
+def _read_mapping(path: str | None) -> Any:
     if path is None:
         return None
     import json
 
     try:
-        found = json.loads(files.read_source(path).text)
+        mapping = json.loads(files.read_source(path).text)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path} is not valid JSON: {error.msg}", reason="malformed mapping"
         ) from None
-    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+    if not isinstance(mapping, dict) or not all(
+        isinstance(columns, dict) for columns in mapping.values()
+    ):
         reason = 'expected {"Type": {"column": "property"}}'
         raise InputError(f"{path} is not a mapping: {reason}", reason="malformed mapping")
-    return found
+    return mapping
 
 
-def _refuse(found: "LoadReport", name: str) -> None:
+def _print_problems(report: "LoadReport", source_names: str) -> None:
     if settings().json:
-        error = InputError(f"{len(found)} bad lines in {name}; nothing was written")
-        show.document(error.to_json() | {"problems": found.to_dicts()})
+        error = InputError(f"{len(report)} bad lines in {source_names}; nothing was written")
+        show.document(error.to_json() | {"problems": report.to_dicts()})
         return
-    hint = found.error.advice if found.error is not None else None
-    for one in found:
-        show.problem(one.reason if one.file is None else f"{one.file}: {one.reason}", hint)
+    hint = report.error.advice if report.error is not None else None
+    for problem in report:
+        show.problem(
+            problem.reason if problem.file is None else f"{problem.file}: {problem.reason}", hint
+        )
         hint = None  # shown once: it is likely the same for all
-    if found.left_out:
-        show.problem(f"… and {found.left_out} more", None)
-    bad = show.count(len(found) + found.left_out, "problem")
-    show.problem(f"{bad} in {name}; nothing was written", None)
+    if report.left_out:
+        show.problem(f"… and {report.left_out} more", None)
+    problem_count = show.count(len(report) + report.left_out, "problem")
+    show.problem(f"{problem_count} in {source_names}; nothing was written", None)
 
 
-def _tell(done: "Receipt", uri: str, mode: str, base: str | None, *, checked: bool = False) -> None:
+def _print_receipt(
+    receipt: "Receipt", uri: str, mode: str, base: str | None, *, is_dry_run: bool = False
+) -> None:
     if settings().json:
-        show.document(_document(done, uri, mode, base))
+        show.document(_receipt_document(receipt, uri, mode, base))
         return
-    counts = [f"{n} {name}" for part in (done.nodes, done.edges) for name, n in part.items()]
-    told = f": {', '.join(counts)}" if counts else ", nothing to load"
-    if counts and done.commit is None and not checked:
-        told += "; all of it already existed, nothing changed"
-    elif done.replayed:
-        told = f", nothing: this key was already used by commit {done.commit_id}"
-    made = " (new branch)" if done.branch_created else ""
-    did = "checked for" if checked else "loaded"
-    show.result(f"{did} {done.branch}{made} by {mode}{told}")
-    if done.steps:
-        show.note(_summary(done))
+    loaded_counts = [
+        f"{entity_count} {type_name}"
+        for counts_by_type in (receipt.nodes, receipt.edges)
+        for type_name, entity_count in counts_by_type.items()
+    ]
+    details = f": {', '.join(loaded_counts)}" if loaded_counts else ", nothing to load"
+    if loaded_counts and receipt.commit is None and not is_dry_run:
+        details += "; all of it already existed, nothing changed"
+    elif receipt.replayed:
+        details = f", nothing: this key was already used by commit {receipt.commit_id}"
+    branch_note = " (new branch)" if receipt.branch_created else ""
+    verb = "checked for" if is_dry_run else "loaded"
+    show.result(f"{verb} {receipt.branch}{branch_note} by {mode}{details}")
+    if receipt.steps:
+        show.note(_describe_timing(receipt))
 
 
-def _summary(done: "Receipt") -> str:
+def _describe_timing(receipt: "Receipt") -> str:
     """Describe the time of a load: `12.3 s (stage 8.1, check 4.0, publish 0.2), 89,431 rows/s`."""
-    parts = ", ".join(f"{name} {spent:.1f}" for name, spent in done.steps.items())
-    spent = sum(done.steps.values())
-    told = [f"{spent:.1f} s ({parts})", f"{done.total / max(spent, 0.001):,.0f} rows/s"]
-    if done.written:
-        told.append(f"{done.written / 1e6:,.1f} MB")
-    return ", ".join(told + ([f"commit {done.commit_id}"] if done.commit else []))
+    step_times = ", ".join(
+        f"{step_name} {seconds:.1f}" for step_name, seconds in receipt.steps.items()
+    )
+    seconds = sum(receipt.steps.values())
+    facts = [
+        f"{seconds:.1f} s ({step_times})",
+        f"{receipt.total / max(seconds, 0.001):,.0f} rows/s",
+    ]
+    if receipt.written:
+        facts.append(f"{receipt.written / 1e6:,.1f} MB")
+    return ", ".join(facts + ([f"commit {receipt.commit_id}"] if receipt.commit else []))
 
 
-def _document(done: "Receipt", uri: str, mode: str, base: str | None) -> dict[str, Any]:
-    from .commit import document
+def _receipt_document(
+    receipt: "Receipt", uri: str, mode: str, base_branch: str | None
+) -> dict[str, Any]:
+    from .commit import commit_document
 
     return {
         "uri": uri,
-        "branch": done.branch,
+        "branch": receipt.branch,
         "mode": mode,
-        "base_branch": base if done.branch_created else None,
-        "branch_created": done.branch_created,
-        "nodes": _counts(done.nodes),
-        "edges": _counts(done.edges),
-        "total_entities": done.total,
-        **({"seconds": dict(done.steps), "bytes": done.written} if done.steps else {}),
-        "actor_id": done.commit.actor if done.commit is not None else None,
-        "commit": document(done.commit) if done.commit is not None else None,
+        "base_branch": base_branch if receipt.branch_created else None,
+        "branch_created": receipt.branch_created,
+        "nodes": _count_documents(receipt.nodes),
+        "edges": _count_documents(receipt.edges),
+        "total_entities": receipt.total,
+        **({"seconds": dict(receipt.steps), "bytes": receipt.written} if receipt.steps else {}),
+        "actor_id": receipt.commit.actor if receipt.commit is not None else None,
+        "commit": commit_document(receipt.commit) if receipt.commit is not None else None,
     }
 
 
-def _counts(counted: Any) -> list[dict[str, Any]]:
-    return [{"name": name, "entities_loaded": n} for name, n in sorted(counted.items())]
+def _count_documents(counts_by_type: Any) -> list[dict[str, Any]]:
+    return [
+        {"name": type_name, "entities_loaded": entity_count}
+        for type_name, entity_count in sorted(counts_by_type.items())
+    ]

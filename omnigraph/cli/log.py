@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import address, store_option, uri_argument
-from .commit import document
+from .address import resolve_root, store_option, uri_argument
+from .commit import commit_document
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters")
 @store_option
 @shared_options
-def log(uri: str | None, branch: str, limit: int, store: str | None, **how: Any) -> None:
+def log(uri: str | None, branch: str, limit: int, store: str | None, **options: Any) -> None:
     """Draw the history of a branch, newest commit first, with branches and tags.
 
     For programs, use `omnigraph commit list`.
     """
-    root = address(uri, store)
+    root = resolve_root(uri, store)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, read_only=True)
-    found = graph.log(actor=how["who"], type=how["type_name"], all=how["every"])
+    commits = graph.log(actor=options["who"], type=options["type_name"], all=options["every"])
     if settings().json:
-        show.document({"commits": [document(one) for one in found[:limit]]})
+        show.document({"commits": [commit_document(commit) for commit in commits[:limit]]})
         return
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
-    picture = found.draw(limit=limit)
-    show.result(picture.text(ascii=how["plain"] or encoding != "utf8", label=_label))
+    drawing = commits.draw(limit=limit)
+    show.result(drawing.text(ascii=options["plain"] or encoding != "utf8", label=_commit_label))
 
 
-def _label(one: "Commit", names: tuple[str, ...]) -> str:
-    from omnigraph.commits import line_of
+def _commit_label(commit: "Commit", ref_names: tuple[str, ...]) -> str:
+    from omnigraph.commits import format_commit_line
 
-    told = line_of(one, ()).partition("  ")
-    marks = ", ".join(click.style(name, fg="green", bold=True) for name in names)
-    line = f"{click.style(told[0], fg='yellow')}{told[1]}{told[2]}"
-    return f"{line}  ({marks})" if names else line
+    line_parts = format_commit_line(commit, ()).partition("  ")
+    ref_marks = ", ".join(click.style(ref_name, fg="green", bold=True) for ref_name in ref_names)
+    line = f"{click.style(line_parts[0], fg='yellow')}{line_parts[1]}{line_parts[2]}"
+    return f"{line}  ({ref_marks})" if ref_names else line

@@ -7,9 +7,9 @@ import click
 from omnigraph.errors import PreconditionFailed
 
 from . import exits, show
-from .address import actor_option, address, store_option, tell_target
-from .asked import Asked, query_options
-from .options import settings, shared_options, will_write
+from .address import actor_option, announce_target, resolve_root, store_option
+from .asked import QueryInput, query_options
+from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.receipt import Receipt
@@ -27,50 +27,52 @@ if TYPE_CHECKING:
 @actor_option
 @shared_options
 def mutate(
-    query_input: Asked, store: str | None, actor: str | None, branch: str, **how: Any
+    query_input: QueryInput, store: str | None, actor: str | None, branch: str, **options: Any
 ) -> None:
     """Run a mutation: insert, update or delete, atomically.
 
     Exits 4 if --if-commit names a commit that is no longer the head of the branch.
     """
-    root = address(None, store, way="--store")
-    tell_target("mutate", root)
-    will_write()
+    root = resolve_root(None, store, argument_name="--store")
+    announce_target("mutate", root)
+    mark_as_write()
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, actor=actor)
     try:
-        done = graph.mutate(
-            query_input.source, name=query_input.name, params=query_input.params, **how
+        receipt = graph.mutate(
+            query_input.source, name=query_input.query_name, params=query_input.params, **options
         )
     except PreconditionFailed as error:
         if not settings().json:
             raise
         show.document(error.to_json())
-        click.get_current_context().exit(exits.code_of(error))
-    _tell(done, graph.actor)
+        click.get_current_context().exit(exits.error_exit_code(error))
+    _print_receipt(receipt, graph.actor)
     show.warnings(graph.warnings)
 
 
-def _tell(done: "Receipt", actor: str | None) -> None:
+def _print_receipt(receipt: "Receipt", actor: str | None) -> None:
     if settings().json:
-        show.document(change_document(done, actor))
+        show.document(change_document(receipt, actor))
         return
-    nodes = show.count(done.affected_nodes, "node")
-    edges = show.count(done.affected_edges, "edge")
-    by = f" as {actor}" if actor else ""
-    show.result(f"changed {done.branch} via {done.query_name}: {nodes}, {edges}{by}")
+    node_count = show.count(receipt.affected_nodes, "node")
+    edge_count = show.count(receipt.affected_edges, "edge")
+    actor_note = f" as {actor}" if actor else ""
+    show.result(
+        f"changed {receipt.branch} via {receipt.query_name}: {node_count}, {edge_count}{actor_note}"
+    )
 
 
-def change_document(done: "Receipt", actor: str | None) -> dict[str, Any]:
+def change_document(receipt: "Receipt", actor: str | None) -> dict[str, Any]:
     """Return a change as JSON-compatible data; `commit` is null if nothing was written."""
-    from .commit import document
+    from .commit import commit_document
 
     return {
-        "branch": done.branch,
-        "query_name": done.query_name,
-        "affected_nodes": done.affected_nodes,
-        "affected_edges": done.affected_edges,
+        "branch": receipt.branch,
+        "query_name": receipt.query_name,
+        "affected_nodes": receipt.affected_nodes,
+        "affected_edges": receipt.affected_edges,
         "actor_id": actor,
-        "commit": document(done.commit) if done.commit is not None else None,
+        "commit": commit_document(receipt.commit) if receipt.commit is not None else None,
     }

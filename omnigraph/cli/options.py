@@ -29,7 +29,7 @@ class Settings:
     debug: bool = False
 
 
-def _from_environment() -> Settings:
+def _settings_from_environment() -> Settings:
     return Settings(
         json_errors=os.environ.get("OMNIGRAPH_JSON_ERRORS", "") not in ("", "0"),
         color=_ambient_color(),
@@ -43,121 +43,132 @@ def _ambient_color() -> bool | None:
 
 
 @dataclass(slots=True)
-class Chosen:
+class Invocation:
     """The state of one run, filled in as its flags are read; outlives the click context.
 
     `scope_flags` were given before the command, and not every command takes them. `is_write` is set
     by a command that changes data, so that its failure says whether anything was written.
     """
 
-    settings: Settings = field(default_factory=_from_environment)
-    scope: dict[str, Any] = field(default_factory=dict)
-    writes: bool = False
+    settings: Settings = field(default_factory=_settings_from_environment)
+    scope_flags: dict[str, Any] = field(default_factory=dict)
+    is_write: bool = False
 
 
 def settings() -> Settings:
     """Return the settings of the running command."""
     context = click.get_current_context(silent=True)
-    chosen = context.find_object(Chosen) if context is not None else None
-    return chosen.settings if chosen is not None else _from_environment()
+    invocation = context.find_object(Invocation) if context is not None else None
+    return invocation.settings if invocation is not None else _settings_from_environment()
 
 
-def will_write() -> None:
+def mark_as_write() -> None:
     """Record that the running command changes data."""
     context = click.get_current_context(silent=True)
-    chosen = context.find_object(Chosen) if context is not None else None
-    if chosen is not None:
-        chosen.writes = True
+    invocation = context.find_object(Invocation) if context is not None else None
+    if invocation is not None:
+        invocation.is_write = True
 
 
 def shared_options(command: Command) -> Command:
     """Add the shared flags to a command."""
-    for option in reversed(_OPTIONS):
+    for option in reversed(_SHARED_OPTIONS):
         command = option(command)
     return command
 
 
-def _set(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def remember(context: click.Context, _: click.Parameter, value: Any) -> None:
+def _store_setting(setting_name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def store_value(context: click.Context, _: click.Parameter, value: Any) -> None:
         if value in (None, False):
             return
-        if name == "color":
+        if setting_name == "color":
             value = {"always": True, "never": False, "auto": None}[value]
-        chosen = context.ensure_object(Chosen)
-        chosen.settings = replace(chosen.settings, **{name: value})
+        invocation = context.ensure_object(Invocation)
+        invocation.settings = replace(invocation.settings, **{setting_name: value})
 
-    return remember
+    return store_value
 
 
-def _flag(declaration: str, name: str, text: str) -> Callable[[Any], Any]:
+def _flag_option(declaration: str, setting_name: str, help_text: str) -> Callable[[Any], Any]:
     return click.option(
-        declaration, is_flag=True, expose_value=False, is_eager=True, callback=_set(name), help=text
+        declaration,
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_store_setting(setting_name),
+        help=help_text,
     )
 
 
-def _log(context: click.Context, _: click.Parameter, times: int) -> None:
+def _start_log(context: click.Context, _: click.Parameter, verbosity: int) -> None:
     if not context.resilient_parsing:
-        start_log(times)
+        start_log(verbosity)
 
 
-_OPTIONS = (
-    _flag("--json", "json", "Print one JSON document"),
-    _flag("--json-errors", "json_errors", "Print errors as JSON to standard output"),
+_SHARED_OPTIONS = (
+    _flag_option("--json", "json", "Print one JSON document"),
+    _flag_option("--json-errors", "json_errors", "Print errors as JSON to standard output"),
     click.option(
         "--color",
         type=click.Choice(["auto", "always", "never"]),
         expose_value=False,
         is_eager=True,
-        callback=_set("color"),
+        callback=_store_setting("color"),
         help="When to use colors; auto uses them on a terminal  [default: auto]",
     ),
-    _flag("--quiet", "quiet", "Print only results and errors"),
+    _flag_option("--quiet", "quiet", "Print only results and errors"),
     click.option(
         "-v",
         "--verbose",
         count=True,
         expose_value=False,
         is_eager=True,
-        callback=_log,
+        callback=_start_log,
         help="Log operations to standard error; -vv logs more",
     ),
-    _flag("--debug", "debug", "Show the Python traceback of an error"),
+    _flag_option("--debug", "debug", "Show the Python traceback of an error"),
 )
 
 # Flags that may come before a command, by the parameter name of the commands that take them.
-SCOPE = {"store": "--store", "actor": "--as", "yes": "--yes"}
+SCOPE_FLAGS = {"store": "--store", "actor": "--as", "yes": "--yes"}
 
 
-def scope_option(declaration: str, name: str, **how: Any) -> Callable[[Command], Command]:
+def scope_option(
+    declaration: str, parameter_name: str, **attributes: Any
+) -> Callable[[Command], Command]:
     """Declare a flag that may also come before the command; the value after it wins."""
 
-    def fallen_back(context: click.Context, _: click.Parameter, value: Any) -> Any:
-        chosen = context.find_object(Chosen)
-        given = chosen.scope.get(name) if chosen is not None else None
-        return given if value in (None, False) and given is not None else value
+    def use_group_value(context: click.Context, _: click.Parameter, value: Any) -> Any:
+        invocation = context.find_object(Invocation)
+        group_value = invocation.scope_flags.get(parameter_name) if invocation is not None else None
+        return group_value if value in (None, False) and group_value is not None else value
 
-    return click.option(declaration, name, callback=fallen_back, **how)
+    return click.option(declaration, parameter_name, callback=use_group_value, **attributes)
 
 
 def scope_options(command: Command) -> Command:
     """Let a group accept the flags of its commands before their names."""
-    for declaration, name, how in reversed(_SCOPE):
+    for declaration, parameter_name, attributes in reversed(_SCOPE_OPTIONS):
         option = click.option(
-            declaration, name, expose_value=False, callback=_remember_scope(name), **how
+            declaration,
+            parameter_name,
+            expose_value=False,
+            callback=_remember_scope(parameter_name),
+            **attributes,
         )
         command = option(command)
     return command
 
 
-def _remember_scope(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def remember(context: click.Context, _: click.Parameter, value: Any) -> None:
+def _remember_scope(parameter_name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def store_flag(context: click.Context, _: click.Parameter, value: Any) -> None:
         if value not in (None, False):
-            context.ensure_object(Chosen).scope[name] = value
+            context.ensure_object(Invocation).scope_flags[parameter_name] = value
 
-    return remember
+    return store_flag
 
 
-_SCOPE: tuple[tuple[str, str, dict[str, Any]], ...] = (
+_SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--store", "store", {"metavar": "URI", "help": "Graph, for commands that need one"}),
     ("--as", "actor", {"metavar": "ACTOR", "help": "Actor to record, for commands that write"}),
     (

@@ -11,57 +11,60 @@ from omnigraph import ids
 
 from .options import settings
 
-_PATIENCE = 0.5  # seconds before the bar appears
-_EVERY = 0.1
+_INITIAL_DELAY = 0.5  # seconds before the bar appears
+_UPDATE_INTERVAL = 0.1
 _WIDTH = 30
 
 
 @contextmanager
-def progress(label: str, *, hidden: bool = False) -> Iterator["Teller"]:
+def show_progress(label: str, *, hidden: bool = False) -> Iterator["ProgressBar"]:
     """Yield a callback that takes the amount done and the total; it may be called at any rate."""
-    told = settings()
-    teller = Teller(label, silent=hidden or told.quiet or told.json or not sys.stderr.isatty())
+    current_settings = settings()
+    progress_bar = ProgressBar(
+        label,
+        silent=hidden or current_settings.quiet or current_settings.json or not sys.stderr.isatty(),
+    )
     try:
-        yield teller
+        yield progress_bar
     finally:
-        teller.clear()
+        progress_bar.clear()
 
 
-class Teller:
+class ProgressBar:
     """One line that shows the progress and is rewritten in place."""
 
     def __init__(self, label: str, *, silent: bool) -> None:
         self.label, self.silent = label, silent
-        self.due, self.width = ids.monotonic() + _PATIENCE, 0
+        self.next_update, self.shown_width = ids.monotonic() + _INITIAL_DELAY, 0
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, completed: int, total: int) -> None:
         """Show how much of the total is done."""
-        self._show(bar(self.label, done, total))
+        self._display_text(render_bar(self.label, completed, total))
 
-    def step(self, one: Any) -> None:
+    def step(self, step: Any) -> None:
         """Show the current step of a load on Spark."""
-        shown = bar(f"{self.label}: {one.name}", one.done, max(one.total, 1))
-        self._show(f"{shown}  ~{one.rate:,.0f} rows/s" if one.rate >= 1 else shown)
+        bar_text = render_bar(f"{self.label}: {step.name}", step.done, max(step.total, 1))
+        self._display_text(f"{bar_text}  ~{step.rate:,.0f} rows/s" if step.rate >= 1 else bar_text)
 
     def clear(self) -> None:
         """Erase the line."""
-        if self.width:
-            click.echo(f"\r{' ' * self.width}\r", nl=False, err=True)
-            self.width = 0
+        if self.shown_width:
+            click.echo(f"\r{' ' * self.shown_width}\r", nl=False, err=True)
+            self.shown_width = 0
 
-    def _show(self, text: str) -> None:
-        if not self.silent and ids.monotonic() >= self.due:
-            self.due = ids.monotonic() + _EVERY
-            self.width = max(self.width, len(text))
-            click.echo(f"\r{text.ljust(self.width)}", nl=False, err=True)
+    def _display_text(self, text: str) -> None:
+        if not self.silent and ids.monotonic() >= self.next_update:
+            self.next_update = ids.monotonic() + _UPDATE_INTERVAL
+            self.shown_width = max(self.shown_width, len(text))
+            click.echo(f"\r{text.ljust(self.shown_width)}", nl=False, err=True)
 
 
-def bar(label: str, done: int, total: int) -> str:
+def render_bar(label: str, completed: int, total: int) -> str:
     """Render a bar of fixed length.
 
-    >>> bar("copy", 1, 2)
+    >>> render_bar("copy", 1, 2)
     'copy [###############---------------]  50%'
     """
-    part = min(1.0, done / total) if total else 1.0
-    full = int(part * _WIDTH)
-    return f"{label} [{'#' * full}{'-' * (_WIDTH - full)}] {part:4.0%}"
+    fraction = min(1.0, completed / total) if total else 1.0
+    filled = int(fraction * _WIDTH)
+    return f"{label} [{'#' * filled}{'-' * (_WIDTH - filled)}] {fraction:4.0%}"

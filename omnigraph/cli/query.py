@@ -6,19 +6,21 @@ from typing import Any
 
 import click
 
-from .address import address, shown_at, store_option
-from .asked import Asked, query_options
+from .address import open_snapshot, resolve_root, store_option
+from .asked import QueryInput, query_options
 from .options import settings, shared_options, snapshot_option
 
-_FORMS = ("table", "kv", "csv", "jsonl", "json", "md")
-_LINES = 1000  # lines per write
+_FORMATS = ("table", "kv", "csv", "jsonl", "json", "md")
+_LINES_PER_WRITE = 1000  # lines per write
 
 
 @click.command()
 @query_options
 @click.option("--branch", help="Branch; main unless a snapshot is given")
 @snapshot_option
-@click.option("--format", "form", type=click.Choice(_FORMS), help="Output format  [default: table]")
+@click.option(
+    "--format", "form", type=click.Choice(_FORMATS), help="Output format  [default: table]"
+)
 @click.option(
     "--max-width",
     type=click.IntRange(min=8),
@@ -35,28 +37,30 @@ _LINES = 1000  # lines per write
 )
 @store_option
 @shared_options
-def query(query_input: Asked, store: str | None, **how: Any) -> None:
+def query(query_input: QueryInput, store: str | None, **options: Any) -> None:
     """Run a read query and print its rows.
 
     The query comes from a file or from -e, which also takes a bare `match { … } return { … }`.
     """
-    root = address(None, store, way="--store")
-    from omnigraph.formats import Form, Style
+    root = resolve_root(None, store, argument_name="--store")
+    from omnigraph.formats import ResultFormat, TextStyle
 
-    graph = shown_at(root.uri, how["branch"], how["snapshot"])
-    found = graph.query(
+    graph = open_snapshot(root.uri, options["branch"], options["snapshot"])
+    result = graph.query(
         query_input.source,
-        name=query_input.name,
+        name=query_input.query_name,
         params=query_input.params,
-        timeout=how["timeout"],
+        timeout=options["timeout"],
     )
-    form: Form = "json" if settings().json else how["form"] or "table"
-    style = Style(how["max_width"], "wrap" if how["wrap"] else "truncate", how["csv_null"])
-    print_lines(found.render(form, style))
+    form: ResultFormat = "json" if settings().json else options["form"] or "table"
+    style = TextStyle(
+        options["max_width"], "wrap" if options["wrap"] else "truncate", options["csv_null"]
+    )
+    print_lines(result.render(form, style))
 
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print many lines, a thousand per write."""
-    waiting: Iterator[str] = iter(lines)
-    while some := list(islice(waiting, _LINES)):
-        click.echo("\n".join(some))
+    remaining: Iterator[str] = iter(lines)
+    while chunk := list(islice(remaining, _LINES_PER_WRITE)):
+        click.echo("\n".join(chunk))

@@ -7,26 +7,26 @@ import click
 from . import show
 from .address import (
     actor_option,
-    address,
-    consent,
+    announce_target,
     direct_only,
+    require_consent,
+    resolve_root,
     store_option,
-    tell_target,
     uri_argument,
     uri_option,
     yes_option,
 )
-from .group import Lazy, LazyGroup
+from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
-    from omnigraph.history.audit import Outcome
-    from omnigraph.history.intent import SetAside
+    from omnigraph.history.audit import RecoveryRecord
+    from omnigraph.history.intent import SetAsideIntent
 
 _COMMANDS = {
-    "list": Lazy(__name__, "list_", "List recovered operations and those set aside"),
-    "retry": Lazy(__name__, "retry", "Retry an operation that was set aside"),
-    "drop": Lazy(__name__, "drop", "Give up an operation that was set aside"),
+    "list": LazyCommand(__name__, "list_", "List recovered operations and those set aside"),
+    "retry": LazyCommand(__name__, "retry", "Retry an operation that was set aside"),
+    "drop": LazyCommand(__name__, "drop", "Give up an operation that was set aside"),
 }
 _id_argument = click.argument("operation_id", metavar="ID")
 
@@ -48,26 +48,26 @@ def list_(uri: str | None, store: str | None) -> None:
     An operation that recovery cannot resolve is set aside: it blocks nothing, and the data it needs
     is kept. Fix the cause and retry it, or drop it.
     """
-    root = address(uri, store)
+    root = resolve_root(uri, store)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)
-    outcomes, waiting = (
+    outcomes, set_aside = (
         graph.maintenance.operations.recoveries(),
         graph.maintenance.operations.set_aside(),
     )
     if settings().json:
-        settled = [one.to_json() for one in outcomes]
-        aside = [operation.to_json() for operation in waiting]
-        show.document({"recoveries": settled, "set_aside": aside})
+        outcome_documents = [outcome.to_json() for outcome in outcomes]
+        set_aside_documents = [operation.to_json() for operation in set_aside]
+        show.document({"recoveries": outcome_documents, "set_aside": set_aside_documents})
         return
-    for one in outcomes:
-        show.result(_outcome_line(one))
-    for operation in waiting:
-        show.result(_waiting_line(operation))
-    if waiting:
+    for outcome in outcomes:
+        show.result(_outcome_line(outcome))
+    for operation in set_aside:
+        show.result(_set_aside_line(operation))
+    if set_aside:
         show.note("to resolve one: `omnigraph recovery retry ID`, or `drop ID --confirm`")
-    if not outcomes and not waiting:
+    if not outcomes and not set_aside:
         show.note("no operation was ever recovered")
 
 
@@ -83,8 +83,8 @@ def retry(operation_id: str, uri: str | None, store: str | None, actor: str | No
 
     If it fails again, the error is reported and the operation stays set aside.
     """
-    root = address(uri, store, way="--uri")
-    tell_target("recovery retry", root)
+    root = resolve_root(uri, store, argument_name="--uri")
+    announce_target("recovery retry", root)
     from omnigraph.api.opening import open as open_graph
 
     outcome = open_graph(root.uri, actor=actor).maintenance.operations.retry(operation_id)
@@ -115,14 +115,14 @@ def drop(
 
     The drop is recorded. Without --confirm nothing is changed.
     """
-    root = address(uri, store, way="--uri")
+    root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph
 
     if not confirm:
         _preview_drop(root.uri, operation_id)
         return
-    consent("recovery drop", root, yes=yes)
-    tell_target("recovery drop", root)
+    require_consent("recovery drop", root, yes=yes)
+    announce_target("recovery drop", root)
     outcome = open_graph(root.uri, actor=actor).maintenance.operations.drop(operation_id)
     if settings().json:
         show.document({"uri": root.uri, "outcome": outcome.to_json()})
@@ -132,22 +132,32 @@ def drop(
 
 def _preview_drop(uri: str, operation_id: str) -> None:
     from omnigraph.api.opening import open as open_graph
-    from omnigraph.history.set_aside import find_set_aside
+    from omnigraph.history.set_aside import find_set_aside_operation
 
-    operation = find_set_aside(open_graph(uri, read_only=True)._handle.store, operation_id)
+    operation = find_set_aside_operation(
+        open_graph(uri, read_only=True)._handle.store, operation_id
+    )
     if settings().json:
         show.document({"uri": uri, "outcome": None, "set_aside": [operation.to_json()]})
     else:
-        show.result(_waiting_line(operation))
+        show.result(_set_aside_line(operation))
     show.note("nothing was changed; pass --confirm to drop it")
 
 
-def _outcome_line(one: "Outcome") -> str:
-    parts = [one.operation_id, one.kind, one.operation, one.branch, one.for_actor or "-"]
-    return "  ".join(parts + ([one.error] if one.error else []))
+def _outcome_line(outcome: "RecoveryRecord") -> str:
+    columns = [
+        outcome.operation_id,
+        outcome.kind,
+        outcome.operation,
+        outcome.branch,
+        outcome.for_actor or "-",
+    ]
+    return "  ".join(columns + ([outcome.error] if outcome.error else []))
 
 
-def _waiting_line(one: "SetAside") -> str:
-    facts = one.to_json()
-    names = (facts["operation"], facts["graph_branch"], facts["for_actor"])
-    return "  ".join((one.id, "set_aside", *(name or "-" for name in names), one.error))
+def _set_aside_line(operation: "SetAsideIntent") -> str:
+    members = operation.to_json()
+    columns = (members["operation"], members["graph_branch"], members["for_actor"])
+    return "  ".join(
+        (operation.id, "set_aside", *(column or "-" for column in columns), operation.error)
+    )

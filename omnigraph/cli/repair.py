@@ -7,19 +7,19 @@ import click
 
 from . import exits, show
 from .address import (
-    address,
-    consent,
+    announce_target,
     direct_only,
+    require_consent,
+    resolve_root,
     store_option,
-    tell_target,
     uri_argument,
     yes_option,
 )
-from .options import settings, shared_options, will_write
+from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.health.repair_report import Repair
-    from omnigraph.storage.root import Root
+    from omnigraph.storage.root import GraphRoot
 
 
 @click.command()
@@ -47,7 +47,7 @@ def repair(
     confirm: bool,
     force: bool,
     yes: bool,
-    **how: Any,
+    **options: Any,
 ) -> None:
     """Report or adopt changes made by external writers; restore lost names and versions.
 
@@ -60,23 +60,25 @@ def repair(
     with --confirm the exit code is then 1. Missing files are listed, with the newest readable
     commit of each branch.
     """
-    root = address(uri, store)
+    root = resolve_root(uri, store)
     if force and not confirm:
         raise click.UsageError("--force needs --confirm: look at the preview first")
     if confirm:
-        consent("repair", root, yes=yes)
-        will_write()
-    tell_target("repair" if confirm else "preview of repair", root)
-    done = _run(root, branch, confirm, force, how)
+        require_consent("repair", root, yes=yes)
+        mark_as_write()
+    announce_target("repair" if confirm else "preview of repair", root)
+    report = _repair_branch(root, branch, confirm, force, options)
     if settings().json:
-        show.document({"uri": root.uri, **done.to_json()})
+        show.document({"uri": root.uri, **report.to_json()})
     else:
-        _show(done)
-    if done.damage or (confirm and (done.refused or done.not_restored)):
+        _print_report(report)
+    if report.damage or (confirm and (report.refused or report.not_restored)):
         raise click.exceptions.Exit(exits.FAILED)
 
 
-def _run(root: "Root", branch: str, confirm: bool, force: bool, how: dict[str, Any]) -> "Repair":
+def _repair_branch(
+    root: "GraphRoot", branch: str, confirm: bool, force: bool, options: dict[str, Any]
+) -> "Repair":
     """Repair a branch; if it cannot be opened, only report damage or restore its manifest."""
     from omnigraph.api.opening import open as open_graph
     from omnigraph.errors import GraphNotInitialized, StorageError
@@ -88,36 +90,44 @@ def _run(root: "Root", branch: str, confirm: bool, force: bool, how: dict[str, A
     try:
         graph = open_graph(root.uri, branch=branch, read_only=not confirm)
     except (StorageError, GraphNotInitialized):
-        opened = open_store(root.uri, effects=Effects(read_only=not confirm))
+        opened_store = open_store(root.uri, effects=Effects(read_only=not confirm))
         if not confirm:
-            commit = how.pop("commit")
-            return repair_graph(opened, None, choice=NameChoice(**how), accept=commit)
-        restored = repair_manifests(opened, confirm=True)
-        if not any(one.action == "restored" for one in restored):
+            commit = options.pop("commit")
+            return repair_graph(
+                opened_store, None, name_choice=NameChoice(**options), acknowledged_commit=commit
+            )
+        version_repairs = repair_manifests(opened_store, confirm=True)
+        if not any(version_repair.action == "restored" for version_repair in version_repairs):
             raise
-        done = open_graph(root.uri, branch=branch).maintenance.repair(
-            confirm=True, force=force, **how
+        report = open_graph(root.uri, branch=branch).maintenance.repair(
+            confirm=True, force=force, **options
         )
-        return replace(done, versions=(*restored, *done.versions))
-    return graph.maintenance.repair(confirm=confirm, force=force, **how)
+        return replace(report, versions=(*version_repairs, *report.versions))
+    return graph.maintenance.repair(confirm=confirm, force=force, **options)
 
 
-def _show(done: "Repair") -> None:
-    for one in done.datasets:
-        did = f"{one.type_key}: {one.classification}, {one.action}"
-        what = f" ({', '.join(one.operations)})" if one.operations else ""
-        why = f": {one.error}" if one.error else f": {one.skipped}" if one.skipped else ""
-        show.result(f"{did}{what}{why}")
-    for row in (*done.names, *done.versions):
-        show.result(str(row))
-    for found in done.damage:
-        show.result(str(found))
-    if done.damage:
-        for name, commit in (done.readable or {}).items():
-            show.result(f"newest readable commit of {name}: {commit or 'none'}")
-    if done.commit_id is not None:
-        show.result(f"commit {done.commit_id}, version {done.manifest_version}")
-    if done.preview and any(one.action == "preview" for one in done.datasets):
+def _print_report(report: "Repair") -> None:
+    for dataset in report.datasets:
+        headline = f"{dataset.type_key}: {dataset.classification}, {dataset.action}"
+        operations = f" ({', '.join(dataset.operations)})" if dataset.operations else ""
+        explanation = (
+            f": {dataset.error}"
+            if dataset.error
+            else f": {dataset.skipped}"
+            if dataset.skipped
+            else ""
+        )
+        show.result(f"{headline}{operations}{explanation}")
+    for repair_row in (*report.names, *report.versions):
+        show.result(str(repair_row))
+    for finding in report.damage:
+        show.result(str(finding))
+    if report.damage:
+        for branch_label, commit in (report.readable or {}).items():
+            show.result(f"newest readable commit of {branch_label}: {commit or 'none'}")
+    if report.commit_id is not None:
+        show.result(f"commit {report.commit_id}, version {report.manifest_version}")
+    if report.preview and any(dataset.action == "preview" for dataset in report.datasets):
         show.note("nothing was written; pass --force --confirm to adopt appended rows")
-    if done.preview and (done.names or done.versions):
+    if report.preview and (report.names or report.versions):
         show.note("nothing was written; pass --confirm to repair")

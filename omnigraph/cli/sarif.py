@@ -4,45 +4,57 @@ from collections.abc import Sequence
 from typing import Any
 
 import omnigraph
-from omnigraph.diagnostics import Diagnostic, Source
+from omnigraph.diagnostics import Diagnostic, SourceText
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def log(reports: Sequence[tuple[Source, Sequence[Diagnostic]]]) -> dict[str, Any]:
+def sarif_log(reports: Sequence[tuple[SourceText, Sequence[Diagnostic]]]) -> dict[str, Any]:
     """Return a log with one run that holds all findings.
 
-    >>> made = log([(Source("a.pg", "?"), [Diagnostic("no", code="T1")])])
+    >>> made = sarif_log([(Source("a.pg", "?"), [Diagnostic("no", code="T1")])])
     >>> made["runs"][0]["results"][0]["ruleId"]
     'T1'
     """
-    results = [_result(source, one) for source, found in reports for one in found]
+    results = [
+        _sarif_result(source, diagnostic)
+        for source, diagnostics in reports
+        for diagnostic in diagnostics
+    ]
     rules = [{"id": code} for code in sorted({result["ruleId"] for result in results})]
-    tool = {"name": "omnigraph", "version": omnigraph.__version__, "rules": rules}
-    run = {"tool": {"driver": tool}, "columnKind": "unicodeCodePoints", "results": results}
-    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    driver = {"name": "omnigraph", "version": omnigraph.__version__, "rules": rules}
+    sarif_run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [sarif_run]}
 
 
-def _uri(name: str) -> str:
+def _file_uri(file_name: str) -> str:
     from pathlib import Path
     from urllib.parse import quote
 
-    return Path(name).as_uri() if name.startswith("/") else quote(name, errors="surrogateescape")
+    return (
+        Path(file_name).as_uri()
+        if file_name.startswith("/")
+        else quote(file_name, errors="surrogateescape")
+    )
 
 
-def _result(source: Source, one: Diagnostic) -> dict[str, Any]:
-    end_line, end_column = source.locate(one.end)
+def _sarif_result(source: SourceText, diagnostic: Diagnostic) -> dict[str, Any]:
+    end_line, end_column = source.locate(diagnostic.end)
     region = {
-        "startLine": one.line,
-        "startColumn": one.column,
+        "startLine": diagnostic.line,
+        "startColumn": diagnostic.column,
         "endLine": end_line,
         "endColumn": end_column,
     }
-    place = {"artifactLocation": {"uri": _uri(source.name)}, "region": region}
+    location = {"artifactLocation": {"uri": _file_uri(source.name)}, "region": region}
     return {
-        "ruleId": one.code or one.kind,
-        "level": _LEVELS[one.severity],
-        "message": {"text": f"{one.message}; {one.hint}" if one.hint else one.message},
-        "locations": [{"physicalLocation": place}],
+        "ruleId": diagnostic.code or diagnostic.kind,
+        "level": _LEVELS[diagnostic.severity],
+        "message": {
+            "text": f"{diagnostic.message}; {diagnostic.hint}"
+            if diagnostic.hint
+            else diagnostic.message
+        },
+        "locations": [{"physicalLocation": location}],
     }

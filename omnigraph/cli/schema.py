@@ -4,20 +4,20 @@ from typing import Any
 
 import click
 
-from omnigraph.diagnostics import Diagnostic, Source
+from omnigraph.diagnostics import Diagnostic, SourceText
 from omnigraph.errors import LanguageError, language_error
 
 from . import exits, files, show
-from .address import address, shown_at, store_option, uri_argument
-from .group import Lazy, LazyGroup
+from .address import open_snapshot, resolve_root, store_option, uri_argument
+from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options, snapshot_option
 
 _COMMANDS = {
-    "apply": Lazy("omnigraph.cli.schema_apply", "apply", "Change the schema of a graph"),
-    "check": Lazy(__name__, "check", "Check schema files"),
-    "diff": Lazy(__name__, "diff", "Show the migration plan between two schema files"),
-    "plan": Lazy("omnigraph.cli.schema_apply", "plan", "Preview a schema change of a graph"),
-    "show": Lazy(__name__, "show_", "Print the schema of a graph"),
+    "apply": LazyCommand("omnigraph.cli.schema_apply", "apply", "Change the schema of a graph"),
+    "check": LazyCommand(__name__, "check", "Check schema files"),
+    "diff": LazyCommand(__name__, "diff", "Show the migration plan between two schema files"),
+    "plan": LazyCommand("omnigraph.cli.schema_apply", "plan", "Preview a schema change of a graph"),
+    "show": LazyCommand(__name__, "show_", "Print the schema of a graph"),
 }
 
 
@@ -36,8 +36,8 @@ def schema() -> None:
 @shared_options
 def show_(uri: str | None, branch: str | None, snapshot: str | None, store: str | None) -> None:
     """Print the schema of a graph, as its author wrote it."""
-    root = address(uri, store)
-    source = shown_at(root.uri, branch, snapshot).schema.source
+    root = resolve_root(uri, store)
+    source = open_snapshot(root.uri, branch, snapshot).schema.source
     if settings().json:
         show.document({"schema_source": source})
     else:
@@ -54,54 +54,62 @@ def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
 
     All errors of a file are reported, each with its position.
     """
-    files.once(*paths)
-    reports = [_examine(path) for path in files.expand(paths, ".pg")]
+    files.reject_repeated_stdin(*paths)
+    reports = [_check_file(path) for path in files.expand_directories(paths, ".pg")]
     if settings().json:
         documents = [document for document, _, _ in reports]
-        bad = any(document["status"] == "error" for document in documents)
-        show.document({"status": "error" if bad else "ok", "files": documents})
+        has_errors = any(document["status"] == "error" for document in documents)
+        show.document({"status": "error" if has_errors else "ok", "files": documents})
     else:
-        for document, source, found in reports:
-            show.findings(found, source)
-            show.result(f"{source.name}: {_headline(document, found)}")
-    every = [one for _, _, some in reports for one in some]
-    context.exit(exits.of_findings(every, strict=strict))
+        for document, source, diagnostics in reports:
+            show.findings(diagnostics, source)
+            show.result(f"{source.name}: {_describe_file(document, diagnostics)}")
+    all_diagnostics = [
+        diagnostic for _, _, file_diagnostics in reports for diagnostic in file_diagnostics
+    ]
+    context.exit(exits.diagnostics_exit_code(all_diagnostics, strict=strict))
 
 
-def _examine(path: str) -> tuple[dict[str, Any], Source, tuple[Diagnostic, ...]]:
+def _check_file(path: str) -> tuple[dict[str, Any], SourceText, tuple[Diagnostic, ...]]:
     from omnigraph.lang.schema import examine_schema
     from omnigraph.lang.schema.shape import shape_hash
 
     try:
         source = files.read_source(path)
     except LanguageError as error:
-        source, found = error.source or Source(path, ""), error.diagnostics
-        return _document(path, found), source, found
-    catalog, found = examine_schema(source.text, source.name)
+        source, diagnostics = error.source or SourceText(path, ""), error.diagnostics
+        return _file_document(path, diagnostics), source, diagnostics
+    catalog, diagnostics = examine_schema(source.text, source.name)
     if catalog is None:
-        return _document(path, found), source, found
-    facts = {
+        return _file_document(path, diagnostics), source, diagnostics
+    schema_members = {
         "shape_hash": shape_hash(catalog),
-        "interfaces": [one.name for one in catalog.interfaces],
-        "nodes": [one.name for one in catalog.nodes],
-        "edges": [one.name for one in catalog.edges],
+        "interfaces": [declared.name for declared in catalog.interfaces],
+        "nodes": [declared.name for declared in catalog.nodes],
+        "edges": [declared.name for declared in catalog.edges],
     }
-    return _document(path, found) | facts, source, found
+    return _file_document(path, diagnostics) | schema_members, source, diagnostics
 
 
-def _document(path: str, found: tuple[Diagnostic, ...]) -> dict[str, Any]:
-    bad = any(one.severity == "error" for one in found)
-    diagnostics = [one.to_json() for one in found]
-    return {"path": path, "status": "error" if bad else "ok", "diagnostics": diagnostics}
+def _file_document(path: str, diagnostics: tuple[Diagnostic, ...]) -> dict[str, Any]:
+    has_errors = any(diagnostic.severity == "error" for diagnostic in diagnostics)
+    diagnostic_documents = [diagnostic.to_json() for diagnostic in diagnostics]
+    return {
+        "path": path,
+        "status": "error" if has_errors else "ok",
+        "diagnostics": diagnostic_documents,
+    }
 
 
-def _headline(document: dict[str, Any], found: tuple[Diagnostic, ...]) -> str:
+def _describe_file(document: dict[str, Any], diagnostics: tuple[Diagnostic, ...]) -> str:
     if document["status"] == "error":
-        return show.summary(found)
-    kinds = (("interfaces", "interface"), ("nodes", "node type"), ("edges", "edge type"))
-    parts = [show.count(len(document[key]), noun) for key, noun in kinds]
-    warned = f" ({show.summary(found)})" if found else ""
-    return f"ok, {', '.join(parts)}{warned}"
+        return show.summary(diagnostics)
+    counted_kinds = (("interfaces", "interface"), ("nodes", "node type"), ("edges", "edge type"))
+    type_counts = [
+        show.count(len(document[member_name]), noun) for member_name, noun in counted_kinds
+    ]
+    warning_note = f" ({show.summary(diagnostics)})" if diagnostics else ""
+    return f"ok, {', '.join(type_counts)}{warning_note}"
 
 
 @click.command()
@@ -127,26 +135,28 @@ def diff(
     """
     from omnigraph.lang.schema.migrate import plan_migration
 
-    files.once(before_path, after_path)
-    old, new = _catalog(before_path), _catalog(after_path)
-    name = files.name_of(after_path)
-    plan = plan_migration(old, new, allow_data_loss=allow_data_loss, name=name)
+    files.reject_repeated_stdin(before_path, after_path)
+    old_catalog, new_catalog = _read_catalog(before_path), _read_catalog(after_path)
+    schema_name = files.display_name(after_path)
+    plan = plan_migration(
+        old_catalog, new_catalog, allow_data_loss=allow_data_loss, source_name=schema_name
+    )
     if settings().json:
         show.document(plan.to_json())
     else:
-        show_plan(plan)
-    lossy = safe_only and any(step.tier == "destructive" for step in plan.steps)
-    changes = exits.DIFFERENCES if strict and plan.steps else exits.OK
-    context.exit(exits.FAILED if lossy or not plan.supported else changes)
+        print_plan(plan)
+    is_lossy = safe_only and any(step.tier == "destructive" for step in plan.steps)
+    success_code = exits.DIFFERENCES if strict and plan.steps else exits.OK
+    context.exit(exits.FAILED if is_lossy or not plan.supported else success_code)
 
 
-def _catalog(path: str) -> Any:
+def _read_catalog(path: str) -> Any:
     from omnigraph.lang.schema import diagnose_schema
 
     source = files.read_source(path)
-    catalog, found = diagnose_schema(source.text, source.name)
+    catalog, diagnostics = diagnose_schema(source.text, source.name)
     if catalog is None:
-        raise language_error(found, source)
+        raise language_error(diagnostics, source)
     return catalog
 
 
@@ -154,26 +164,28 @@ _COLORS = {"safe": "green", "validated": "yellow", "destructive": "red"}
 _MARKS = {"add": "+", "drop": "-", "unsupported": "✗"}
 
 
-def show_plan(plan: Any) -> None:
+def print_plan(plan: Any) -> None:
     """Print a plan step by step, and whether it can be applied."""
     from omnigraph.lang.schema.migrate import describe_step
 
     for step in plan.steps:
         mark = _MARKS.get(step.kind.partition("_")[0], "~")
         color = "red" if mark == "✗" else _COLORS[step.tier]
-        lossy = " [destructive]" if step.tier == "destructive" and mark != "✗" else ""
-        show.result(f"{click.style(mark, fg=color, bold=True)} {describe_step(step)}{lossy}")
+        loss_note = " [destructive]" if step.tier == "destructive" and mark != "✗" else ""
+        show.result(f"{click.style(mark, fg=color, bold=True)} {describe_step(step)}{loss_note}")
     for warning in plan.warnings:
         show.note(f"warning: {warning.message}")
-    show.result(_verdict(plan))
+    show.result(_describe_plan(plan))
 
 
-def _verdict(plan: Any) -> str:
+def _describe_plan(plan: Any) -> str:
     if not plan.steps:
         return "the schemas are equal: nothing to migrate"
-    refused = sum(step.kind == "unsupported_change" for step in plan.steps)
-    if refused:
-        return f"not supported: {show.count(refused, 'change')} of {len(plan.steps)} refused"
-    validated = sum(step.tier == "validated" for step in plan.steps)
-    scan = f", {validated} checked against the data first" if validated else ""
-    return f"supported: {show.count(len(plan.steps), 'step')}{scan}"
+    refused_count = sum(step.kind == "unsupported_change" for step in plan.steps)
+    if refused_count:
+        return f"not supported: {show.count(refused_count, 'change')} of {len(plan.steps)} refused"
+    validated_count = sum(step.tier == "validated" for step in plan.steps)
+    validation_note = (
+        f", {validated_count} checked against the data first" if validated_count else ""
+    )
+    return f"supported: {show.count(len(plan.steps), 'step')}{validation_note}"

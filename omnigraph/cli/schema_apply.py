@@ -9,15 +9,15 @@ from omnigraph.errors import SchemaViolation
 from . import exits, files, show
 from .address import (
     actor_option,
-    address,
-    consent,
+    announce_target,
+    require_consent,
+    resolve_root,
     store_option,
-    tell_target,
     uri_argument,
     yes_option,
 )
-from .options import settings, shared_options, will_write
-from .schema import show_plan
+from .options import mark_as_write, settings, shared_options
+from .schema import print_plan
 
 _schema_option = click.option(
     "--schema",
@@ -29,7 +29,7 @@ _schema_option = click.option(
 _branch_option = click.option(
     "--branch", default="main", show_default=True, help="Branch to change"
 )
-_loss_option = click.option(
+_data_loss_option = click.option(
     "--allow-data-loss", is_flag=True, help="Also delete the history of dropped data"
 )
 
@@ -38,7 +38,7 @@ _loss_option = click.option(
 @uri_argument
 @_schema_option
 @_branch_option
-@_loss_option
+@_data_loss_option
 @click.option("--safe-only", is_flag=True, help="Exit 1 if a step can lose data")
 @click.option("--check", "strict", is_flag=True, help="Exit 5 if there is anything to change")
 @store_option
@@ -52,31 +52,33 @@ def plan(
     branch: str,
     store: str | None,
     allow_data_loss: bool,
-    **how: bool,
+    **options: bool,
 ) -> None:
     """Show the steps that change the schema of a graph.
 
     No data is read, nothing is changed. Exits 1 if a step is not supported.
     """
-    root, source = address(uri, store), files.read_source(path)
+    root, source = resolve_root(uri, store), files.read_source(path)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, read_only=True)
-    found = graph.schema.plan(source, allow_data_loss=allow_data_loss)
+    schema_plan = graph.schema.plan(source, allow_data_loss=allow_data_loss)
     if settings().json:
-        show.document({"uri": root.uri, **found.to_json()})
+        show.document({"uri": root.uri, **schema_plan.to_json()})
     else:
-        show_plan(found)
-    lossy = how["safe_only"] and any(step.tier == "destructive" for step in found.steps)
-    changes = exits.DIFFERENCES if how["strict"] and found.steps else exits.OK
-    context.exit(exits.FAILED if lossy or not found.supported else changes)
+        print_plan(schema_plan)
+    is_lossy = options["safe_only"] and any(
+        step.tier == "destructive" for step in schema_plan.steps
+    )
+    success_code = exits.DIFFERENCES if options["strict"] and schema_plan.steps else exits.OK
+    context.exit(exits.FAILED if is_lossy or not schema_plan.supported else success_code)
 
 
 @click.command()
 @uri_argument
 @_schema_option
 @_branch_option
-@_loss_option
+@_data_loss_option
 @click.option("--dry-run", is_flag=True, help="Check the steps and the data without changing them")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
@@ -91,43 +93,43 @@ def apply(
     store: str | None,
     actor: str | None,
     yes: bool,
-    **how: Any,
+    **options: Any,
 ) -> None:
     """Change the schema of one branch, as one commit.
 
     Data that violates a new rule is listed, and nothing is changed. Dropped data stays readable in
     earlier commits unless --allow-data-loss is given.
     """
-    root, source = address(uri, store), files.read_source(path)
-    if not how["dry_run"]:
-        tell_target("schema apply", root)
-        will_write()
-    if how["allow_data_loss"] and not how["dry_run"]:
-        consent("dropping data with its history", root, yes=yes)
+    root, source = resolve_root(uri, store), files.read_source(path)
+    if not options["dry_run"]:
+        announce_target("schema apply", root)
+        mark_as_write()
+    if options["allow_data_loss"] and not options["dry_run"]:
+        require_consent("dropping data with its history", root, yes=yes)
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, branch=branch, actor=actor, read_only=how["dry_run"])
+    graph = open_graph(root.uri, branch=branch, actor=actor, read_only=options["dry_run"])
     try:
-        done = graph.schema.apply(source, **how)
+        applied = graph.schema.apply(source, **options)
     except SchemaViolation as error:
         if not settings().json and len(error.lines) > 1:
             show.note("\n".join(error.lines))
         raise
     if settings().json:
-        show.document({"uri": root.uri, **done.to_json()})
+        show.document({"uri": root.uri, **applied.to_json()})
     else:
-        _tell(done)
+        _print_outcome(applied)
 
 
-def _tell(done: Any) -> None:
-    for line in str(done.plan).splitlines() if done.steps else ():
+def _print_outcome(applied: Any) -> None:
+    for line in str(applied.plan).splitlines() if applied.steps else ():
         show.result(f"  {line}")
-    for warning in done.plan.warnings:
+    for warning in applied.plan.warnings:
         show.note(f"warning: {warning.message}")
-    steps = show.count(len(done.steps), "step")
-    if done.applied:
-        show.result(f"applied {steps} to {done.branch}, commit {done.commit_id}")
-    elif done.steps:
-        show.result(f"{steps} would succeed on {done.branch}; nothing was changed")
+    step_count = show.count(len(applied.steps), "step")
+    if applied.applied:
+        show.result(f"applied {step_count} to {applied.branch}, commit {applied.commit_id}")
+    elif applied.steps:
+        show.result(f"{step_count} would succeed on {applied.branch}; nothing was changed")
     else:
-        show.result(f"{done.branch} already has this schema; nothing was changed")
+        show.result(f"{applied.branch} already has this schema; nothing was changed")

@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from omnigraph.diagnostics import Diagnostic, Severity, Source, render
+from omnigraph.diagnostics import Diagnostic, DiagnosticSeverity, SourceText, render
 
 from .options import settings
 
-_COLORS: dict[Severity, str] = {"error": "red", "warning": "yellow", "info": "cyan"}
+_COLORS: dict[DiagnosticSeverity, str] = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
 def result(text: str) -> None:
@@ -26,8 +26,8 @@ def result(text: str) -> None:
 def document(value: Any) -> None:
     """Print one JSON document, indented by two spaces."""
     encoding = getattr(sys.stdout, "encoding", None) or ""
-    plain = encoding.lower().replace("-", "") != "utf8"
-    click.echo(json.dumps(value, indent=2, ensure_ascii=plain))
+    escape_non_ascii = encoding.lower().replace("-", "") != "utf8"
+    click.echo(json.dumps(value, indent=2, ensure_ascii=escape_non_ascii))
 
 
 def verbatim(text: str) -> None:
@@ -37,8 +37,8 @@ def verbatim(text: str) -> None:
 
 def problem(message: str, hint: str | None) -> None:
     """Print why a command failed, and what might help."""
-    word = click.style("error", fg="red", bold=True)
-    click.echo(f"{word}: {message}", err=True, color=settings().color)
+    label = click.style("error", fg="red", bold=True)
+    click.echo(f"{label}: {message}", err=True, color=settings().color)
     if hint:
         click.echo(f"hint: {hint}", err=True)
 
@@ -49,33 +49,37 @@ def note(text: str) -> None:
         click.echo(text, err=True, color=settings().color)
 
 
-def warnings(found: Iterable[object]) -> None:
+def warnings(messages: Iterable[object]) -> None:
     """Print warnings to standard error, unless `--quiet`."""
-    word = click.style("warning", fg="yellow", bold=True)
-    for one in found:
-        note(f"{word}: {one}")
+    label = click.style("warning", fg="yellow", bold=True)
+    for message in messages:
+        note(f"{label}: {message}")
 
 
-def findings(found: Iterable[Diagnostic], source: Source, *, err: bool = False) -> None:
+def findings(diagnostics: Iterable[Diagnostic], source: SourceText, *, err: bool = False) -> None:
     """Print findings with positions and carets, in the order of the text."""
-    for one in sorted(found, key=lambda one: (one.start, one.end)):
-        click.echo(colored(one, source), err=err, color=settings().color)
+    for diagnostic in sorted(
+        diagnostics, key=lambda diagnostic: (diagnostic.start, diagnostic.end)
+    ):
+        click.echo(colored_diagnostic(diagnostic, source), err=err, color=settings().color)
 
 
-def colored(one: Diagnostic, source: Source) -> str:
+def colored_diagnostic(diagnostic: Diagnostic, source: SourceText) -> str:
     """Return a finding as colored text; click strips the colors if the terminal has none."""
-    head, *picture = render(one, source).split("\n")
-    place, _, rest = head.partition(f": {one.severity}")
-    word = click.style(f"{one.severity}", fg=_COLORS[one.severity], bold=True)
-    lines = [f"{click.style(place, bold=True)}: {word}{rest}"]
-    lines += [_tinted(line, _COLORS[one.severity]) for line in picture]
+    headline, *excerpt = render(diagnostic, source).split("\n")
+    location, _, message = headline.partition(f": {diagnostic.severity}")
+    severity_label = click.style(
+        f"{diagnostic.severity}", fg=_COLORS[diagnostic.severity], bold=True
+    )
+    lines = [f"{click.style(location, bold=True)}: {severity_label}{message}"]
+    lines += [_tint_carets(line, _COLORS[diagnostic.severity]) for line in excerpt]
     return "\n".join(lines)
 
 
-def _tinted(line: str, color: str) -> str:
-    head, bar, tail = line.partition(" | ")
-    if bar and set(tail.strip()) == {"^"}:
-        return head + bar + click.style(tail, fg=color, bold=True)
+def _tint_carets(line: str, color: str) -> str:
+    gutter, separator, marked_text = line.partition(" | ")
+    if separator and set(marked_text.strip()) == {"^"}:
+        return gutter + separator + click.style(marked_text, fg=color, bold=True)
     return line
 
 
@@ -85,9 +89,16 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
     >>> summary([Diagnostic("no"), Diagnostic("hm", severity="warning")])
     '1 error, 1 warning'
     """
-    found = [one.severity for one in diagnostics]
-    kinds: tuple[Severity, ...] = ("error", "warning", "info")
-    return ", ".join(count(found.count(k), k) for k in kinds if k in found) or "no findings"
+    severities = [diagnostic.severity for diagnostic in diagnostics]
+    severity_order: tuple[DiagnosticSeverity, ...] = ("error", "warning", "info")
+    return (
+        ", ".join(
+            count(severities.count(severity), severity)
+            for severity in severity_order
+            if severity in severities
+        )
+        or "no findings"
+    )
 
 
 def count(number: int, noun: str) -> str:

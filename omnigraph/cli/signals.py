@@ -27,6 +27,8 @@ def end_at_once_on_signals() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _raise_terminated(number: int, _: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)  # a second SIGTERM ends the program without cleanup
+def _raise_terminated(signal_number: int, _: FrameType | None) -> None:
+    signal.signal(
+        signal_number, signal.SIG_DFL
+    )  # a second SIGTERM ends the program without cleanup
     raise TerminatedError

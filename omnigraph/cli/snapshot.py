@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import address, shown_at, store_option, uri_argument
+from .address import open_snapshot, resolve_root, store_option, uri_argument
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -22,51 +22,62 @@ if TYPE_CHECKING:
 @shared_options
 def snapshot(uri: str | None, branch: str | None, point: str | None, store: str | None) -> None:
     """Show the tables of the newest or a past state of a branch: types, versions and sizes."""
-    root = address(uri, store)
-    found = shown_at(root.uri, branch, point).snapshot
+    root = resolve_root(uri, store)
+    opened_snapshot = open_snapshot(root.uri, branch, point).snapshot
     if settings().json:
-        show.document(_document(found))
+        show.document(_snapshot_document(opened_snapshot))
         return
-    show.result(f"branch {found.branch} at {found.commit_id}, version {found.manifest_version}")
-    for key, entry in sorted(found.tables.items()):
-        show.result(f"  {key}: version {entry.version}, {show.count(entry.rows, 'row')}")
+    show.result(
+        f"branch {opened_snapshot.branch} at {opened_snapshot.commit_id}, version {opened_snapshot.manifest_version}"
+    )
+    for type_key, entry in sorted(opened_snapshot.tables.items()):
+        show.result(f"  {type_key}: version {entry.version}, {show.count(entry.row_count, 'row')}")
 
 
-def _document(found: "Snapshot") -> dict[str, Any]:
+def _snapshot_document(opened_snapshot: "Snapshot") -> dict[str, Any]:
     from omnigraph.storage.layout import STAMP
 
     return {
-        "graph_branch": found.branch,
-        "graph_commit_id": found.commit_id,
-        "graph_manifest_version": found.manifest_version,
+        "graph_branch": opened_snapshot.branch,
+        "graph_commit_id": opened_snapshot.commit_id,
+        "graph_manifest_version": opened_snapshot.manifest_version,
         "internal_schema_version": STAMP,
-        "datasets": [_dataset(found, key) for key in sorted(found.tables)],
+        "datasets": [
+            _dataset_document(opened_snapshot, type_key)
+            for type_key in sorted(opened_snapshot.tables)
+        ],
     }
 
 
-def _dataset(found: "Snapshot", key: str) -> dict[str, Any]:
+def _dataset_document(opened_snapshot: "Snapshot", type_key: str) -> dict[str, Any]:
     """Describe one type: published version, version that plain Lance tools see, index coverage."""
-    from omnigraph.storage.head import attached_versions
-    from omnigraph.storage.index import covered, kinds_of
+    from omnigraph.storage.head import list_attached_versions
+    from omnigraph.storage.index import index_coverage, kinds_by_index_key
 
-    entry, table = found.tables[key], found.table(key)
-    rows = {one.fragment_id: one.count_rows() for one in table.dataset.get_fragments()}
-    kinds = kinds_of(table)
+    entry, table = opened_snapshot.tables[type_key], opened_snapshot.table(type_key)
+    rows_by_fragment = {
+        fragment.fragment_id: fragment.count_rows() for fragment in table.dataset.get_fragments()
+    }
+    index_kinds = kinds_by_index_key(table)
     return {
-        "entity_kind": key.partition(":")[0],
-        "type_name": key.partition(":")[2],
+        "entity_kind": type_key.partition(":")[0],
+        "type_name": type_key.partition(":")[2],
         "dataset_path": entry.location,
         "published_dataset_version": entry.version,
         "native_dataset_branch": entry.branch,
-        "entity_count": entry.rows,
+        "entity_count": entry.row_count,
         "lance_version": str(entry.lance_version),  # too large for a JSON number
-        "lance_head_version": max(attached_versions(found.store, entry.location), default=None),
-        "fragment_count": len(rows),
+        "lance_head_version": max(
+            list_attached_versions(opened_snapshot.store, entry.location), default=None
+        ),
+        "fragment_count": len(rows_by_fragment),
         "index_coverage": {
-            name: {
-                "kind": kinds[name],
-                "covered_rows": sum(rows.get(fragment_id, 0) for fragment_id in held),
+            column: {
+                "kind": index_kinds[column],
+                "covered_rows": sum(
+                    rows_by_fragment.get(fragment_id, 0) for fragment_id in covered_fragments
+                ),
             }
-            for name, held in sorted(covered(table).items())
+            for column, covered_fragments in sorted(index_coverage(table).items())
         },
     }

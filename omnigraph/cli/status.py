@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import show
-from .address import address, direct_only, store_option, uri_argument
+from .address import direct_only, resolve_root, store_option, uri_argument
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -20,32 +20,39 @@ if TYPE_CHECKING:
 @shared_options
 def status(uri: str | None, store: str | None, branch: str) -> None:
     """Show fragments, versions, bytes and index coverage, and the commands that help."""
-    root = address(uri, store)
+    root = resolve_root(uri, store)
     from omnigraph.api.opening import open as open_graph
 
-    found = open_graph(root.uri, branch=branch, read_only=True).maintenance.status()
+    graph_status = open_graph(root.uri, branch=branch, read_only=True).maintenance.status()
     if settings().json:
-        show.document({"uri": root.uri, **found.to_json()})
+        show.document({"uri": root.uri, **graph_status.to_json()})
         return
-    _show(found)
-    for one in found.warnings:
-        show.result(f"warning: {one}")
+    _print_status(graph_status)
+    for warning in graph_status.warnings:
+        show.result(f"warning: {warning}")
 
 
-def _show(found: "Status") -> None:
-    show.result(f"branch {found.branch} at {found.commit_id}")
-    for one in found.datasets:
-        if one.error is not None:
-            show.result(f"  {one.type_key}: {show.count(one.rows, 'row')}; {one.error}")
+def _print_status(graph_status: "Status") -> None:
+    show.result(f"branch {graph_status.branch} at {graph_status.commit_id}")
+    for dataset in graph_status.datasets:
+        if dataset.error is not None:
+            show.result(f"  {dataset.type_key}: {show.count(dataset.rows, 'row')}; {dataset.error}")
             continue
-        parts = [show.count(one.rows, "row"), show.count(one.fragments, "fragment")]
-        parts += [f"{one.unindexed_rows} without an index", show.count(one.versions, "version")]
-        show.result(f"  {one.type_key}: {', '.join(parts)}, {one.bytes:,} bytes")
-    names = f"{show.count(found.branches, 'branch')}, {show.count(found.tags, 'tag')}"
-    states = f"{show.count(found.manifest_versions, 'manifest version')}"
-    log = f"{show.count(found.commits, 'commit')}, {states}"
-    show.result(f"{names}; {log}; {show.count(found.intents, 'unfinished operation')}")
-    shown = f"{found.unreclaimed_bytes:,} of them not referenced by any branch"
-    show.result(f"{found.bytes:,} bytes, {shown}")
-    if found.cache_directory is not None:
-        show.result(f"cache: {found.cache_bytes:,} bytes in {found.cache_directory}")
+        facts = [show.count(dataset.rows, "row"), show.count(dataset.fragments, "fragment")]
+        facts += [
+            f"{dataset.unindexed_rows} without an index",
+            show.count(dataset.versions, "version"),
+        ]
+        show.result(f"  {dataset.type_key}: {', '.join(facts)}, {dataset.bytes:,} bytes")
+    ref_counts = (
+        f"{show.count(graph_status.branches, 'branch')}, {show.count(graph_status.tags, 'tag')}"
+    )
+    manifest_count = f"{show.count(graph_status.manifest_versions, 'manifest version')}"
+    history_counts = f"{show.count(graph_status.commits, 'commit')}, {manifest_count}"
+    show.result(
+        f"{ref_counts}; {history_counts}; {show.count(graph_status.intents, 'unfinished operation')}"
+    )
+    unreferenced = f"{graph_status.unreclaimed_bytes:,} of them not referenced by any branch"
+    show.result(f"{graph_status.bytes:,} bytes, {unreferenced}")
+    if graph_status.cache_directory is not None:
+        show.result(f"cache: {graph_status.cache_bytes:,} bytes in {graph_status.cache_directory}")

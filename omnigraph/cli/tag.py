@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import actor_option, address, store_option, tell_target, uri_option
-from .group import Lazy, LazyGroup
+from .address import actor_option, announce_target, resolve_root, store_option, uri_option
+from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.history.tags import Tag
 
 _COMMANDS = {
-    "create": Lazy(__name__, "create", "Create a tag"),
-    "list": Lazy(__name__, "list_", "List tags"),
-    "delete": Lazy(__name__, "delete", "Delete a tag"),
+    "create": LazyCommand(__name__, "create", "Create a tag"),
+    "list": LazyCommand(__name__, "list_", "List tags"),
+    "delete": LazyCommand(__name__, "delete", "Delete a tag"),
 }
 
 
@@ -41,21 +41,23 @@ def tag() -> None:
 @store_option
 @actor_option
 @shared_options
-def create(name: str, point: str | None, uri: str | None, store: str | None, **how: Any) -> None:
+def create(
+    name: str, point: str | None, uri: str | None, store: str | None, **options: Any
+) -> None:
     """Tag the head of a branch, or COMMIT: an id, a timestamp, HEAD~2. Tagged data is kept.
 
     NAME may contain letters, digits, '.', '-' and '_', with '/' between parts; at most 200 bytes.
     """
-    root = address(uri, store, way="--uri")
-    tell_target("tag create", root)
+    root = resolve_root(uri, store, argument_name="--uri")
+    announce_target("tag create", root)
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, branch=how["branch"], actor=how["actor"])
-    made = graph.tag(name, point, message=how["message"])
+    graph = open_graph(root.uri, branch=options["branch"], actor=options["actor"])
+    new_tag = graph.tag(name, point, message=options["message"])
     if settings().json:
-        show.document(_document(made))
+        show.document(_tag_document(new_tag))
     else:
-        show.result(f"tagged {made.commit_id} as {made.name}")
+        show.result(f"tagged {new_tag.commit_id} as {new_tag.name}")
 
 
 @click.command("list")
@@ -65,16 +67,21 @@ def create(name: str, point: str | None, uri: str | None, store: str | None, **h
 @shared_options
 def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
     """List tags, sorted by name."""
-    root = address(graph_uri, store, option=uri)
+    root = resolve_root(graph_uri, store, option_value=uri)
     from omnigraph.api.opening import open as open_graph
 
-    found = open_graph(root.uri, read_only=True).tags.values()
+    tags = open_graph(root.uri, read_only=True).tags.values()
     if settings().json:
-        show.document({"tags": [_document(one) for one in found]})
+        show.document({"tags": [_tag_document(listed_tag) for listed_tag in tags]})
         return
-    for one in found:
-        parts = [one.name, click.style(one.commit_id, fg="yellow"), _when(one), one.actor or "-"]
-        show.result("  ".join([*parts, *([one.message] if one.message else [])]))
+    for listed_tag in tags:
+        columns = [
+            listed_tag.name,
+            click.style(listed_tag.commit_id, fg="yellow"),
+            _format_creation_time(listed_tag),
+            listed_tag.actor or "-",
+        ]
+        show.result("  ".join([*columns, *([listed_tag.message] if listed_tag.message else [])]))
 
 
 @click.command()
@@ -85,8 +92,8 @@ def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
 @shared_options
 def delete(name: str, uri: str | None, store: str | None, actor: str | None) -> None:
     """Delete a tag. Its commit is kept while branches, other tags or its age retain it."""
-    root = address(uri, store, way="--uri")
-    tell_target("tag delete", root)
+    root = resolve_root(uri, store, argument_name="--uri")
+    announce_target("tag delete", root)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)
@@ -97,16 +104,16 @@ def delete(name: str, uri: str | None, store: str | None, actor: str | None) -> 
         show.result(f"deleted tag {name.strip()}")
 
 
-def _document(one: "Tag") -> dict[str, Any]:
+def _tag_document(shown_tag: "Tag") -> dict[str, Any]:
     return {
-        "name": one.name,
-        "graph_commit_id": one.commit_id,
-        "graph_branch": one.branch,
-        "created_at": one.created_at,
-        "actor_id": one.actor,
-        "message": one.message,
+        "name": shown_tag.name,
+        "graph_commit_id": shown_tag.commit_id,
+        "graph_branch": shown_tag.branch,
+        "created_at": shown_tag.created_at,
+        "actor_id": shown_tag.actor,
+        "message": shown_tag.message,
     }
 
 
-def _when(one: "Tag") -> str:
-    return f"{datetime.fromtimestamp(one.created_at / 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"
+def _format_creation_time(shown_tag: "Tag") -> str:
+    return f"{datetime.fromtimestamp(shown_tag.created_at / 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"

@@ -8,26 +8,26 @@ import os
 import sys
 from typing import Any
 
-_LEVELS = {"debug": "DEBUG", "info": "INFO", "warning": "WARNING", "error": "ERROR"}
+_LEVEL_NAMES = {"debug": "DEBUG", "info": "INFO", "warning": "WARNING", "error": "ERROR"}
 _handlers: list[Any] = []
 
 
-def start_log(times: int) -> None:
+def start_log(verbosity: int) -> None:
     """Start logging if the flags or the environment ask for it; otherwise import nothing."""
-    asked = os.environ.get("OMNIGRAPH_LOG", "").lower()
-    if not times and (not asked or _handlers):
+    requested_log = os.environ.get("OMNIGRAPH_LOG", "").lower()
+    if not verbosity and (not requested_log or _handlers):
         return  # not requested, or already started by a flag before the command
     import logging
 
-    from omnigraph.events import LOGGER, JsonLines
+    from omnigraph.events import LOGGER, JsonLinesFormatter
 
     stop_log()
     handler = logging.StreamHandler(sys.stderr)
-    plain = logging.Formatter("%(levelname)s %(message)s")
-    handler.setFormatter(JsonLines() if asked == "json" else plain)
+    text_formatter = logging.Formatter("%(levelname)s %(message)s")
+    handler.setFormatter(JsonLinesFormatter() if requested_log == "json" else text_formatter)
     LOGGER.addHandler(handler)
-    level = _LEVELS.get(asked, "INFO")
-    LOGGER.setLevel("DEBUG" if times > 1 else "INFO" if times else level)
+    level = _LEVEL_NAMES.get(requested_log, "INFO")
+    LOGGER.setLevel("DEBUG" if verbosity > 1 else "INFO" if verbosity else level)
     _handlers.append(handler)
 
 

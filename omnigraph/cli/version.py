@@ -16,12 +16,12 @@ def version() -> None:
     """Print the versions of omnigraph, its storage format, and Python."""
     from omnigraph.storage.layout import STAMP
 
-    told = {
+    versions = {
         "omnigraph": omnigraph.__version__,
         "internal-schema": STAMP,
         "python": platform.python_version(),
     }
     if settings().json:
-        show.document(told)
+        show.document(versions)
     else:
-        show.result("\n".join(f"{name} {number}" for name, number in told.items()))
+        show.result("\n".join(f"{component} {number}" for component, number in versions.items()))

@@ -18,145 +18,175 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+StoredArray = npt.NDArray[Any]
 _MAGIC = b"omnigraph arrays 1\n"
-_HEAD = 4096
-_ALIGNED = 64
-_SUFFIX, _UNFINISHED = ".arrays", ".unfinished"
-_STALE = 3600.0  # seconds after which an unfinished file is considered abandoned by its writer
+_HEADER_BYTES = 4096
+_ALIGNMENT = 64
+_SUFFIX, _UNFINISHED_SUFFIX = ".arrays", ".unfinished"
+_STALE_SECONDS = (
+    3600.0  # seconds after which an unfinished file is considered abandoned by its writer
+)
 
 
 @dataclass(slots=True, eq=False)
-class Disk:
+class ArrayFileCache:
     """A directory of array files within a budget of bytes."""
 
     directory: Path
     budget: int
-    _refused: bool = False
+    _is_unwritable: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def load(self, name: str) -> tuple[dict[str, Any], dict[str, Array]] | None:
+    def load(self, file_name: str) -> tuple[dict[str, Any], dict[str, StoredArray]] | None:
         """Return the facts and arrays stored under a name; None if there is no valid file."""
-        path = self.directory / f"{name}{_SUFFIX}"
+        file_path = self.directory / f"{file_name}{_SUFFIX}"
         try:
-            found = _read(path)
+            contents = _read_file(file_path)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
             with suppress(OSError):
-                path.unlink()
+                file_path.unlink()
             return None
         with suppress(OSError):
-            os.utime(path)  # the modification time orders eviction: least recently used first
-        return found
+            os.utime(file_path)  # the modification time orders eviction: least recently used first
+        return contents
 
-    def save(self, name: str, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> bool:
+    def save(
+        self, file_name: str, facts: Mapping[str, Any], arrays: Mapping[str, StoredArray]
+    ) -> bool:
         """Write a file atomically; return False if the directory is not writable."""
-        if self._refused:
+        if self._is_unwritable:
             return False
-        path = self.directory / f"{name}{_SUFFIX}"
-        draft: Path | None = None
+        file_path = self.directory / f"{file_name}{_SUFFIX}"
+        draft_path: Path | None = None
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            handle, made = mkstemp(_UNFINISHED, f"{name}.", self.directory)
-            draft = Path(made)
-            with os.fdopen(handle, "wb") as file:
-                size = _write(file, facts, arrays)
-            draft.replace(path)
+            descriptor, temporary_name = mkstemp(
+                _UNFINISHED_SUFFIX, f"{file_name}.", self.directory
+            )
+            draft_path = Path(temporary_name)
+            with os.fdopen(descriptor, "wb") as file:
+                file_size = _write_file(file, facts, arrays)
+            draft_path.replace(file_path)
         except OSError:
-            if draft is not None:
+            if draft_path is not None:
                 with suppress(OSError):
-                    draft.unlink()
-            self._refused = not self.directory.is_dir() or not os.access(self.directory, os.W_OK)
+                    draft_path.unlink()
+            self._is_unwritable = not self.directory.is_dir() or not os.access(
+                self.directory, os.W_OK
+            )
             return False
-        self._evict(path, size)
+        self._evict_to_budget(file_path, file_size)
         return True
 
-    def names(self, prefix: str) -> list[str]:
+    def names_with_prefix(self, prefix: str) -> list[str]:
         """Return the names with this prefix, most recently used first."""
-        found = [one for one in self._files() if one[2].name.startswith(prefix)]
-        return [one[2].name.removesuffix(_SUFFIX) for one in sorted(found, reverse=True)]
+        matching_files = [
+            listed_file
+            for listed_file in self._list_files()
+            if listed_file[2].name.startswith(prefix)
+        ]
+        return [
+            listed_file[2].name.removesuffix(_SUFFIX)
+            for listed_file in sorted(matching_files, reverse=True)
+        ]
 
-    def remove(self, name: str) -> None:
+    def remove(self, file_name: str) -> None:
         """Remove a file; a missing file is not an error."""
         with suppress(OSError):
-            (self.directory / f"{name}{_SUFFIX}").unlink()
+            (self.directory / f"{file_name}{_SUFFIX}").unlink()
 
-    def _files(self) -> list[tuple[float, int, Path]]:
-        found = []
+    def _list_files(self) -> list[tuple[float, int, Path]]:
+        listed_files = []
         with suppress(OSError):
-            for path in self.directory.iterdir():
-                if path.suffix in (_SUFFIX, _UNFINISHED):
+            for file_path in self.directory.iterdir():
+                if file_path.suffix in (_SUFFIX, _UNFINISHED_SUFFIX):
                     with suppress(OSError):  # removed since the directory was listed
-                        facts = path.stat()
-                        found.append((facts.st_mtime, facts.st_size, path))
-        return [one for one in found if one[2].suffix == _SUFFIX or self._sweep(one, found)]
+                        file_stat = file_path.stat()
+                        listed_files.append((file_stat.st_mtime, file_stat.st_size, file_path))
+        return [
+            listed_file
+            for listed_file in listed_files
+            if listed_file[2].suffix == _SUFFIX or self._remove_if_stale(listed_file, listed_files)
+        ]
 
-    def _sweep(self, one: tuple[float, int, Path], among: list[tuple[float, int, Path]]) -> bool:
+    def _remove_if_stale(
+        self, unfinished_file: tuple[float, int, Path], listed_files: list[tuple[float, int, Path]]
+    ) -> bool:
         """Remove the leftovers of a killed process; the newest file serves as the clock."""
-        if max(other[0] for other in among) - one[0] > _STALE:
+        if (
+            max(listed_file[0] for listed_file in listed_files) - unfinished_file[0]
+            > _STALE_SECONDS
+        ):
             with suppress(OSError):
-                one[2].unlink()
+                unfinished_file[2].unlink()
         return False
 
-    def _evict(self, newest: Path, size: int) -> None:
+    def _evict_to_budget(self, newest_path: Path, newest_size: int) -> None:
         """Remove files, least recently used first, until the total fits the budget."""
         with self._lock:
-            files = sorted(self._files())
-            total = sum(one[1] for one in files)
-            for _, weight, path in files:
-                if total <= self.budget:
+            oldest_first = sorted(self._list_files())
+            total_bytes = sum(listed_file[1] for listed_file in oldest_first)
+            for _, file_size, file_path in oldest_first:
+                if total_bytes <= self.budget:
                     return
-                if path != newest or size > self.budget:
+                if file_path != newest_path or newest_size > self.budget:
                     with suppress(OSError):
-                        path.unlink()
-                    total -= weight
+                        file_path.unlink()
+                    total_bytes -= file_size
 
 
-def _write(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> int:
+def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, StoredArray]) -> int:
     """Write all arrays after a header that locates them; return the size of the file."""
-    listed: list[tuple[str, str, int, int, int]] = []
-    at = _HEAD
-    for name, one in arrays.items():
-        flat = np.ascontiguousarray(one)
-        listed.append((name, flat.dtype.str, len(flat), at, _sum(flat)))
-        at += -(-flat.nbytes // _ALIGNED) * _ALIGNED
-    head = json.dumps({"facts": dict(facts), "arrays": listed, "size": at}).encode()
-    if len(_MAGIC) + len(head) + 1 > _HEAD:
+    directory_entries: list[tuple[str, str, int, int, int]] = []
+    next_offset = _HEADER_BYTES
+    for array_name, array in arrays.items():
+        contiguous = np.ascontiguousarray(array)
+        directory_entries.append(
+            (array_name, contiguous.dtype.str, len(contiguous), next_offset, _checksum(contiguous))
+        )
+        next_offset += -(-contiguous.nbytes // _ALIGNMENT) * _ALIGNMENT
+    header = json.dumps(
+        {"facts": dict(facts), "arrays": directory_entries, "size": next_offset}
+    ).encode()
+    if len(_MAGIC) + len(header) + 1 > _HEADER_BYTES:
         raise OSError("the facts do not fit into the file header")
-    file.write((_MAGIC + head).ljust(_HEAD, b"\n"))
-    for one, place in zip(arrays.values(), listed, strict=True):
-        file.seek(place[3])
-        file.write(np.ascontiguousarray(one).data)
-    file.truncate(at)
+    file.write((_MAGIC + header).ljust(_HEADER_BYTES, b"\n"))
+    for array, entry in zip(arrays.values(), directory_entries, strict=True):
+        file.seek(entry[3])
+        file.write(np.ascontiguousarray(array).data)
+    file.truncate(next_offset)
     # After a power loss, the name must never lead to pages that were not written.
     file.flush()
     os.fsync(file.fileno())
-    return at
+    return next_offset
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-        if len(head) < _HEAD or not head.startswith(_MAGIC):
+def _read_file(file_path: Path) -> tuple[dict[str, Any], dict[str, StoredArray]]:
+    with file_path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+        if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
             raise ValueError("not an array file")
-        facts = json.loads(head[len(_MAGIC) :])
-        if os.fstat(file.fileno()).st_size != facts["size"]:
+        description = json.loads(header[len(_MAGIC) :])
+        if os.fstat(file.fileno()).st_size != description["size"]:
             raise ValueError("truncated file")
-        whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        mapped_file = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     arrays = {}
-    for name, kind, count, at, total in facts["arrays"]:
-        arrays[name] = np.frombuffer(whole, np.dtype(kind), count, at)
-        if _sum(arrays[name]) != total:
+    for array_name, dtype_text, item_count, byte_offset, expected_checksum in description["arrays"]:
+        arrays[array_name] = np.frombuffer(
+            mapped_file, np.dtype(dtype_text), item_count, byte_offset
+        )
+        if _checksum(arrays[array_name]) != expected_checksum:
             raise ValueError("checksum mismatch")
-    return facts["facts"], arrays
+    return description["facts"], arrays
 
 
-def _sum(values: Array) -> int:
+def _checksum(array: StoredArray) -> int:
     """Return a checksum at memory speed; it detects flipped bits, empty pages and truncation."""
-    data = values.view(np.uint8)
-    whole = len(data) // 8 * 8
-    words = data[:whole].view(np.uint64)
-    low = int(words.sum(dtype=np.uint64))
-    tail = int.from_bytes(data[whole:].tobytes(), "little")
-    return (low * 31 + tail + len(data)) & 0xFFFFFFFFFFFFFFFF
+    raw_bytes = array.view(np.uint8)
+    aligned_length = len(raw_bytes) // 8 * 8
+    words = raw_bytes[:aligned_length].view(np.uint64)
+    word_sum = int(words.sum(dtype=np.uint64))
+    tail_number = int.from_bytes(raw_bytes[aligned_length:].tobytes(), "little")
+    return (word_sum * 31 + tail_number + len(raw_bytes)) & 0xFFFFFFFFFFFFFFFF

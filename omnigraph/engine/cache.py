@@ -15,122 +15,126 @@ from typing import Any, TypeVar
 
 from omnigraph.storage.store import Store
 
-from .arrays import Disk
+from .arrays import ArrayFileCache
 
 T = TypeVar("T")
-_SETTINGS = (
+_CACHE_VARIABLES = (
     "OMNIGRAPH_CACHE_DIR",
     "OMNIGRAPH_CACHE_BYTES",
     "OMNIGRAPH_CACHE_MEMORY",
     "XDG_CACHE_HOME",
 )
-_MEMORY = 1 << 30
-_DISK = 16 << 30
+_DEFAULT_MEMORY_BYTES = 1 << 30
+_DEFAULT_DISK_BYTES = 16 << 30
 
 
 @dataclass(slots=True, eq=False)
-class Memory:
+class MemoryCache:
     """Values by key within a budget of bytes; the least recently used are evicted first.
 
-    >>> memory = Memory(100)
+    >>> memory = MemoryCache(100)
     >>> memory.put("a", 1, 60), memory.put("b", 2, 60), memory.get("a"), memory.get("b")
     (None, None, None, 2)
     """
 
     budget: int
-    _held: OrderedDict[Hashable, tuple[Any, int]] = field(default_factory=OrderedDict)
-    _used: int = 0
+    _entries: OrderedDict[Hashable, tuple[Any, int]] = field(default_factory=OrderedDict)
+    _used_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _making: dict[Hashable, threading.Lock] = field(default_factory=dict)
+    _build_locks: dict[Hashable, threading.Lock] = field(default_factory=dict)
 
-    def get(self, key: Hashable) -> Any | None:
+    def get(self, cache_key: Hashable) -> Any | None:
         """Return the cached value, or None."""
         with self._lock:
-            found = self._held.get(key)
-            if found is None:
+            entry = self._entries.get(cache_key)
+            if entry is None:
                 return None
-            self._held.move_to_end(key)
-            return found[0]
+            self._entries.move_to_end(cache_key)
+            return entry[0]
 
-    def put(self, key: Hashable, value: Any, size: int) -> None:
+    def put(self, cache_key: Hashable, value: Any, byte_count: int) -> None:
         """Cache a value; a value larger than the whole budget is not stored."""
-        if size > self.budget:
+        if byte_count > self.budget:
             return
         with self._lock:
-            self._used += size - self._held.pop(key, (None, 0))[1]
-            self._held[key] = (value, size)
-            while self._used > self.budget:
-                self._used -= self._held.popitem(last=False)[1][1]
+            self._used_bytes += byte_count - self._entries.pop(cache_key, (None, 0))[1]
+            self._entries[cache_key] = (value, byte_count)
+            while self._used_bytes > self.budget:
+                self._used_bytes -= self._entries.popitem(last=False)[1][1]
 
-    def make(
-        self, key: Hashable, build: Callable[[], T | None], size: Callable[[T], int]
+    def get_or_build(
+        self, cache_key: Hashable, build: Callable[[], T | None], measure_bytes: Callable[[T], int]
     ) -> T | None:
         """Return the value, building it if needed; concurrent callers wait for a single build.
 
         If `build` returns None, nothing is cached and None is returned.
         """
-        found: T | None = self.get(key)
-        if found is not None:
-            return found
+        cached_value: T | None = self.get(cache_key)
+        if cached_value is not None:
+            return cached_value
         with self._lock:
-            turn = self._making.setdefault(key, threading.Lock())
+            build_lock = self._build_locks.setdefault(cache_key, threading.Lock())
         try:
-            with turn:
-                found = self.get(key)
-                if found is None:
-                    found = build()
-                    if found is not None:
-                        self.put(key, found, size(found))
+            with build_lock:
+                cached_value = self.get(cache_key)
+                if cached_value is None:
+                    cached_value = build()
+                    if cached_value is not None:
+                        self.put(cache_key, cached_value, measure_bytes(cached_value))
         finally:
             with self._lock:
-                self._making.pop(key, None)
-        return found
+                self._build_locks.pop(cache_key, None)
+        return cached_value
 
-    def recent(self) -> list[Hashable]:
+    def recent_keys(self) -> list[Hashable]:
         """Return all keys, most recently used first."""
         with self._lock:
-            return list(reversed(self._held))
+            return list(reversed(self._entries))
 
-    def drop(self, key: Hashable) -> None:
+    def drop(self, cache_key: Hashable) -> None:
         """Remove one value."""
         with self._lock:
-            self._used -= self._held.pop(key, (None, 0))[1]
+            self._used_bytes -= self._entries.pop(cache_key, (None, 0))[1]
 
     @property
-    def used(self) -> int:
+    def used_bytes(self) -> int:
         """Bytes in use."""
-        return self._used
+        return self._used_bytes
 
     def clear(self) -> None:
         """Remove all values."""
         with self._lock:
-            self._held.clear()
-            self._used = 0
+            self._entries.clear()
+            self._used_bytes = 0
 
 
 @dataclass(slots=True, eq=False)
-class Caches:
+class QueryCaches:
     """Caches shared between queries: lists and columns in memory, lists on disk."""
 
-    memory: Memory = field(
-        default_factory=lambda: Memory(_bytes("OMNIGRAPH_CACHE_MEMORY", _MEMORY))
+    memory: MemoryCache = field(
+        default_factory=lambda: MemoryCache(
+            _bytes_from_environment("OMNIGRAPH_CACHE_MEMORY", _DEFAULT_MEMORY_BYTES)
+        )
     )
-    disk: Disk | None = None
+    disk: ArrayFileCache | None = None
     # Accumulated cost of misses per key: once it exceeds the cost of building, the entry is built.
-    spent: Memory = field(default_factory=lambda: Memory(10_000))
+    miss_costs: MemoryCache = field(default_factory=lambda: MemoryCache(10_000))
 
-    def spend(self, key: Hashable, amount: float) -> float:
+    def add_miss_cost(self, cache_key: Hashable, cost: float) -> float:
         """Add to the miss cost of a key; return the sum so far."""
-        total: float = (self.spent.get(key) or 0.0) + amount
-        self.spent.put(key, total, 1)
-        return total
+        total_cost: float = (self.miss_costs.get(cache_key) or 0.0) + cost
+        self.miss_costs.put(cache_key, total_cost, 1)
+        return total_cost
 
 
-def open_caches(directory: str | Path | None = None) -> Caches:
+def open_caches(directory: str | Path | None = None) -> QueryCaches:
     """Open caches in `directory`, else `OMNIGRAPH_CACHE_DIR`, else the user's cache folder."""
-    place = Path(directory) if directory is not None else _user_directory()
-    budget = _bytes("OMNIGRAPH_CACHE_BYTES", _DISK)
-    return Caches(disk=Disk(place, budget) if place is not None and budget else None)
+    cache_path = Path(directory) if directory is not None else _configured_directory()
+    budget = _bytes_from_environment("OMNIGRAPH_CACHE_BYTES", _DEFAULT_DISK_BYTES)
+    return QueryCaches(
+        disk=ArrayFileCache(cache_path, budget) if cache_path is not None and budget else None
+    )
 
 
 def cache_directory() -> Path | None:
@@ -139,35 +143,35 @@ def cache_directory() -> Path | None:
     return disk.directory if disk is not None else None
 
 
-def root_name(store: Store) -> str:
+def root_identity(store: Store) -> str:
     """Return what distinguishes roots in cache keys; two spellings of a root are cached twice."""
     return f"{store.root.options.get('aws_endpoint', '')}|{store.root.uri}"
 
 
-_shared: dict[tuple[str | None, ...], Caches] = {}
-_shared_lock = threading.Lock()
+_process_caches: dict[tuple[str | None, ...], QueryCaches] = {}
+_process_caches_lock = threading.Lock()
 
 
-def shared_caches() -> Caches:
+def shared_caches() -> QueryCaches:
     """Return the caches of this process, one set per distinct environment configuration."""
-    setting = tuple(os.environ.get(name) for name in _SETTINGS)
-    found = _shared.get(setting)
-    if found is None:
-        with _shared_lock:
-            found = _shared.setdefault(setting, open_caches())
-    return found
+    environment = tuple(os.environ.get(variable_name) for variable_name in _CACHE_VARIABLES)
+    process_caches = _process_caches.get(environment)
+    if process_caches is None:
+        with _process_caches_lock:
+            process_caches = _process_caches.setdefault(environment, open_caches())
+    return process_caches
 
 
-def _user_directory() -> Path | None:
-    given = os.environ.get("OMNIGRAPH_CACHE_DIR")
-    if given is not None:
-        return Path(given) if given else None
-    outer = os.environ.get("XDG_CACHE_HOME")
+def _configured_directory() -> Path | None:
+    configured_path = os.environ.get("OMNIGRAPH_CACHE_DIR")
+    if configured_path is not None:
+        return Path(configured_path) if configured_path else None
+    xdg_cache_home = os.environ.get("XDG_CACHE_HOME")
     with suppress(RuntimeError):  # the user has no home directory
-        return (Path(outer) if outer else Path.home() / ".cache") / "omnigraph"
+        return (Path(xdg_cache_home) if xdg_cache_home else Path.home() / ".cache") / "omnigraph"
     return None
 
 
-def _bytes(name: str, default: int) -> int:
-    text = os.environ.get(name, "")
-    return int(text) if text.isdecimal() else default
+def _bytes_from_environment(variable_name: str, default: int) -> int:
+    variable_text = os.environ.get(variable_name, "")
+    return int(variable_text) if variable_text.isdecimal() else default

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang.query.plan import CompareOperator
-from omnigraph.values.spelling import narrow
+from omnigraph.values.spelling import narrow_to_f32
 
-Outcome = Literal["always", "never"]  # the result for every non-null value
+ConstantOutcome = Literal["always", "never"]  # the result for every non-null value
 
-_FUNCTIONS = {
+_ARROW_FUNCTIONS = {
     "=": pc.equal,
     "!=": pc.not_equal,
     "<": pc.less,
@@ -26,8 +26,8 @@ _FUNCTIONS = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-_PYTHON = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
-_TURNED: dict[CompareOperator, CompareOperator] = {
+_PYTHON_FUNCTIONS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+_SWAPPED_OPERATORS: dict[CompareOperator, CompareOperator] = {
     "=": "=",
     "!=": "!=",
     "<": ">",
@@ -38,46 +38,50 @@ _TURNED: dict[CompareOperator, CompareOperator] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ColumnComparison:
     """`column operator constant`, where the constant has the column's own type."""
 
     operator: CompareOperator
     constant: Any
 
 
-def settle(kind: pa.DataType, operator: CompareOperator, constant: Any) -> Settled | Outcome:
+def normalize_comparison(
+    column_type: pa.DataType, operator: CompareOperator, constant: Any
+) -> ColumnComparison | ConstantOutcome:
     """Return the equivalent comparison whose constant is representable in the column's type.
 
-    >>> test = settle(pa.int32(), "<", 2.5)
+    >>> test = normalize_comparison(pa.int32(), "<", 2.5)
     >>> test.operator, test.constant
     ('<', 3)
-    >>> settle(pa.int32(), "=", 2.5), settle(pa.int32(), ">", -1e300)
+    >>> normalize_comparison(pa.int32(), "=", 2.5), normalize_comparison(pa.int32(), ">", -1e300)
     ('never', 'always')
     """
-    if pa.types.is_integer(kind):
-        return _settle_integer(kind, operator, constant)
-    if pa.types.is_floating(kind):
-        return _settle_float(kind, operator, constant)
-    return Settled(operator, constant)
+    if pa.types.is_integer(column_type):
+        return _normalize_for_integers(column_type, operator, constant)
+    if pa.types.is_floating(column_type):
+        return _normalize_for_floats(column_type, operator, constant)
+    return ColumnComparison(operator, constant)
 
 
-def _settle_integer(
-    kind: pa.DataType, operator: CompareOperator, constant: int | float
-) -> Settled | Outcome:
+def _normalize_for_integers(
+    column_type: pa.DataType, operator: CompareOperator, constant: int | float
+) -> ColumnComparison | ConstantOutcome:
     if isinstance(constant, float):
-        settled = _whole(operator, constant)
-        if isinstance(settled, str):
-            return settled
-        operator, constant = settled.operator, settled.constant
-    low, high = _bounds(kind)
-    if low <= constant <= high:
-        return Settled(operator, constant)
+        rounded = _round_constant(operator, constant)
+        if isinstance(rounded, str):
+            return rounded
+        operator, constant = rounded.operator, rounded.constant
+    lowest, highest = _integer_bounds(column_type)
+    if lowest <= constant <= highest:
+        return ColumnComparison(operator, constant)
     if operator in ("=", "!="):
         return "never" if operator == "=" else "always"
-    return "always" if (operator in ("<", "<=")) == (constant > high) else "never"
+    return "always" if (operator in ("<", "<=")) == (constant > highest) else "never"
 
 
-def _whole(operator: CompareOperator, constant: float) -> Settled | Outcome:
+def _round_constant(
+    operator: CompareOperator, constant: float
+) -> ColumnComparison | ConstantOutcome:
     """Return the equivalent comparison of an integer with an integer constant."""
     if math.isnan(constant):
         return "always" if operator == "!=" else "never"
@@ -86,94 +90,100 @@ def _whole(operator: CompareOperator, constant: float) -> Settled | Outcome:
             return "never" if operator == "=" else "always"
         return "always" if (operator in ("<", "<=")) == (constant > 0) else "never"
     if constant.is_integer():
-        return Settled(operator, int(constant))
+        return ColumnComparison(operator, int(constant))
     if operator in ("=", "!="):
         return "never" if operator == "=" else "always"
-    return Settled(
+    return ColumnComparison(
         operator, math.ceil(constant) if operator in ("<", ">=") else math.floor(constant)
     )
 
 
-def _settle_float(
-    kind: pa.DataType, operator: CompareOperator, constant: int | float
-) -> Settled | Outcome:
-    nearest = _nearest_float(kind, constant)
-    if nearest == constant or math.isnan(nearest):
-        return Settled(operator, nearest)
+def _normalize_for_floats(
+    column_type: pa.DataType, operator: CompareOperator, constant: int | float
+) -> ColumnComparison | ConstantOutcome:
+    nearest_float = _nearest_float(column_type, constant)
+    if nearest_float == constant or math.isnan(nearest_float):
+        return ColumnComparison(operator, nearest_float)
     if operator in ("=", "!="):
         return "never" if operator == "=" else "always"
     # No float of this type lies between the constant and `nearest_float`, so the latter separates
     # the same values.
-    above = nearest > constant
+    is_above = nearest_float > constant
     if operator in ("<", "<="):
-        return Settled("<" if above else "<=", nearest)
-    return Settled(">=" if above else ">", nearest)
+        return ColumnComparison("<" if is_above else "<=", nearest_float)
+    return ColumnComparison(">=" if is_above else ">", nearest_float)
 
 
-def _nearest_float(kind: pa.DataType, constant: int | float) -> float:
-    value = float(constant)
-    if kind.bit_width == 64 or not math.isfinite(value):
-        return value
-    single = narrow(value)
-    return single if single is not None else math.copysign(math.inf, value)
+def _nearest_float(column_type: pa.DataType, constant: int | float) -> float:
+    double_value = float(constant)
+    if column_type.bit_width == 64 or not math.isfinite(double_value):
+        return double_value
+    single_precision = narrow_to_f32(double_value)
+    return (
+        single_precision if single_precision is not None else math.copysign(math.inf, double_value)
+    )
 
 
-def _bounds(kind: pa.DataType) -> tuple[int, int]:
-    bits = kind.bit_width
-    if pa.types.is_signed_integer(kind):
-        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    return 0, (1 << bits) - 1
+def _integer_bounds(column_type: pa.DataType) -> tuple[int, int]:
+    bit_width = column_type.bit_width
+    if pa.types.is_signed_integer(column_type):
+        return -(1 << (bit_width - 1)), (1 << (bit_width - 1)) - 1
+    return 0, (1 << bit_width) - 1
 
 
-def compare(left: pa.Array, operator: CompareOperator, right: pa.Array) -> pa.Array:
+def compare_columns(left: pa.Array, operator: CompareOperator, right: pa.Array) -> pa.Array:
     """Compare two columns row by row; null where either is null."""
     if pa.types.is_integer(left.type) and pa.types.is_floating(right.type):
-        return _integer_float(left, operator, right)
+        return _compare_integers_to_floats(left, operator, right)
     if pa.types.is_floating(left.type) and pa.types.is_integer(right.type):
-        return _integer_float(right, _TURNED[operator], left)
+        return _compare_integers_to_floats(right, _SWAPPED_OPERATORS[operator], left)
     if left.type != right.type:
-        left, right = _same_type(left, right)
-    return _FUNCTIONS[operator](left, right)
+        left, right = _cast_to_common_type(left, right)
+    return _ARROW_FUNCTIONS[operator](left, right)
 
 
-def compare_constant(left: pa.Array, operator: CompareOperator, constant: Any) -> pa.Array:
+def compare_constant(column: pa.Array, operator: CompareOperator, constant: Any) -> pa.Array:
     """Compare a column with one value; null where either is null."""
     if constant is None:
-        return pa.nulls(len(left), pa.bool_())
-    settled = settle(left.type, operator, constant)
-    if isinstance(settled, str):
-        return _outcome(left, settled)
-    scalar = pa.scalar(settled.constant, left.type)
-    return _FUNCTIONS[settled.operator](left, scalar)
+        return pa.nulls(len(column), pa.bool_())
+    comparison = normalize_comparison(column.type, operator, constant)
+    if isinstance(comparison, str):
+        return _outcome_column(column, comparison)
+    constant_scalar = pa.scalar(comparison.constant, column.type)
+    return _ARROW_FUNCTIONS[comparison.operator](column, constant_scalar)
 
 
-def turned(operator: CompareOperator) -> CompareOperator:
+def swap_operator(operator: CompareOperator) -> CompareOperator:
     """Return the operator for exchanged operands."""
-    return _TURNED[operator]
+    return _SWAPPED_OPERATORS[operator]
 
 
-def _outcome(column: pa.Array, outcome: Outcome) -> pa.Array:
-    known = pa.array(np.full(len(column), outcome == "always"))
-    return known if column.null_count == 0 else pc.if_else(column.is_valid(), known, None)
+def _outcome_column(column: pa.Array, outcome: ConstantOutcome) -> pa.Array:
+    outcomes = pa.array(np.full(len(column), outcome == "always"))
+    return outcomes if column.null_count == 0 else pc.if_else(column.is_valid(), outcomes, None)
 
 
-def _same_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _cast_to_common_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Cast both columns to a type that holds all values of either."""
     if pa.types.is_floating(left.type):
-        wide = pa.float64()
+        common_type = pa.float64()
     elif pa.types.is_uint64(left.type) or pa.types.is_uint64(right.type):
-        wide = pa.decimal128(20, 0)
+        common_type = pa.decimal128(20, 0)
     else:
-        wide = pa.int64()
-    return left.cast(wide), right.cast(wide)
+        common_type = pa.int64()
+    return left.cast(common_type), right.cast(common_type)
 
 
-def _integer_float(left: pa.Array, operator: CompareOperator, right: pa.Array) -> pa.Array:
+def _compare_integers_to_floats(
+    integers: pa.Array, operator: CompareOperator, floats: pa.Array
+) -> pa.Array:
     """Compare integers with floats exactly, although not every 64-bit integer is a float."""
-    if left.type.bit_width < 64:
-        return _FUNCTIONS[operator](left.cast(pa.float64()), right.cast(pa.float64()))
-    found = [
-        None if one is None or other is None else _PYTHON[operator](one, other)
-        for one, other in zip(left.to_pylist(), right.to_pylist(), strict=True)
+    if integers.type.bit_width < 64:
+        return _ARROW_FUNCTIONS[operator](integers.cast(pa.float64()), floats.cast(pa.float64()))
+    outcomes = [
+        None
+        if integer is None or float_value is None
+        else _PYTHON_FUNCTIONS[operator](integer, float_value)
+        for integer, float_value in zip(integers.to_pylist(), floats.to_pylist(), strict=True)
     ]
-    return pa.array(found, pa.bool_())
+    return pa.array(outcomes, pa.bool_())

@@ -15,83 +15,87 @@ import pyarrow as pa
 from omnigraph.errors import InternalError
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.catalog import Catalog, Edge, Node
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.table import Table
 
-from .cache import root_name
-from .limits import Meter
-from .rows import NULL, Ids
+from .cache import root_identity
+from .limits import QueryMeter
+from .rows import NULL_ROW, IntArray
 
 
 @dataclass(slots=True, eq=False)
-class Measured:
+class OperatorStats:
     """Measurements of an operator: rows produced, milliseconds, runs."""
 
     rows: int = 0
     milliseconds: float = 0.0
     runs: int = 0
-    note: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class ScannedRows:
     """Rows that a scan has read in full, so that they need not be fetched again."""
 
-    ids: Ids
+    row_ids: IntArray
     table: pa.Table
 
-    def covers(self, ids: Ids, names: Sequence[str]) -> bool:
+    def covers(self, wanted_ids: IntArray, column_names: Sequence[str]) -> bool:
         """Return whether all of these columns are available for all of these rows."""
-        if any(name not in self.table.column_names for name in names):
+        if any(column_name not in self.table.column_names for column_name in column_names):
             return False
-        if ids is self.ids or (len(ids) == 1 and len(self.ids) == 1 and ids[0] == self.ids[0]):
+        if wanted_ids is self.row_ids or (
+            len(wanted_ids) == 1 and len(self.row_ids) == 1 and wanted_ids[0] == self.row_ids[0]
+        ):
             return True
-        return bool(np.isin(ids[ids != NULL], self.ids).all())
+        return bool(np.isin(wanted_ids[wanted_ids != NULL_ROW], self.row_ids).all())
 
 
 @dataclass(slots=True, eq=False)
-class Context:
+class ExecutionContext:
     """One execution of a query."""
 
     snapshot: Snapshot
     catalog: Catalog
     params: Mapping[str, Any]
-    meter: Meter = field(default_factory=Meter)
+    meter: QueryMeter = field(default_factory=QueryMeter)
     caches: Any = None
     embed: Callable[[str, int, str | None], Sequence[float]] | None = None
-    trace: dict[int, Measured] | None = None
-    known: dict[str, Known] = field(default_factory=dict)
-    ways: dict[Any, Any] = field(default_factory=dict)
+    trace: dict[int, OperatorStats] | None = None
+    scanned_rows: dict[str, ScannedRows] = field(default_factory=dict)
+    adjacency_cache: dict[Any, Any] = field(default_factory=dict)
     _tables: dict[str, Table] = field(default_factory=dict)
-    _places: dict[str, tuple[str, str, int]] = field(default_factory=dict)
+    _table_identities: dict[str, tuple[str, str, int]] = field(default_factory=dict)
 
-    def table(self, key: str) -> Table:
+    def table(self, table_key: str) -> Table:
         """Return the table for a key such as `node:Person`, at the snapshot's version."""
-        found = self._tables.get(key)
-        if found is None:
-            found = self._tables[key] = self.snapshot.table(key)
-        return found
+        opened_table = self._tables.get(table_key)
+        if opened_table is None:
+            opened_table = self._tables[table_key] = self.snapshot.table(table_key)
+        return opened_table
 
-    def place(self, key: str) -> tuple[str, str, int]:
+    def table_identity(self, table_key: str) -> tuple[str, str, int]:
         """Return what identifies a table version uniquely across all roots."""
-        found = self._places.get(key)
-        if found is None:
-            table = self.table(key)
-            name = root_name(self.snapshot.store)
-            found = self._places[key] = (name, table.location, table.version)
-        return found
+        identity = self._table_identities.get(table_key)
+        if identity is None:
+            table = self.table(table_key)
+            root_key = root_identity(self.snapshot.store)
+            identity = self._table_identities[table_key] = (root_key, table.location, table.version)
+        return identity
 
-    def count(self, key: str) -> int:
+    def row_count(self, table_key: str) -> int:
         """Return the row count of a table from the manifest, without opening the table."""
-        return self.snapshot.tables[key].rows
+        return self.snapshot.tables[table_key].row_count
 
-    def declared(self, key: str) -> Node | Edge:
+    def declared_type(self, table_key: str) -> NodeType | EdgeType:
         """Return the declaration for a table key."""
-        kind, _, name = key.partition(":")
-        found = self.catalog.node(name) if kind == "node" else self.catalog.edge(name)
-        if found is None:
-            raise InternalError(reason=f"the schema has no type for table {key}")
-        return found
+        kind, _, type_name = table_key.partition(":")
+        declaration = (
+            self.catalog.node(type_name) if kind == "node" else self.catalog.edge(type_name)
+        )
+        if declaration is None:
+            raise InternalError(reason=f"the schema has no type for table {table_key}")
+        return declaration
 
     def constant(self, value: plan.Value) -> Any:
         """Return the stored form of a constant or parameter."""
@@ -101,12 +105,14 @@ class Context:
             return self.params[value.name]
         raise InternalError(reason=f"{type(value).__name__} is not constant")
 
-    def measure(self, operator: object, rows: int, began: float, note: str = "") -> None:
+    def record_stats(
+        self, operator: object, row_count: int, started_at: float, remark: str = ""
+    ) -> None:
         """Record the measurements of an operator if tracing is enabled."""
         if self.trace is None:
             return
-        seen = self.trace.setdefault(id(operator), Measured())
-        seen.rows += rows
-        seen.milliseconds += (perf_counter() - began) * 1000
-        seen.runs += 1
-        seen.note = note or seen.note
+        operator_stats = self.trace.setdefault(id(operator), OperatorStats())
+        operator_stats.rows += row_count
+        operator_stats.milliseconds += (perf_counter() - started_at) * 1000
+        operator_stats.runs += 1
+        operator_stats.remark = remark or operator_stats.remark

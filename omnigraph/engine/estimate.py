@@ -7,60 +7,75 @@ from typing import Any
 
 from omnigraph.lang.query import plan
 
-from .context import Context
-from .physical import Alone, FoldScan, Linked, Reach
+from .context import ExecutionContext
+from .physical import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbour
 
-_EQUAL, _RANGE = 0.01, 0.3  # the fraction of rows that a predicate is expected to keep
+_EQUALITY_SELECTIVITY, _RANGE_SELECTIVITY = (
+    0.01,
+    0.3,
+)  # the fraction of rows that a predicate is expected to keep
 
 
-def estimate(context: Context, operator: Any, rows: float) -> float:
+def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -> float:
     """Return the expected output rows of an operator for this many input rows."""
     match operator:
         case plan.NodeScan():
-            names = operator.implementers or (operator.type_name,)
-            held = sum(_size(context, f"node:{name}") for name in names)
-            rows *= held * _share(operator.filters)
-        case FoldScan():
-            return estimate(context, operator.scan, rows)
-        case Reach():
-            return min(estimate(context, operator.walk, rows), _most(context, operator.walk))
+            type_names = operator.implementers or (operator.type_name,)
+            node_count = sum(_table_rows(context, f"node:{type_name}") for type_name in type_names)
+            input_rows *= node_count * _selectivity(operator.filters)
+        case DistinctValueScan():
+            return estimate_rows(context, operator.scan, input_rows)
+        case DistinctExpand():
+            return min(
+                estimate_rows(context, operator.expansion, input_rows),
+                _max_targets(context, operator.expansion),
+            )
         case plan.Expand():
-            rows *= _fan_out(context, operator) * _share(operator.target_filters)
-        case plan.Close() | Linked():
-            rows *= _EQUAL
+            input_rows *= _expansion_fan_out(context, operator) * _selectivity(
+                operator.target_filters
+            )
+        case plan.CloseCycle() | EdgeExists():
+            input_rows *= _EQUALITY_SELECTIVITY
         case plan.Filter():
-            rows *= _share((operator.predicate,))
-        case plan.AntiJoin() | Alone():
-            rows *= 0.5
-    return rows  # a key lookup finds one node; `optional` keeps every row
+            input_rows *= _selectivity((operator.predicate,))
+        case plan.AntiJoin() | NoNeighbour():
+            input_rows *= 0.5
+    return input_rows  # a key lookup finds one node; `optional` keeps every row
 
 
-def _size(context: Context, key: str) -> int:
-    entry = context.snapshot.tables.get(key)
-    return entry.rows if entry is not None else 0
+def _table_rows(context: ExecutionContext, table_key: str) -> int:
+    table_entry = context.snapshot.tables.get(table_key)
+    return table_entry.row_count if table_entry is not None else 0
 
 
-def _fan_out(context: Context, expand: plan.Expand) -> float:
+def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand) -> float:
     """Return the mean number of neighbours, to the power of the hops."""
-    mean = 0.0
-    for step in expand.steps:
+    mean_degree = 0.0
+    for step in expansion.steps:
         edge = context.catalog.edge(step.edge_type)
         if edge is not None:
-            start = edge.target if step.direction == "in" else edge.source
-            many = _size(context, f"edge:{edge.name}") / max(_size(context, f"node:{start}"), 1)
-            mean += many * (2 if step.direction == "both" else 1)
-    reach = sum(mean**hops for hops in range(expand.min_hops, min(expand.max_hops, 8) + 1))
-    return min(reach, float(_size(context, f"node:{expand.target_type}") or reach))
+            start_type = edge.target if step.direction == "in" else edge.source
+            edges_per_node = _table_rows(context, f"edge:{edge.name}") / max(
+                _table_rows(context, f"node:{start_type}"), 1
+            )
+            mean_degree += edges_per_node * (2 if step.direction == "both" else 1)
+    reached_nodes = sum(
+        mean_degree**hop_count
+        for hop_count in range(expansion.min_hops, min(expansion.max_hops, 8) + 1)
+    )
+    return min(
+        reached_nodes, float(_table_rows(context, f"node:{expansion.target_type}") or reached_nodes)
+    )
 
 
-def _most(context: Context, expand: plan.Expand) -> float:
+def _max_targets(context: ExecutionContext, expansion: plan.Expand) -> float:
     """Return the number of nodes that an expansion can reach at most."""
-    return float(_size(context, f"node:{expand.target_type}"))
+    return float(_table_rows(context, f"node:{expansion.target_type}"))
 
 
-def _share(filters: tuple[plan.Predicate, ...]) -> float:
-    found = 1.0
-    for one in filters:
-        exact = isinstance(one, plan.Compare) and one.operator == "="
-        found *= _EQUAL if exact else _RANGE
-    return found
+def _selectivity(filters: tuple[plan.Predicate, ...]) -> float:
+    selectivity = 1.0
+    for predicate in filters:
+        is_equality = isinstance(predicate, plan.Compare) and predicate.operator == "="
+        selectivity *= _EQUALITY_SELECTIVITY if is_equality else _RANGE_SELECTIVITY
+    return selectivity

@@ -15,66 +15,81 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.print_plan import operator_text, value_text
-from omnigraph.storage.index import used_by
-from omnigraph.values.coerce import Mode
+from omnigraph.storage.index import indexes_used_by
+from omnigraph.values.coerce import ParameterMode
 
-from .context import Context, Measured
-from .estimate import estimate
-from .limits import Limits
-from .nearest import index_of
+from .context import ExecutionContext, OperatorStats
+from .estimate import estimate_rows
+from .limits import QueryLimits
+from .nearest import vector_index_name
 from .neighbours import may_probe
-from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Reach, Weigh
-from .run import bind, execute, start
-from .scan import asked_words, split
+from .physical import (
+    DistinctExpand,
+    DistinctValueScan,
+    DropVariables,
+    EdgeExists,
+    KeyScan,
+    NoNeighbour,
+    WeightByDegree,
+)
+from .run import bind_params, execute_plan, prepare_read
+from .scan import plan_text_lookup, split_filters
 
-_WALKS = {Alone: "no match", Reach: "distinct targets", Weigh: "count only"}
-_NEAR = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}
+_WALK_LABELS = {
+    NoNeighbour: "no match",
+    DistinctExpand: "distinct targets",
+    WeightByDegree: "count only",
+}
+_ENDPOINT_COLUMNS = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExplainedStep:
     """One step of a plan: its description, estimated rows, and measurements if it was run."""
 
     depth: int
-    text: str
-    estimated: int
-    measured: Measured | None = None
+    description: str
+    estimated_rows: int
+    stats: OperatorStats | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the members of the JSON form; measurements only with `analyze`."""
-        found: dict[str, Any] = {"depth": self.depth, "operator": self.text}
-        found["estimated_rows"] = self.estimated
-        if self.measured is not None:
-            found["rows"] = self.measured.rows
-            found["milliseconds"] = round(self.measured.milliseconds, 3)
-        return found
+        members: dict[str, Any] = {"depth": self.depth, "operator": self.description}
+        members["estimated_rows"] = self.estimated_rows
+        if self.stats is not None:
+            members["rows"] = self.stats.rows
+            members["milliseconds"] = round(self.stats.milliseconds, 3)
+        return members
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedPlan:
     """The plan of a query as it runs."""
 
     name: str
-    lines: tuple[Line, ...]
+    steps: tuple[ExplainedStep, ...]
     rows: int | None = None
     milliseconds: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the members of the JSON form."""
-        found: dict[str, Any] = {"query_name": self.name}
-        found["plan"] = [one.to_json() for one in self.lines]
+        members: dict[str, Any] = {"query_name": self.name}
+        members["plan"] = [step.to_json() for step in self.steps]
         if self.rows is not None and self.milliseconds is not None:
-            found["row_count"] = self.rows
-            found["milliseconds"] = round(self.milliseconds, 3)
-        return found
+            members["row_count"] = self.rows
+            members["milliseconds"] = round(self.milliseconds, 3)
+        return members
 
     def __str__(self) -> str:
         """Return the plan as a text table."""
-        head = ["operator", "estimated rows"]
-        head += ["rows", "ms"] if self.rows is not None else []
-        cells = [head, *(_cells(one, self.rows is not None) for one in self.lines)]
-        widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
-        return "\n".join(_aligned(row, widths) for row in cells)
+        header = ["operator", "estimated rows"]
+        header += ["rows", "ms"] if self.rows is not None else []
+        table_rows = [header, *(_table_cells(step, self.rows is not None) for step in self.steps)]
+        widths = [
+            max(len(table_row[column_number]) for table_row in table_rows)
+            for column_number in range(len(header))
+        ]
+        return "\n".join(_align_cells(table_row, widths) for table_row in table_rows)
 
 
 def explain(
@@ -83,131 +98,153 @@ def explain(
     params: Mapping[str, Any],
     *,
     analyze: bool = False,
-    limits: Limits | None = None,
-    mode: Mode = "python",
-) -> Explained:
+    limits: QueryLimits | None = None,
+    mode: ParameterMode = "python",
+) -> ExplainedPlan:
     """Return the plan of a read; with `analyze`, run it. Only `analyze` needs parameters."""
-    bound = bind(query, params, mode) if analyze else {}
-    what, context = start(snapshot, query, bound, limits)
+    bound_params = bind_params(query, params, mode) if analyze else {}
+    read_plan, context = prepare_read(snapshot, query, bound_params, limits)
     if not analyze:
-        return Explained(query.name, tuple(_lines(context, what)))
+        return ExplainedPlan(query.name, tuple(_explain_steps(context, read_plan)))
     context.trace = {}
-    began = perf_counter()
+    started_at = perf_counter()
     try:
-        table = execute(context, what)
+        result_table = execute_plan(context, read_plan)
     finally:
-        context.meter.leave()
-    taken = (perf_counter() - began) * 1000
-    return Explained(query.name, tuple(_lines(context, what)), table.num_rows, taken)
+        context.meter.leave_gate()
+    elapsed_millis = (perf_counter() - started_at) * 1000
+    return ExplainedPlan(
+        query.name, tuple(_explain_steps(context, read_plan)), result_table.num_rows, elapsed_millis
+    )
 
 
-def _lines(context: Context, what: plan.ReadPlan) -> Iterator[Line]:
-    rows, lines = 1.0, list[Line]()
-    for depth, operator in _flat(what.operators, 0):
-        inner = 1.0 if depth and (not lines or lines[-1].depth < depth) else rows
-        rows = estimate(context, operator, inner)
-        seen = (context.trace or {}).get(id(operator))
-        text = _text(operator) + _index_text(context, operator)
-        lines.append(Line(depth, text, round(rows), seen))
-    yield from lines
-    yield from (Line(0, text, round(rows)) for text in _tail(context, what))
+def _explain_steps(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterator[ExplainedStep]:
+    estimated_rows, explained = 1.0, list[ExplainedStep]()
+    for depth, operator in _flatten_operators(read_plan.operators, 0):
+        input_rows = (
+            1.0 if depth and (not explained or explained[-1].depth < depth) else estimated_rows
+        )
+        estimated_rows = estimate_rows(context, operator, input_rows)
+        stats = (context.trace or {}).get(id(operator))
+        description = _operator_text(operator) + _index_text(context, operator)
+        explained.append(ExplainedStep(depth, description, round(estimated_rows), stats))
+    yield from explained
+    yield from (
+        ExplainedStep(0, description, round(estimated_rows))
+        for description in _result_steps(context, read_plan)
+    )
 
 
-def _flat(operators: Sequence[Any], depth: int) -> Iterator[tuple[int, Any]]:
-    for one in operators:
-        if isinstance(one, Forget):
+def _flatten_operators(operators: Sequence[Any], depth: int) -> Iterator[tuple[int, Any]]:
+    for operator in operators:
+        if isinstance(operator, DropVariables):
             continue  # changes no rows
-        yield depth, one
-        if isinstance(one, plan.AntiJoin | plan.LeftJoin):
-            yield from _flat(one.inner, depth + 1)
+        yield depth, operator
+        if isinstance(operator, plan.AntiJoin | plan.LeftJoin):
+            yield from _flatten_operators(operator.inner, depth + 1)
 
 
-def _text(operator: Any) -> str:
+def _operator_text(operator: Any) -> str:
     match operator:
         case KeyScan():
-            members = ", ".join(f"{name} = {value_text(value)}" for name, _, value in operator.key)
-            return f"look up ${operator.scan.variable}: {operator.scan.type_name} by {members}"
-        case Linked():
-            word = "unlinked" if operator.negated else "linked"
-            return f"{word} ${operator.right}: {operator_text(operator.walk)}"
-        case FoldScan():
+            key_members = ", ".join(
+                f"{member_name} = {value_text(value)}"
+                for member_name, _, value in operator.key_members
+            )
+            return f"look up ${operator.scan.variable}: {operator.scan.type_name} by {key_members}"
+        case EdgeExists():
+            label = "unlinked" if operator.negated else "linked"
+            return f"{label} ${operator.target_variable}: {operator_text(operator.expansion)}"
+        case DistinctValueScan():
             return f"grouped by value: {operator_text(operator.scan)}"
-        case Alone() | Reach() | Weigh():
-            return f"{_WALKS[type(operator)]}: {operator_text(operator.walk)}"
+        case NoNeighbour() | DistinctExpand() | WeightByDegree():
+            return f"{_WALK_LABELS[type(operator)]}: {operator_text(operator.expansion)}"
     return operator_text(operator)
 
 
-def _index_text(context: Context, operator: Any) -> str:
+def _index_text(context: ExecutionContext, operator: Any) -> str:
     """Return which indexes serve a scan or a walk from a few rows, as far as is known."""
     try:
-        names = dict.fromkeys(_words(context, operator))
-        asked = list(_asked(context, operator)) if not names else []
+        index_names = dict.fromkeys(_full_text_indexes(context, operator))
+        indexed_filters = list(_indexed_filters(context, operator)) if not index_names else []
     except KeyError:  # a parameter without a value: the plan is explained without being run
         return ""
-    names |= {name: None for table, where in asked for name in used_by(table, where)}
-    return f" (index {', '.join(names)})" if names else ""
+    index_names |= {
+        index_name: None
+        for table, pushed_filter in indexed_filters
+        for index_name in indexes_used_by(table, pushed_filter)
+    }
+    return f" (index {', '.join(index_names)})" if index_names else ""
 
 
-def _words(context: Context, operator: Any) -> Iterator[str]:
+def _full_text_indexes(context: ExecutionContext, operator: Any) -> Iterator[str]:
     """Return the full-text indexes that propose the rows of a scan."""
     if not isinstance(operator, plan.NodeScan):
         return
-    for name in operator.implementers or (operator.type_name,):
-        found = asked_words(context, f"node:{name}", operator.filters)
-        if found is not None:
-            yield found.index
+    for type_name in operator.implementers or (operator.type_name,):
+        full_text_match = plan_text_lookup(context, f"node:{type_name}", operator.filters)
+        if full_text_match is not None:
+            yield full_text_match.index_name
 
 
-def _asked(context: Context, operator: Any) -> Iterator[tuple[Any, Any]]:
+def _indexed_filters(context: ExecutionContext, operator: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(operator, KeyScan):
         yield context.table(f"node:{operator.scan.type_name}"), pc.field("id") == "any"
-    if isinstance(operator, FoldScan):
+    if isinstance(operator, DistinctValueScan):
         operator = operator.scan  # unless the values are in memory, as with any scan
     if isinstance(operator, plan.NodeScan):
-        for name in operator.implementers or (operator.type_name,):
-            pushed, _ = split(context, f"node:{name}", operator.filters)
-            if pushed is not None:
-                yield context.table(f"node:{name}"), pushed
-    if isinstance(operator, Reach):
-        operator = operator.walk
+        for type_name in operator.implementers or (operator.type_name,):
+            pushed_filter, _ = split_filters(context, f"node:{type_name}", operator.filters)
+            if pushed_filter is not None:
+                yield context.table(f"node:{type_name}"), pushed_filter
+    if isinstance(operator, DistinctExpand):
+        operator = operator.expansion
     if isinstance(operator, plan.Expand):
         for step in operator.steps:
-            near = _NEAR[step.direction] if may_probe(context, step.edge_type) else ()
-            for name in near:
-                yield context.table(f"edge:{step.edge_type}"), pc.field(name).isin(["any"])
+            endpoint_columns = (
+                _ENDPOINT_COLUMNS[step.direction] if may_probe(context, step.edge_type) else ()
+            )
+            for type_name in endpoint_columns:
+                yield context.table(f"edge:{step.edge_type}"), pc.field(type_name).isin(["any"])
 
 
-def _tail(context: Context, what: plan.ReadPlan) -> Iterator[str]:
-    if what.ranking is not None:
-        yield f"rank by {value_text(what.ranking)}{_ranking_text(context, what)}"
-    yield "group" if what.aggregated else "return"
-    if what.order:
-        yield "order by " + ", ".join(value_text(one.value) for one in what.order)
-    for word, value in (("offset", what.offset), ("limit", what.limit)):
+def _result_steps(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterator[str]:
+    if read_plan.ranking is not None:
+        yield f"rank by {value_text(read_plan.ranking)}{_ranking_text(context, read_plan)}"
+    yield "group" if read_plan.aggregated else "return"
+    if read_plan.order:
+        yield "order by " + ", ".join(value_text(sort_key.value) for sort_key in read_plan.order)
+    for clause, value in (("offset", read_plan.offset), ("limit", read_plan.limit)):
         if value is not None:
-            yield f"{word} {value_text(value)}"
+            yield f"{clause} {value_text(value)}"
 
 
-def _ranking_text(context: Context, what: plan.ReadPlan) -> str:
+def _ranking_text(context: ExecutionContext, read_plan: plan.ReadPlan) -> str:
     """Return which index proposes the nearest nodes of a scan."""
-    ranking = what.ranking
-    if not isinstance(ranking, plan.Nearest) or what.aggregated or what.distinct:
+    ranking = read_plan.ranking
+    if not isinstance(ranking, plan.Nearest) or read_plan.aggregated or read_plan.distinct:
         return ""
-    scans = (one for one in what.operators if isinstance(one, plan.NodeScan))
-    own = [one for one in scans if one.variable == ranking.field.variable]
-    types = [f"node:{name}" for one in own for name in one.implementers or (one.type_name,)]
-    name = index_of(context, ranking, types) if types else None
-    return f" (index {name})" if name is not None else ""
+    node_scans = (scan for scan in read_plan.operators if isinstance(scan, plan.NodeScan))
+    ranked_scans = [scan for scan in node_scans if scan.variable == ranking.field.variable]
+    table_keys = [
+        f"node:{index_name}"
+        for scan in ranked_scans
+        for index_name in scan.implementers or (scan.type_name,)
+    ]
+    index_name = vector_index_name(context, ranking, table_keys) if table_keys else None
+    return f" (index {index_name})" if index_name is not None else ""
 
 
-def _cells(line: Line, measured: bool) -> list[str]:
-    found = ["  " * line.depth + line.text, str(line.estimated)]
-    if measured and line.measured is not None:
-        return [*found, str(line.measured.rows), f"{line.measured.milliseconds:.2f}"]
-    return [*found, "", ""] if measured else found
+def _table_cells(step: ExplainedStep, show_stats: bool) -> list[str]:
+    text_cells = ["  " * step.depth + step.description, str(step.estimated_rows)]
+    if show_stats and step.stats is not None:
+        return [*text_cells, str(step.stats.rows), f"{step.stats.milliseconds:.2f}"]
+    return [*text_cells, "", ""] if show_stats else text_cells
 
 
-def _aligned(cells: list[str], widths: list[int]) -> str:
-    first = cells[0].ljust(widths[0])
-    rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-    return "  ".join((first, *rest)).rstrip()
+def _align_cells(text_cells: list[str], widths: list[int]) -> str:
+    left_aligned = text_cells[0].ljust(widths[0])
+    right_aligned = (
+        cell.rjust(width) for cell, width in zip(text_cells[1:], widths[1:], strict=True)
+    )
+    return "  ".join((left_aligned, *right_aligned)).rstrip()

@@ -12,131 +12,159 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang.query import plan
-from omnigraph.lang.query.free import parts_of
-from omnigraph.storage.scan import aligned, take
+from omnigraph.lang.query.free import operands_of
+from omnigraph.storage.scan import align_rows, take_rows
 
 from .columns import hot_columns
-from .context import Context
-from .rows import NULL, Binding, Ids, Rows
+from .context import ExecutionContext
+from .rows import NULL_ROW, IntArray, Rows, VariableBinding
 
-Column = tuple[str, str]  # a variable and the name of a column of its table
+VariableColumn = tuple[str, str]  # a variable and the name of a column of its table
 
-SYSTEM = {"id": "id", "from": "src", "to": "dst"}
+SYSTEM_COLUMNS = {"id": "id", "from": "src", "to": "dst"}
 
 
-def needs(*pieces: plan.Value | plan.Predicate | plan.Ranking | None) -> set[Column]:
+def columns_read(
+    *expressions: plan.Value | plan.Predicate | plan.Ranking | None,
+) -> set[VariableColumn]:
     """Return the columns that values, predicates and rankings read.
 
     >>> from omnigraph.values import PropertyType, ScalarType
     >>> age = plan.PropertyValue("p", "age", PropertyType(ScalarType.I32))
-    >>> needs(plan.IsNull(age), plan.Entity("q", "Person")) == {("p", "age"), ("q", "id")}
+    >>> columns_read(plan.IsNull(age), plan.Entity("q", "Person")) == {("p", "age"), ("q", "id")}
     True
     """
-    found: set[Column] = set()
-    for piece in pieces:
-        found |= _needs(piece)
-    return found
+    column_keys: set[VariableColumn] = set()
+    for expression in expressions:
+        column_keys |= _columns_read_by(expression)
+    return column_keys
 
 
-def _needs(piece: plan.Value | plan.Predicate | plan.Ranking | None) -> set[Column]:
-    match piece:
+def _columns_read_by(
+    expression: plan.Value | plan.Predicate | plan.Ranking | None,
+) -> set[VariableColumn]:
+    match expression:
         case plan.PropertyValue():
-            return {(piece.variable, piece.name)}
+            return {(expression.variable, expression.name)}
         case plan.SystemValue():
-            return {(piece.variable, SYSTEM[piece.field])}
+            return {(expression.variable, SYSTEM_COLUMNS[expression.field])}
         case plan.Entity():
-            return {(piece.variable, "id")}
+            return {(expression.variable, "id")}
         case plan.TextSearch() | plan.Bm25() | plan.Nearest():
-            return _needs(piece.field)
+            return _columns_read_by(expression.field)
         case None | plan.OfType():
             return set()
-    return needs(*parts_of(piece))
+    return columns_read(*operands_of(expression))
 
 
 @dataclass(slots=True, eq=False)
 class RowSource:
     """The columns of some rows, read on first use."""
 
-    context: Context
+    context: ExecutionContext
     rows: Rows
-    _held: dict[Column, pa.Array] = field(default_factory=dict)
+    _fetched: dict[VariableColumn, pa.Array] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         """Number of rows."""
         return self.rows.count
 
-    def prefetch(self, columns: Iterable[Column]) -> "RowSource":
+    def prefetch(self, columns: Iterable[VariableColumn]) -> "RowSource":
         """Read these columns, one request per variable."""
-        wanted: dict[str, list[str]] = {}
-        for variable, name in sorted(columns):
-            if (variable, name) not in self._held:
-                wanted.setdefault(variable, []).append(name)
-        for variable, names in wanted.items():
-            found = fetch(self.context, self.rows[variable], names)
-            for name, column in zip(names, found, strict=True):
-                self._held[variable, name] = column
+        missing_columns: dict[str, list[str]] = {}
+        for variable, column_name in sorted(columns):
+            if (variable, column_name) not in self._fetched:
+                missing_columns.setdefault(variable, []).append(column_name)
+        for variable, column_names in missing_columns.items():
+            fetched_columns = fetch_columns(self.context, self.rows[variable], column_names)
+            for column_name, column in zip(column_names, fetched_columns, strict=True):
+                self._fetched[variable, column_name] = column
         return self
 
-    def column(self, variable: str, name: str) -> pa.Array:
+    def column(self, variable: str, column_name: str) -> pa.Array:
         """Return one column of a variable, aligned with the rows."""
-        if (variable, name) not in self._held:
-            self.prefetch([(variable, name)])
-        return self._held[variable, name]
+        if (variable, column_name) not in self._fetched:
+            self.prefetch([(variable, column_name)])
+        return self._fetched[variable, column_name]
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
         """Return a boolean column: whether the node is of this type."""
-        return pa.array(self.rows[variable].of_type(f"node:{type_name}"))
+        return pa.array(self.rows[variable].is_type(f"node:{type_name}"))
 
     def constant(self, value: plan.Value) -> Any:
         """Return the value of a constant or parameter."""
         return self.context.constant(value)
 
 
-def fetch(context: Context, binding: Binding, names: Sequence[str]) -> list[pa.Array]:
+def fetch_columns(
+    context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]
+) -> list[pa.Array]:
     """Return columns of a variable, aligned with its rows; null where the variable is null."""
-    context.meter.charge(len(binding.ids) * 16 * len(names))
+    context.meter.charge_bytes(len(binding.row_ids) * 16 * len(column_names))
     try:
-        if len(binding.types) == 1:
-            return _of_table(context, binding.types[0], binding.ids, names)
-        return _of_tables(context, binding, names)
+        if len(binding.table_keys) == 1:
+            return _fetch_from_table(context, binding.table_keys[0], binding.row_ids, column_names)
+        return _fetch_from_tables(context, binding, column_names)
     finally:
-        context.meter.release(len(binding.ids) * 16 * len(names))
+        context.meter.release_bytes(len(binding.row_ids) * 16 * len(column_names))
 
 
-def _of_table(context: Context, key: str, ids: Ids, names: Sequence[str]) -> list[pa.Array]:
-    known = context.known.get(key)
-    if known is not None and known.covers(ids, names):
-        found = aligned(known.table.select(list(names)), known.ids, ids)
-        return [found.column(name).combine_chunks() for name in names]
-    hot = hot_columns(context, key, names, len(ids))
-    if hot is not None:
-        return [one.take(ids) for one in hot]
-    found = take(context.table(key), ids, names)
-    return [found.column(name).combine_chunks() for name in names]
+def _fetch_from_table(
+    context: ExecutionContext, table_key: str, row_ids: IntArray, column_names: Sequence[str]
+) -> list[pa.Array]:
+    scanned_rows = context.scanned_rows.get(table_key)
+    if scanned_rows is not None and scanned_rows.covers(row_ids, column_names):
+        stored_rows = align_rows(
+            scanned_rows.table.select(list(column_names)), scanned_rows.row_ids, row_ids
+        )
+        return [stored_rows.column(column_name).combine_chunks() for column_name in column_names]
+    cached_columns = hot_columns(context, table_key, column_names, len(row_ids))
+    if cached_columns is not None:
+        return [cached_column.take(row_ids) for cached_column in cached_columns]
+    stored_rows = take_rows(context.table(table_key), row_ids, column_names)
+    return [stored_rows.column(column_name).combine_chunks() for column_name in column_names]
 
 
-def _of_tables(context: Context, binding: Binding, names: Sequence[str]) -> list[pa.Array]:
+def _fetch_from_tables(
+    context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]
+) -> list[pa.Array]:
     """Fetch rows of several tables table by table, then restore the original row order."""
-    kinds = binding.kinds if binding.kinds is not None else np.zeros(len(binding.ids), np.int16)
-    kinds = np.where(binding.ids == NULL, -1, kinds)
-    parts: list[list[pa.Array]] = []
-    places: list[Ids] = []
-    for number, key in enumerate(binding.types):
-        place = np.flatnonzero(kinds == number)
-        if len(place):
-            places.append(place)
-            parts.append(_of_table(context, key, binding.ids[place], names))
-    if not parts:
-        return _nothing(context, binding, names)
-    back = np.full(len(binding.ids), -1, np.int64)
-    back[np.concatenate(places)] = np.arange(sum(map(len, places)))
-    index = pa.array(back, mask=back < 0)
-    return [pa.concat_arrays([part[at] for part in parts]).take(index) for at in range(len(names))]
+    type_indexes = (
+        binding.type_indexes
+        if binding.type_indexes is not None
+        else np.zeros(len(binding.row_ids), np.int16)
+    )
+    type_indexes = np.where(binding.row_ids == NULL_ROW, -1, type_indexes)
+    table_columns: list[list[pa.Array]] = []
+    position_blocks: list[IntArray] = []
+    for type_index, table_key in enumerate(binding.table_keys):
+        row_positions = np.flatnonzero(type_indexes == type_index)
+        if len(row_positions):
+            position_blocks.append(row_positions)
+            table_columns.append(
+                _fetch_from_table(context, table_key, binding.row_ids[row_positions], column_names)
+            )
+    if not table_columns:
+        return _null_columns(context, binding, column_names)
+    stacked_position = np.full(len(binding.row_ids), -1, np.int64)
+    stacked_position[np.concatenate(position_blocks)] = np.arange(sum(map(len, position_blocks)))
+    take_index = pa.array(stacked_position, mask=stacked_position < 0)
+    return [
+        pa.concat_arrays(
+            [columns_of_table[column_number] for columns_of_table in table_columns]
+        ).take(take_index)
+        for column_number in range(len(column_names))
+    ]
 
 
-def _nothing(context: Context, binding: Binding, names: Sequence[str]) -> list[pa.Array]:
-    if not binding.types:  # an interface without implementing types
-        return [pa.nulls(len(binding.ids)) for _ in names]
-    schema = context.table(binding.types[0]).schema
-    return [pa.nulls(len(binding.ids), schema.field(name).type) for name in names]
+def _null_columns(
+    context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]
+) -> list[pa.Array]:
+    if not binding.table_keys:  # an interface without implementing types
+        return [pa.nulls(len(binding.row_ids)) for _ in column_names]
+    table_schema = context.table(binding.table_keys[0]).schema
+    return [
+        pa.nulls(len(binding.row_ids), table_schema.field(column_name).type)
+        for column_name in column_names
+    ]

@@ -9,59 +9,83 @@ import numpy as np
 
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.free import variables_of
-from omnigraph.storage.scan import distinct
+from omnigraph.storage.scan import distinct_row_ids
 
-from .context import Context
-from .evaluate import mask
-from .fetch import RowSource, needs
-from .rows import NULL, Binding, Mask, Rows
+from .context import ExecutionContext
+from .evaluate import true_mask
+from .fetch import RowSource, columns_read
+from .rows import NULL_ROW, Mask, Rows, VariableBinding
 
-_FEW = 1_000
-_CHUNK = 1 << 20  # rows whose columns are in memory at the same time
+_MIN_ENTITY_ROWS = 1_000
+_CHUNK_ROWS = 1 << 20  # rows whose columns are in memory at the same time
 
 
-def keep(context: Context, rows: Rows, predicates: Iterable[plan.Predicate]) -> Rows:
+def filter_rows(
+    context: ExecutionContext, rows: Rows, predicates: Iterable[plan.Predicate]
+) -> Rows:
     """Return the rows for which all predicates are true."""
     for predicate in predicates:
         if rows.count:
-            rows = rows.filter(passing(context, rows, predicate))
+            rows = rows.filter(matching_mask(context, rows, predicate))
     return rows
 
 
-def passing(context: Context, rows: Rows, predicate: plan.Predicate) -> Mask:
+def matching_mask(context: ExecutionContext, rows: Rows, predicate: plan.Predicate) -> Mask:
     """Return a mask of the rows for which a predicate is true."""
-    names = variables_of(predicate)
-    if len(names) == 1 and rows.count > _FEW:
-        return _by_entity(context, rows[next(iter(names))], predicate, next(iter(names)))
-    parts = [
-        _evaluate(context, rows.only(names).slice(at, at + _CHUNK), predicate)
-        for at in range(0, max(rows.count, 1), _CHUNK)
+    variables = variables_of(predicate)
+    if len(variables) == 1 and rows.count > _MIN_ENTITY_ROWS:
+        return _mask_by_entity(
+            context, rows[next(iter(variables))], predicate, next(iter(variables))
+        )
+    chunk_masks = [
+        _evaluate_chunk(
+            context,
+            rows.select_variables(variables).slice(chunk_start, chunk_start + _CHUNK_ROWS),
+            predicate,
+        )
+        for chunk_start in range(0, max(rows.count, 1), _CHUNK_ROWS)
     ]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return chunk_masks[0] if len(chunk_masks) == 1 else np.concatenate(chunk_masks)
 
 
-def _evaluate(context: Context, rows: Rows, predicate: plan.Predicate) -> Mask:
-    context.meter.check()
-    source = RowSource(context, rows).prefetch(needs(predicate))
-    return mask(source, predicate)
+def _evaluate_chunk(context: ExecutionContext, chunk_rows: Rows, predicate: plan.Predicate) -> Mask:
+    context.meter.check_timeout()
+    source = RowSource(context, chunk_rows).prefetch(columns_read(predicate))
+    return true_mask(source, predicate)
 
 
-def _by_entity(context: Context, binding: Binding, predicate: plan.Predicate, name: str) -> Mask:
-    if binding.kinds is not None:
-        return _by_typed_entity(context, binding, predicate, name)
-    each = np.append(distinct(binding.ids), NULL)
-    decided = _evaluate(context, Rows.of({name: Binding(binding.types, each)}), predicate)
-    # Indexed by row id; the last entry is reached through index -1, which is null.
-    found: Mask = np.zeros(int(each.max()) + 2, np.bool_)
-    found[each] = decided
-    return found[binding.ids]
-
-
-def _by_typed_entity(
-    context: Context, binding: Binding, predicate: plan.Predicate, name: str
+def _mask_by_entity(
+    context: ExecutionContext, binding: VariableBinding, predicate: plan.Predicate, variable: str
 ) -> Mask:
-    kinds = binding.kinds if binding.kinds is not None else np.zeros(len(binding.ids), np.int16)
-    key = np.where(binding.ids < 0, NULL, binding.ids * len(binding.types) + kinds)
-    _, first, back = np.unique(key, return_index=True, return_inverse=True)
-    found: Mask = _evaluate(context, Rows.of({name: binding.take(first)}), predicate)
-    return found[back]
+    if binding.type_indexes is not None:
+        return _mask_by_typed_entity(context, binding, predicate, variable)
+    distinct_ids = np.append(distinct_row_ids(binding.row_ids), NULL_ROW)
+    entity_mask = _evaluate_chunk(
+        context,
+        Rows.from_bindings({variable: VariableBinding(binding.table_keys, distinct_ids)}),
+        predicate,
+    )
+    # Indexed by row id; the last entry is reached through index -1, which is null.
+    mask_by_row_id: Mask = np.zeros(int(distinct_ids.max()) + 2, np.bool_)
+    mask_by_row_id[distinct_ids] = entity_mask
+    return mask_by_row_id[binding.row_ids]
+
+
+def _mask_by_typed_entity(
+    context: ExecutionContext, binding: VariableBinding, predicate: plan.Predicate, variable: str
+) -> Mask:
+    type_indexes = (
+        binding.type_indexes
+        if binding.type_indexes is not None
+        else np.zeros(len(binding.row_ids), np.int16)
+    )
+    entity_numbers = np.where(
+        binding.row_ids < 0, NULL_ROW, binding.row_ids * len(binding.table_keys) + type_indexes
+    )
+    _, first_rows, entity_positions = np.unique(
+        entity_numbers, return_index=True, return_inverse=True
+    )
+    entity_mask: Mask = _evaluate_chunk(
+        context, Rows.from_bindings({variable: binding.take(first_rows)}), predicate
+    )
+    return entity_mask[entity_positions]

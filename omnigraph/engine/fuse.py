@@ -8,55 +8,66 @@ import numpy as np
 from omnigraph.errors import ParameterError
 from omnigraph.lang.query import plan
 
-from .codes import dense, entity_codes
-from .context import Context
-from .order import arrange, by_id
-from .rows import Binding, Ids, Rows
-from .search import Scores, best_first, entity_scores
+from .codes import dense_codes, entity_codes
+from .context import ExecutionContext
+from .order import sort_by_id, sorted_positions
+from .rows import IntArray, Rows, VariableBinding
+from .search import Scores, ascending_from_best, entity_scores
 
 
-def fused(context: Context, rows: Rows, fuse: plan.Fuse) -> Scores:
+def fused_scores(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> Scores:
     """Return the score of every row: the sum of 1 / (k + rank + 1) over the arms that rank it."""
-    codes, _, scores = _ranks(context, rows, fuse)
+    codes, _, scores = _rank_arms(context, rows, fusion)
     return scores[codes] if len(codes) else np.empty(0)
 
 
-def arm_ranks(context: Context, rows: Rows, fuse: plan.Fuse) -> list[Ids]:
+def arm_ranks(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> list[IntArray]:
     """Return the rank of each row's entity in both arms; unranked entities come last."""
-    codes, ranks, _ = _ranks(context, rows, fuse)
-    return [one[codes] for one in ranks]
+    codes, ranks_by_arm, _ = _rank_arms(context, rows, fusion)
+    return [entity_ranks[codes] for entity_ranks in ranks_by_arm]
 
 
-def _ranks(context: Context, rows: Rows, fuse: plan.Fuse) -> tuple[Ids, list[Ids], Scores]:
-    binding = rows[fuse.first.field.variable]
-    codes, first = dense(entity_codes(binding))
-    each = binding.take(first)
-    arms = (fuse.first, fuse.second)
-    ranks = [_arm(context, each, one) for one in arms]
-    k = _k(context, fuse)
-    scores = np.zeros(len(first))
-    for one in ranks:
-        scores += np.where(one < len(first), 1.0 / (k + one + 1), 0.0)
-    return codes, ranks, np.where(scores > 0, scores, np.nan)
+def _rank_arms(
+    context: ExecutionContext, rows: Rows, fusion: plan.Fuse
+) -> tuple[IntArray, list[IntArray], Scores]:
+    binding = rows[fusion.first.field.variable]
+    codes, first_rows = dense_codes(entity_codes(binding))
+    entities = binding.take(first_rows)
+    arms = (fusion.first, fusion.second)
+    ranks_by_arm = [_rank_arm(context, entities, entity_ranks) for entity_ranks in arms]
+    fusion_constant = _fusion_constant(context, fusion)
+    scores = np.zeros(len(first_rows))
+    for entity_ranks in ranks_by_arm:
+        scores += np.where(
+            entity_ranks < len(first_rows), 1.0 / (fusion_constant + entity_ranks + 1), 0.0
+        )
+    return codes, ranks_by_arm, np.where(scores > 0, scores, np.nan)
 
 
-def _k(context: Context, fuse: plan.Fuse) -> int:
+def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
     """Return the fusion constant; a parameter may hold an invalid one."""
-    found: int | None = context.constant(fuse.k)
-    if found is None or found < 1:
-        name = fuse.k.name if isinstance(fuse.k, plan.Parameter) else None
-        raise ParameterError(parameter=name, expected="a positive number for `rrf`", actual=found)
-    return found
+    constant: int | None = context.constant(fusion.k)
+    if constant is None or constant < 1:
+        parameter_name = fusion.k.name if isinstance(fusion.k, plan.Parameter) else None
+        raise ParameterError(
+            parameter=parameter_name, expected="a positive number for `rrf`", actual=constant
+        )
+    return constant
 
 
-def _arm(context: Context, each: Binding, arm: plan.Bm25 | plan.Nearest) -> Ids:
+def _rank_arm(
+    context: ExecutionContext, entities: VariableBinding, arm: plan.Bm25 | plan.Nearest
+) -> IntArray:
     """Return the rank of each entity in one arm, from 0; ties by id; unranked: the entity count."""
-    scores = best_first(arm, entity_scores(context, each, arm))
-    inside = np.flatnonzero(~np.isnan(scores))
-    rows = Rows.of({"_": each.take(inside)})
-    places = np.unique(scores[inside], return_inverse=True)[1].astype(np.int64)
-    keys = [lambda positions, _: places[positions], *by_id(context, rows, "_")]
-    order = arrange(context, len(inside), keys)
-    ranks = np.full(len(each.ids), len(each.ids), np.int64)
-    ranks[inside[order]] = np.arange(len(inside))
-    return ranks
+    scores = ascending_from_best(arm, entity_scores(context, entities, arm))
+    scored_positions = np.flatnonzero(~np.isnan(scores))
+    scored_rows = Rows.from_bindings({"_": entities.take(scored_positions)})
+    score_ranks = np.unique(scores[scored_positions], return_inverse=True)[1].astype(np.int64)
+    sort_keys = [
+        lambda positions, _: score_ranks[positions],
+        *sort_by_id(context, scored_rows, "_"),
+    ]
+    ranked_positions = sorted_positions(context, len(scored_positions), sort_keys)
+    entity_ranks = np.full(len(entities.row_ids), len(entities.row_ids), np.int64)
+    entity_ranks[scored_positions[ranked_positions]] = np.arange(len(scored_positions))
+    return entity_ranks

@@ -11,73 +11,105 @@ import numpy as np
 from omnigraph.lang.query import plan
 
 from .codes import Codes, combination_codes
-from .context import Context
-from .rows import NULL, Binding, Ids, Mask, Rows
+from .context import ExecutionContext
+from .rows import NULL_ROW, IntArray, Mask, Rows, VariableBinding
 
-Run = Callable[[Context, Rows, Sequence[plan.Operator]], Rows]
-_AT = "#at"  # variable that carries the combination number through the inner operators
+RunOperators = Callable[[ExecutionContext, Rows, Sequence[plan.Operator]], Rows]
+_COMBINATION = "#at"  # variable that carries the combination number through the inner operators
 
 
-def close(context: Context, rows: Rows, op: plan.Close) -> Rows:
+def close_cycle(context: ExecutionContext, rows: Rows, closing: plan.CloseCycle) -> Rows:
     """Return the rows whose two variables are the same entity; null never equals null."""
-    left, right = rows[op.left], rows[op.right]
-    same: Mask = (left.ids == right.ids) & (left.ids != NULL)
-    if left.kinds is not None or right.kinds is not None or left.types != right.types:
-        types = tuple(dict.fromkeys((*left.types, *right.types)))
-        mine, yours = left.as_types(types).kinds, right.as_types(types).kinds
-        if mine is not None and yours is not None:
-            same &= mine == yours
-    kept = rows.filter(same)
-    return kept.only(name for name in kept.bindings if name != op.left)
+    left, right = rows[closing.left], rows[closing.right]
+    is_same: Mask = (left.row_ids == right.row_ids) & (left.row_ids != NULL_ROW)
+    if (
+        left.type_indexes is not None
+        or right.type_indexes is not None
+        or left.table_keys != right.table_keys
+    ):
+        table_keys = tuple(dict.fromkeys((*left.table_keys, *right.table_keys)))
+        left_types, right_types = (
+            left.with_types(table_keys).type_indexes,
+            right.with_types(table_keys).type_indexes,
+        )
+        if left_types is not None and right_types is not None:
+            is_same &= left_types == right_types
+    matching_rows = rows.filter(is_same)
+    return matching_rows.select_variables(
+        variable for variable in matching_rows.bindings if variable != closing.left
+    )
 
 
-def anti_join(context: Context, rows: Rows, op: plan.AntiJoin, run: Run) -> Rows:
+def anti_join(
+    context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_operators: RunOperators
+) -> Rows:
     """Return the rows for which the inner operators produce nothing."""
     if rows.count == 0:
         return rows
-    codes, found = _inner(context, rows, op.outer, op.inner, run)
-    some = np.zeros(int(codes.max()) + 1, np.bool_)
-    some[found[_AT].ids] = True
-    return rows.filter(~some[codes])
+    codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
+    has_match = np.zeros(int(codes.max()) + 1, np.bool_)
+    has_match[inner_rows[_COMBINATION].row_ids] = True
+    return rows.filter(~has_match[codes])
 
 
-def left_join(context: Context, rows: Rows, op: plan.LeftJoin, run: Run) -> Rows:
+def left_join(
+    context: ExecutionContext, rows: Rows, join: plan.LeftJoin, run_operators: RunOperators
+) -> Rows:
     """Return the rows joined with all inner results, or with nulls if there are none."""
-    codes, found = _inner(context, rows, op.outer, op.inner, run)
-    order = np.argsort(found[_AT].ids, kind="stable")
-    found = found.take(order)
-    many = np.bincount(found[_AT].ids, minlength=int(codes.max()) + 1 if len(codes) else 0)
-    first = np.cumsum(many) - many
-    times = np.maximum(many[codes], 1)
-    total = int(times.sum())
-    context.meter.charge(total * (rows.width + 8 * (2 + len(op.introduced))))
-    positions = np.repeat(np.arange(rows.count), times)
-    inner = np.arange(total) - np.repeat(np.cumsum(times) - times, times)
-    inner += first[codes][positions]
-    inner[(many[codes] == 0)[positions]] = NULL
-    added = {name: _or_null(found[name], inner) for name in op.introduced}
-    return rows.joined(positions, added)
+    codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
+    combination_order = np.argsort(inner_rows[_COMBINATION].row_ids, kind="stable")
+    inner_rows = inner_rows.take(combination_order)
+    match_counts = np.bincount(
+        inner_rows[_COMBINATION].row_ids, minlength=int(codes.max()) + 1 if len(codes) else 0
+    )
+    first_matches = np.cumsum(match_counts) - match_counts
+    repetitions = np.maximum(match_counts[codes], 1)
+    total = int(repetitions.sum())
+    context.meter.charge_bytes(total * (rows.bytes_per_row + 8 * (2 + len(join.introduced))))
+    positions = np.repeat(np.arange(rows.count), repetitions)
+    inner_positions = np.arange(total) - np.repeat(
+        np.cumsum(repetitions) - repetitions, repetitions
+    )
+    inner_positions += first_matches[codes][positions]
+    inner_positions[(match_counts[codes] == 0)[positions]] = NULL_ROW
+    new_bindings = {
+        variable: _take_or_null(inner_rows[variable], inner_positions)
+        for variable in join.introduced
+    }
+    return rows.take_with(positions, new_bindings)
 
 
-def _inner(
-    context: Context,
+def _run_inner(
+    context: ExecutionContext,
     rows: Rows,
-    outer: tuple[str, ...],
-    inner: tuple[plan.Operator, ...],
-    run: Run,
+    outer_variables: tuple[str, ...],
+    inner_operators: tuple[plan.Operator, ...],
+    run_operators: RunOperators,
 ) -> tuple[Codes, Rows]:
     """Return the combination number of each row, and the inner rows of all combinations."""
-    codes, first = combination_codes(rows, outer)
-    each = Rows(rows.count, {name: rows[name] for name in outer}).take(first)
-    tagged = each.with_binding(_AT, Binding((), np.arange(len(first))))
-    return codes, run(context, tagged, inner)
+    codes, first_rows = combination_codes(rows, outer_variables)
+    combinations = Rows(
+        rows.count, {variable: rows[variable] for variable in outer_variables}
+    ).take(first_rows)
+    tagged = combinations.with_binding(
+        _COMBINATION, VariableBinding((), np.arange(len(first_rows)))
+    )
+    return codes, run_operators(context, tagged, inner_operators)
 
 
-def _or_null(binding: Binding, positions: Ids) -> Binding:
+def _take_or_null(binding: VariableBinding, positions: IntArray) -> VariableBinding:
     """Take a variable by position; null where the position is negative."""
-    missing = positions < 0
-    if len(binding.ids) == 0:
-        kinds = np.zeros(len(positions), np.int16) if binding.kinds is not None else None
-        return Binding(binding.types, np.full(len(positions), NULL, np.int64), kinds)
-    taken = binding.take(np.where(missing, 0, positions))
-    return Binding(binding.types, np.where(missing, NULL, taken.ids), taken.kinds)
+    is_null = positions < 0
+    if len(binding.row_ids) == 0:
+        type_indexes = (
+            np.zeros(len(positions), np.int16) if binding.type_indexes is not None else None
+        )
+        return VariableBinding(
+            binding.table_keys, np.full(len(positions), NULL_ROW, np.int64), type_indexes
+        )
+    present_binding = binding.take(np.where(is_null, 0, positions))
+    return VariableBinding(
+        binding.table_keys,
+        np.where(is_null, NULL_ROW, present_binding.row_ids),
+        present_binding.type_indexes,
+    )

@@ -12,103 +12,105 @@ from time import monotonic
 
 from omnigraph.errors import ConfigError, QueryTimeout, ResourceLimitExceeded
 
-_DEFAULT_MEMORY = 4 << 30
-_HEAVY = 8 << 20  # bytes after which a query counts as heavy
-_WAIT = 0.05  # seconds between checks of the timeout (and of Ctrl-C) while waiting
+_DEFAULT_MEMORY_BYTES = 4 << 30
+_HEAVY_BYTES = 8 << 20  # bytes after which a query counts as heavy
+_GATE_POLL_SECONDS = 0.05  # seconds between checks of the timeout (and of Ctrl-C) while waiting
 
 # More threads than cores only evict each other from the processor caches.
-_gate = threading.BoundedSemaphore(os.cpu_count() or 1)
+_heavy_query_gate = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueryLimits:
     """Seconds and bytes that one query may use; a `timeout` of None means no limit."""
 
     timeout: float | None = None
-    memory: int = _DEFAULT_MEMORY
+    memory: int = _DEFAULT_MEMORY_BYTES
 
     @classmethod
-    def default(cls) -> "Limits":
+    def default(cls) -> "QueryLimits":
         """Read `OMNIGRAPH_QUERY_TIMEOUT` (seconds) and `OMNIGRAPH_QUERY_MEMORY` (bytes)."""
-        timeout = os.environ.get("OMNIGRAPH_QUERY_TIMEOUT")
-        memory = os.environ.get("OMNIGRAPH_QUERY_MEMORY")
-        if not timeout and not memory:
-            return _DEFAULT
+        timeout_text = os.environ.get("OMNIGRAPH_QUERY_TIMEOUT")
+        memory_text = os.environ.get("OMNIGRAPH_QUERY_MEMORY")
+        if not timeout_text and not memory_text:
+            return _DEFAULT_LIMITS
         return cls(
-            _number("OMNIGRAPH_QUERY_TIMEOUT", timeout) if timeout else None,
-            int(_number("OMNIGRAPH_QUERY_MEMORY", memory)) if memory else _DEFAULT_MEMORY,
+            _positive_number("OMNIGRAPH_QUERY_TIMEOUT", timeout_text) if timeout_text else None,
+            int(_positive_number("OMNIGRAPH_QUERY_MEMORY", memory_text))
+            if memory_text
+            else _DEFAULT_MEMORY_BYTES,
         )
 
 
-_DEFAULT = Limits()
+_DEFAULT_LIMITS = QueryLimits()
 
 
 @dataclass(slots=True, eq=False)
-class Meter:
+class QueryMeter:
     """Resources used so far by a running query.
 
     Call `enter_gate` before taking a lock that other queries may wait for. Otherwise a thread that
     holds the lock while waiting for the gate would block those inside the gate: a deadlock.
     """
 
-    limits: Limits = _DEFAULT
+    limits: QueryLimits = _DEFAULT_LIMITS
     started: float = field(default_factory=monotonic)
-    used: int = 0
-    peak: int = 0
-    entered: bool = False
+    used_bytes: int = 0
+    peak_bytes: int = 0
+    in_gate: bool = False
 
-    def check(self) -> None:
+    def check_timeout(self) -> None:
         """Raise QueryTimeout if the time limit is exceeded."""
-        limit = self.limits.timeout
-        if limit is None:
+        timeout = self.limits.timeout
+        if timeout is None:
             return
-        spent = monotonic() - self.started
-        if spent > limit:
-            raise QueryTimeout(limit=round(limit * 1000), actual=round(spent * 1000))
+        elapsed = monotonic() - self.started
+        if elapsed > timeout:
+            raise QueryTimeout(limit=round(timeout * 1000), actual=round(elapsed * 1000))
 
-    def charge(self, size: int) -> None:
+    def charge_bytes(self, byte_count: int) -> None:
         """Reserve bytes before they are allocated; raise if the memory limit is exceeded."""
-        wanted = self.used + size
-        if wanted > self.limits.memory:
+        total_bytes = self.used_bytes + byte_count
+        if total_bytes > self.limits.memory:
             raise ResourceLimitExceeded(
                 resource="query_memory_bytes",
                 limit=self.limits.memory,
-                actual=wanted,
+                actual=total_bytes,
                 effect="none",
                 hint="narrow the query, add a limit, or raise OMNIGRAPH_QUERY_MEMORY",
             )
-        self.check()
-        self.used = wanted
-        self.peak = max(self.peak, wanted)
-        if wanted > _HEAVY:
-            self.enter()
+        self.check_timeout()
+        self.used_bytes = total_bytes
+        self.peak_bytes = max(self.peak_bytes, total_bytes)
+        if total_bytes > _HEAVY_BYTES:
+            self.enter_gate()
 
-    def release(self, size: int) -> None:
+    def release_bytes(self, byte_count: int) -> None:
         """Give back bytes that were charged and are now freed."""
-        self.used = max(0, self.used - size)
+        self.used_bytes = max(0, self.used_bytes - byte_count)
 
-    def enter(self) -> None:
+    def enter_gate(self) -> None:
         """Wait for admission as a heavy query; the waiting time counts toward the timeout."""
-        while not self.entered:
-            self.entered = _gate.acquire(timeout=_WAIT)
-            self.check()
+        while not self.in_gate:
+            self.in_gate = _heavy_query_gate.acquire(timeout=_GATE_POLL_SECONDS)
+            self.check_timeout()
 
-    def leave(self) -> None:
+    def leave_gate(self) -> None:
         """Leave the gate, if entered."""
-        if self.entered:
-            self.entered = False
-            _gate.release()
+        if self.in_gate:
+            self.in_gate = False
+            _heavy_query_gate.release()
 
     def __del__(self) -> None:
         # An abandoned query must not occupy the gate forever.
-        self.leave()
+        self.leave_gate()
 
 
-def _number(name: str, text: str) -> float:
+def _positive_number(variable_name: str, variable_text: str) -> float:
     try:
-        found = float(text)
+        number = float(variable_text)
     except ValueError:
-        found = -1.0
-    if not 0 < found < float("inf"):
-        raise ConfigError(f"{name} must be a positive number, not '{text}'")
-    return found
+        number = -1.0
+    if not 0 < number < float("inf"):
+        raise ConfigError(f"{variable_name} must be a positive number, not '{variable_text}'")
+    return number

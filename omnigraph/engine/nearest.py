@@ -13,149 +13,187 @@ import pyarrow as pa
 
 from omnigraph.lang.query import plan
 from omnigraph.storage import vectors
-from omnigraph.storage.fragments import fragment_ids
-from omnigraph.storage.index import covered, kinds_of
-from omnigraph.storage.scan import distinct, take
+from omnigraph.storage.fragments import list_fragment_ids
+from omnigraph.storage.index import index_coverage, kinds_by_index_key
+from omnigraph.storage.scan import distinct_row_ids, take_rows
 
-from .context import Context
-from .rows import Ids, Mask, Rows
-from .search import Scores, distances, metric_of, point_of
+from .context import ExecutionContext
+from .rows import IntArray, Mask, Rows
+from .search import Scores, distance_metric, distances, query_point
 
-FEW = 1 << 19  # total vector components up to which all vectors are compared directly
-MANY = 1 << 24  # without an index: total components up to which all vectors are held in memory
-_MOST = 1 << 16  # maximum candidates taken from an index; beyond it the vectors are read
+COMPARE_ALL_MAX = 1 << 19  # total vector components up to which all vectors are compared directly
+IN_MEMORY_MAX = (
+    1 << 24
+)  # without an index: total components up to which all vectors are held in memory
+_MAX_CANDIDATES = 1 << 16  # maximum candidates taken from an index; beyond it the vectors are read
 
 
-def narrowed(context: Context, rows: Rows, ranking: plan.Nearest, most: int) -> Rows:
+def narrow_to_nearest(
+    context: ExecutionContext, rows: Rows, ranking: plan.Nearest, row_limit: int
+) -> Rows:
     """Return the rows that can be among the `row_limit` nearest, possibly with some others."""
     binding = rows[ranking.field.variable]
-    point = point_of(context, ranking)
-    if point is None or len(binding.ids) * len(point) <= FEW:
+    point = query_point(context, ranking)
+    if point is None or len(binding.row_ids) * len(point) <= COMPARE_ALL_MAX:
         return rows
-    near = np.zeros(len(binding.ids), np.bool_)
-    for key in binding.types:
-        own = np.flatnonzero(binding.of_type(key))
-        ids = binding.ids[own]
-        best = _best(context, key, ranking, distinct(ids), most)
-        near[own] = _among(ids, best)
-    return rows.take(np.flatnonzero(near))
+    is_candidate = np.zeros(len(binding.row_ids), np.bool_)
+    for table_key in binding.table_keys:
+        type_positions = np.flatnonzero(binding.is_type(table_key))
+        type_ids = binding.row_ids[type_positions]
+        nearest_ids = _nearest_ids(
+            context, table_key, ranking, distinct_row_ids(type_ids), row_limit
+        )
+        is_candidate[type_positions] = _membership_mask(type_ids, nearest_ids)
+    return rows.take(np.flatnonzero(is_candidate))
 
 
-def index_of(context: Context, ranking: plan.Nearest, types: Sequence[str]) -> str | None:
+def vector_index_name(
+    context: ExecutionContext, ranking: plan.Nearest, table_keys: Sequence[str]
+) -> str | None:
     """Return the index name that `explain` shows for a ranking, or None without an index."""
-    name = ranking.field.name
-    kind = vectors.KINDS[metric_of(context, types, name)]
-    width = ranking.field.type.vector_dim or 1
-    large = (key for key in types if context.count(key) * width > FEW)
-    used = (kinds_of(context.table(key)).get(name) == kind for key in large)
-    return f"{name}_{kind.lower()}" if any(used) else None
+    column_name = ranking.field.name
+    index_kind = vectors.KINDS_BY_METRIC[distance_metric(context, table_keys, column_name)]
+    dimension = ranking.field.type.vector_dim or 1
+    large_tables = (
+        table_key
+        for table_key in table_keys
+        if context.row_count(table_key) * dimension > COMPARE_ALL_MAX
+    )
+    index_matches = (
+        kinds_by_index_key(context.table(table_key)).get(column_name) == index_kind
+        for table_key in large_tables
+    )
+    return f"{column_name}_{index_kind.lower()}" if any(index_matches) else None
 
 
-def _best(context: Context, key: str, ranking: plan.Nearest, ids: Ids, most: int) -> Ids:
-    search = _Search(context, key, ranking, ids, most)
-    size = len(ids) * len(search.point)
-    if size <= FEW or most * 2 >= len(ids):
-        return ids
-    held = search.held()
-    if not held and size <= MANY:
-        return ids
-    search.read(frozenset(fragment_ids(search.table)) - held)
-    if held and not search.ask():
-        search.read(held)
-    return search.found.ids
+def _nearest_ids(
+    context: ExecutionContext,
+    table_key: str,
+    ranking: plan.Nearest,
+    candidate_ids: IntArray,
+    row_limit: int,
+) -> IntArray:
+    search = _NearestSearch(context, table_key, ranking, candidate_ids, row_limit)
+    vector_numbers = len(candidate_ids) * len(search.point)
+    if vector_numbers <= COMPARE_ALL_MAX or row_limit * 2 >= len(candidate_ids):
+        return candidate_ids
+    indexed_fragments = search.indexed_fragments()
+    if not indexed_fragments and vector_numbers <= IN_MEMORY_MAX:
+        return candidate_ids
+    search.scan_fragments(frozenset(list_fragment_ids(search.table)) - indexed_fragments)
+    if indexed_fragments and not search.search_index():
+        search.scan_fragments(indexed_fragments)
+    return search.nearest.ids
 
 
 @dataclass(slots=True, eq=False)
-class _Found:
+class _NearestSoFar:
     """The nearest entities so far, including those tied within rounding error."""
 
-    most: int
-    ids: Ids = field(default_factory=lambda: np.empty(0, np.int64))
-    far: Scores = field(default_factory=lambda: np.empty(0))
+    row_limit: int
+    ids: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    distances: Scores = field(default_factory=lambda: np.empty(0))
 
-    def add(self, ids: Ids, far: Scores) -> None:
-        near = far <= self.limit()  # NaN (no distance) compares false
-        self.ids, first = np.unique(np.concatenate([self.ids, ids[near]]), return_index=True)
-        self.far = np.concatenate([self.far, far[near]])[first]
-        near = self.far <= self.limit()
-        self.ids, self.far = self.ids[near], self.far[near]
+    def add_candidates(self, new_ids: IntArray, new_distances: Scores) -> None:
+        is_near = new_distances <= self.max_distance()  # NaN (no distance) compares false
+        self.ids, first_positions = np.unique(
+            np.concatenate([self.ids, new_ids[is_near]]), return_index=True
+        )
+        self.distances = np.concatenate([self.distances, new_distances[is_near]])[first_positions]
+        is_near = self.distances <= self.max_distance()
+        self.ids, self.distances = self.ids[is_near], self.distances[is_near]
 
-    def limit(self) -> float:
+    def max_distance(self) -> float:
         """Return the distance beyond which no entity can be among the nearest."""
-        if len(self.far) < self.most:
+        if len(self.distances) < self.row_limit:
             return np.inf
-        last = float(np.partition(self.far, self.most - 1)[self.most - 1])
-        return last + 1e-9 * max(1.0, abs(last))
+        farthest_kept = float(np.partition(self.distances, self.row_limit - 1)[self.row_limit - 1])
+        return farthest_kept + 1e-9 * max(1.0, abs(farthest_kept))
 
 
-class _Search:
+class _NearestSearch:
     """Search of one vector column of one table for one point."""
 
     def __init__(
-        self, context: Context, key: str, ranking: plan.Nearest, ids: Ids, most: int
+        self,
+        context: ExecutionContext,
+        table_key: str,
+        ranking: plan.Nearest,
+        candidate_ids: IntArray,
+        row_limit: int,
     ) -> None:
-        self.context, self.ids = context, ids
-        self.table = context.table(key)
+        self.context, self.ids = context, candidate_ids
+        self.table = context.table(table_key)
         self.column = ranking.field.name
-        self.metric = metric_of(context, (key,), self.column)
-        point = point_of(context, ranking)
+        self.metric = distance_metric(context, (table_key,), self.column)
+        point = query_point(context, ranking)
         assert point is not None  # noqa: S101 - checked by the caller
         self.point = point
-        self.share = len(ids) / context.count(key)
-        self.found = _Found(max(most, 1))
+        self.selected_share = len(candidate_ids) / context.row_count(table_key)
+        self.nearest = _NearestSoFar(max(row_limit, 1))
 
-    def held(self) -> frozenset[int]:
+    def indexed_fragments(self) -> frozenset[int]:
         """Return the fragments covered by an index of the right kind."""
-        fits = kinds_of(self.table).get(self.column) == vectors.KINDS[self.metric]
-        if not fits or not vectors.is_fit(self.metric, self.point):
+        has_index = (
+            kinds_by_index_key(self.table).get(self.column) == vectors.KINDS_BY_METRIC[self.metric]
+        )
+        if not has_index or not vectors.is_searchable(self.metric, self.point):
             return frozenset()
-        return covered(self.table)[self.column] & frozenset(fragment_ids(self.table))
+        return index_coverage(self.table)[self.column] & frozenset(list_fragment_ids(self.table))
 
-    def read(self, fragments: frozenset[int]) -> None:
+    def scan_fragments(self, fragments: frozenset[int]) -> None:
         """Compare every vector of these fragments."""
         for batch in vectors.vector_batches(self.table, self.column, sorted(fragments)):
-            self.context.meter.check()
-            self._compare(vectors.rows_of(batch), batch.column(self.column))
+            self.context.meter.check_timeout()
+            self._compare_vectors(vectors.batch_row_ids(batch), batch.column(self.column))
 
-    def ask(self) -> bool:
+    def search_index(self) -> bool:
         """Compare index candidates until the rest is certainly farther; False if that fails."""
-        wanted = int((2 * self.found.most + 64) / self.share)
-        while wanted <= _MOST:
-            self.context.meter.check()
-            proposed = vectors.candidates(self.table, self.column, self.metric, self.point, wanted)
+        candidate_count = int((2 * self.nearest.row_limit + 64) / self.selected_share)
+        while candidate_count <= _MAX_CANDIDATES:
+            self.context.meter.check_timeout()
+            proposed = vectors.nearest_candidates(
+                self.table, self.column, self.metric, self.point, candidate_count
+            )
             if proposed is None:
                 return False
-            ids, about = proposed
-            self._compare(ids, take(self.table, ids, [self.column])[self.column])
-            if self._is_settled(about, len(ids) < wanted):
+            proposed_ids, approximate = proposed
+            self._compare_vectors(
+                proposed_ids, take_rows(self.table, proposed_ids, [self.column])[self.column]
+            )
+            if self._is_complete(approximate, len(proposed_ids) < candidate_count):
                 return True
-            if len(ids) < wanted:
+            if len(proposed_ids) < candidate_count:
                 return False
-            wanted *= 4
+            candidate_count *= 4
         return False
 
-    def _is_settled(self, about: Scores, complete: bool) -> bool:
-        limit = self.found.limit()
-        if limit >= vectors.unreliable_from(self.metric):
+    def _is_complete(self, approximate: Scores, is_exhausted: bool) -> bool:
+        max_distance = self.nearest.max_distance()
+        if max_distance >= vectors.reliable_distance_limit(self.metric):
             return False
-        if complete or not len(about):
-            return limit < np.inf
-        wrong = vectors.slack(self.metric, len(self.point), self.point, float(about[-1]))
-        return float(about[-1]) - wrong > limit
+        if is_exhausted or not len(approximate):
+            return max_distance < np.inf
+        error_bound = vectors.distance_error_bound(
+            self.metric, len(self.point), self.point, float(approximate[-1])
+        )
+        return float(approximate[-1]) - error_bound > max_distance
 
-    def _compare(self, ids: Ids, column: pa.Array | pa.ChunkedArray) -> None:
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        if self.share < 1:
-            own = np.flatnonzero(_among(ids, self.ids))
-            ids, column = ids[own], column.take(pa.array(own))
-        self.found.add(ids, distances(column, self.point, self.metric))
+    def _compare_vectors(
+        self, row_ids: IntArray, vector_column: pa.Array | pa.ChunkedArray
+    ) -> None:
+        if isinstance(vector_column, pa.ChunkedArray):
+            vector_column = vector_column.combine_chunks()
+        if self.selected_share < 1:
+            selected = np.flatnonzero(_membership_mask(row_ids, self.ids))
+            row_ids, vector_column = row_ids[selected], vector_column.take(pa.array(selected))
+        self.nearest.add_candidates(row_ids, distances(vector_column, self.point, self.metric))
 
 
-def _among(ids: Ids, known: Ids) -> Mask:
+def _membership_mask(ids: IntArray, sorted_ids: IntArray) -> Mask:
     """Return a mask of the ids that occur in a sorted array."""
-    if not len(known):
+    if not len(sorted_ids):
         return np.zeros(len(ids), np.bool_)
-    place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    found: Mask = known[place] == ids
-    return found
+    insert_positions = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+    is_member: Mask = sorted_ids[insert_positions] == ids
+    return is_member

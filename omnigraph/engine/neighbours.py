@@ -10,154 +10,177 @@ from collections.abc import Callable
 from omnigraph.errors import ConfigError, InternalError
 from omnigraph.lang.query.plan import Direction
 
-from .adjacency import Adjacency, BothWays, OneWay
-from .cache import Caches, shared_caches
-from .context import Context
-from .probe import Probed, Sparing
-from .recall import LEAST, Way, recall, remember, write
-from .topology import Tables, Topology, build
+from .adjacency import Adjacency, DirectedAdjacency, UndirectedAdjacency
+from .cache import QueryCaches, shared_caches
+from .context import ExecutionContext
+from .probe import BudgetedProbe, EdgeTableProbe
+from .recall import MIN_CACHED_EDGES, TopologyKey, get_or_build, load_or_derive, save_topology
+from .topology import EdgeTables, Topology, build_topology
 
-_KEYS = 1024  # total probed keys up to which probes cost less than lists
-_LEAST = 8  # minimum cost of a probe, in keys
+_DEFAULT_PROBE_KEYS = 1024  # total probed keys up to which probes cost less than lists
+_MIN_PROBE_COST = 8  # minimum cost of a probe, in keys
 
 
-def adjacency(
-    context: Context,
+def choose_adjacency(
+    context: ExecutionContext,
     edge_type: str,
     direction: Direction,
     expected_sources: int,
     *,
-    edges: bool = False,
+    with_edges: bool = False,
 ) -> Adjacency:
     """Return the neighbours along an edge type; `with_edges` includes the edges themselves.
 
     Chosen once per execution: later requests reuse the same adjacency.
     """
-    key = (edge_type, direction, edges)
-    if key not in context.ways:
-        context.ways[key] = _chosen(context, edge_type, direction, expected_sources, edges=edges)
-    found: Adjacency = context.ways[key]
-    return found
+    cache_key = (edge_type, direction, with_edges)
+    if cache_key not in context.adjacency_cache:
+        context.adjacency_cache[cache_key] = _build_adjacency(
+            context, edge_type, direction, expected_sources, with_edges=with_edges
+        )
+    adjacency: Adjacency = context.adjacency_cache[cache_key]
+    return adjacency
 
 
-def _chosen(
-    context: Context,
+def _build_adjacency(
+    context: ExecutionContext,
     edge_type: str,
     direction: Direction,
     expected_sources: int,
     *,
-    edges: bool,
+    with_edges: bool,
 ) -> Adjacency:
-    def lists() -> Adjacency:
-        return _by_lists(context, edge_type, direction, edges=edges)
+    def load_lists() -> Adjacency:
+        return _list_adjacency(context, edge_type, direction, with_edges=with_edges)
 
-    wanted = mode()
-    if wanted == "csr" or (wanted is None and _is_at_hand(context, edge_type, edges=edges)):
-        return lists()
-    probed = _by_probes(context, edge_type, direction)
-    if wanted == "indexed":
-        return probed
-    key = ("probes", *way_of(context, edge_type).key)
+    forced_mode = traversal_mode()
+    if forced_mode == "csr" or (
+        forced_mode is None and _has_cheap_lists(context, edge_type, with_edges=with_edges)
+    ):
+        return load_lists()
+    probe_adjacency = _probe_adjacency(context, edge_type, direction)
+    if forced_mode == "indexed":
+        return probe_adjacency
+    probe_cost_key = ("probes", *topology_key_of(context, edge_type).memory_key)
     caches = caches_of(context)
-    if (caches.spent.get(key) or 0) + expected_sources > _frontier():
-        return lists()
-    return Sparing(
-        probed, lists, lambda count: caches.spend(key, max(count, _LEAST)) <= _frontier()
+    if (caches.miss_costs.get(probe_cost_key) or 0) + expected_sources > _max_probe_keys():
+        return load_lists()
+    return BudgetedProbe(
+        probe_adjacency,
+        load_lists,
+        lambda count: (
+            caches.add_miss_cost(probe_cost_key, max(count, _MIN_PROBE_COST)) <= _max_probe_keys()
+        ),
     )
 
 
-def may_probe(context: Context, edge_type: str) -> bool:
+def may_probe(context: ExecutionContext, edge_type: str) -> bool:
     """Return whether a walk from a few rows uses the endpoint index, as no lists are in memory."""
-    wanted = mode()
-    if wanted is not None:
-        return wanted == "indexed"
-    held = caches_of(context).memory.get(way_of(context, edge_type).key)
-    return held is None and context.count(f"edge:{edge_type}") > LEAST
+    forced_mode = traversal_mode()
+    if forced_mode is not None:
+        return forced_mode == "indexed"
+    cached_topology = caches_of(context).memory.get(topology_key_of(context, edge_type).memory_key)
+    return cached_topology is None and context.row_count(f"edge:{edge_type}") > MIN_CACHED_EDGES
 
 
-def way_of(context: Context, edge_type: str, *, bags: bool = False) -> Way:
+def topology_key_of(
+    context: ExecutionContext, edge_type: str, *, bags: bool = False
+) -> TopologyKey:
     """Return the tables of an edge type in the snapshot of an execution."""
     edge = context.catalog.edge(edge_type)
     if edge is None:
         raise InternalError(reason=f"the schema has no edge type {edge_type}")
-    tables = Tables(
+    tables = EdgeTables(
         context.table(f"edge:{edge.name}"),
         context.table(f"node:{edge.source}"),
         context.table(f"node:{edge.target}"),
     )
-    return Way(context.snapshot.store, tables, bags)
+    return TopologyKey(context.snapshot.store, tables, bags)
 
 
-def _by_lists(
-    context: Context, edge_type: str, direction: Direction, *, edges: bool
-) -> OneWay | BothWays:
-    found = topology(context, edge_type)
-    bags = topology(context, edge_type, bags=True) if edges else None
-    out = OneWay(found.out, bags.out if bags else None)
-    back = OneWay(found.back, bags.back if bags else None)
+def _list_adjacency(
+    context: ExecutionContext, edge_type: str, direction: Direction, *, with_edges: bool
+) -> DirectedAdjacency | UndirectedAdjacency:
+    sets = load_topology(context, edge_type)
+    edge_bags = load_topology(context, edge_type, bags=True) if with_edges else None
+    outgoing = DirectedAdjacency(sets.by_source, edge_bags.by_source if edge_bags else None)
+    incoming = DirectedAdjacency(sets.by_target, edge_bags.by_target if edge_bags else None)
     if direction == "both":
-        return BothWays(out, back)
-    return out if direction == "out" else back
+        return UndirectedAdjacency(outgoing, incoming)
+    return outgoing if direction == "out" else incoming
 
 
-def _by_probes(context: Context, edge_type: str, direction: Direction) -> Adjacency:
-    tables = way_of(context, edge_type).tables
-    out = Probed(tables.edge, tables.source, tables.target, "src", "dst")
-    back = Probed(tables.edge, tables.target, tables.source, "dst", "src")
+def _probe_adjacency(context: ExecutionContext, edge_type: str, direction: Direction) -> Adjacency:
+    tables = topology_key_of(context, edge_type).tables
+    outgoing = EdgeTableProbe(tables.edge, tables.source, tables.target, "src", "dst")
+    incoming = EdgeTableProbe(tables.edge, tables.target, tables.source, "dst", "src")
     if direction == "both":
-        return BothWays(out, back)
-    return out if direction == "out" else back
+        return UndirectedAdjacency(outgoing, incoming)
+    return outgoing if direction == "out" else incoming
 
 
-def _is_at_hand(context: Context, edge_type: str, *, edges: bool) -> bool:
+def _has_cheap_lists(context: ExecutionContext, edge_type: str, *, with_edges: bool) -> bool:
     """Return whether lists are available, or cost no more than a few probes."""
-    if context.count(f"edge:{edge_type}") <= LEAST:
+    if context.row_count(f"edge:{edge_type}") <= MIN_CACHED_EDGES:
         return True
-    kinds = (False, True) if edges else (False,)
-    return all(_recalled(context, way_of(context, edge_type, bags=one)) for one in kinds)
+    bag_choices = (False, True) if with_edges else (False,)
+    return all(
+        _recall_topology(context, topology_key_of(context, edge_type, bags=bags))
+        for bags in bag_choices
+    )
 
 
-def topology(context: Context, edge_type: str, *, bags: bool = False) -> Topology:
+def load_topology(context: ExecutionContext, edge_type: str, *, bags: bool = False) -> Topology:
     """Return the lists of an edge type: existing ones, or new ones."""
-    way = way_of(context, edge_type, bags=bags)
+    topology_key = topology_key_of(context, edge_type, bags=bags)
     caches = caches_of(context)
 
-    def make() -> Topology:
-        found = recall(caches, way)
-        return found if found is not None else write(caches, way, build(way.tables, edges=bags))
+    def load_or_build() -> Topology:
+        recalled = load_or_derive(caches, topology_key)
+        return (
+            recalled
+            if recalled is not None
+            else save_topology(
+                caches, topology_key, build_topology(topology_key.tables, with_edge_ids=bags)
+            )
+        )
 
-    return _gated(context, way, make) or make()
+    return _remember_behind_gate(context, topology_key, load_or_build) or load_or_build()
 
 
-def _recalled(context: Context, way: Way) -> Topology | None:
+def _recall_topology(context: ExecutionContext, topology_key: TopologyKey) -> Topology | None:
     caches = caches_of(context)
-    return _gated(context, way, lambda: recall(caches, way))
+    return _remember_behind_gate(
+        context, topology_key, lambda: load_or_derive(caches, topology_key)
+    )
 
 
-def _gated(context: Context, way: Way, make: Callable[[], Topology | None]) -> Topology | None:
+def _remember_behind_gate(
+    context: ExecutionContext, topology_key: TopologyKey, build_lists: Callable[[], Topology | None]
+) -> Topology | None:
     caches = caches_of(context)
-    held: Topology | None = caches.memory.get(way.key)
-    if held is not None:
-        return held
+    cached_topology: Topology | None = caches.memory.get(topology_key.memory_key)
+    if cached_topology is not None:
+        return cached_topology
     # Enter the gate before taking the lock: a lock holder that waits for the gate would block
     # queries that are already inside it.
-    context.meter.enter()
-    return remember(caches, way, make)
+    context.meter.enter_gate()
+    return get_or_build(caches, topology_key, build_lists)
 
 
-def caches_of(context: Context) -> Caches:
+def caches_of(context: ExecutionContext) -> QueryCaches:
     """Return the caches of an execution: its own, or those of the process."""
-    return context.caches if isinstance(context.caches, Caches) else shared_caches()
+    return context.caches if isinstance(context.caches, QueryCaches) else shared_caches()
 
 
-def mode() -> str | None:
+def traversal_mode() -> str | None:
     """Read `OMNIGRAPH_TRAVERSAL_MODE`: `indexed` forbids lists, `csr` forbids probes."""
-    given = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
-    if given not in (None, "indexed", "csr"):
-        raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{given}'")
-    return given
+    setting = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
+    if setting not in (None, "indexed", "csr"):
+        raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{setting}'")
+    return setting
 
 
-def _frontier() -> int:
-    given = os.environ.get("OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "")
-    return int(given) if given.isdecimal() else _KEYS
+def _max_probe_keys() -> int:
+    setting = os.environ.get("OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "")
+    return int(setting) if setting.isdecimal() else _DEFAULT_PROBE_KEYS

@@ -11,68 +11,78 @@ from typing import Any
 from omnigraph.errors import InternalError
 from omnigraph.lang.query import plan
 
-from .context import Context
+from .context import ExecutionContext
 from .expand import expand
-from .filter import keep
-from .fold import fold_scan
-from .join import anti_join, close, left_join
-from .link import alone, linked, reach, weigh
-from .physical import Alone, FoldScan, Forget, KeyScan, Linked, Reach, Weigh
+from .filter import filter_rows
+from .fold import scan_distinct_values
+from .join import anti_join, close_cycle, left_join
+from .link import filter_linked, filter_unconnected, reachable_nodes, weight_by_degree
+from .physical import (
+    DistinctExpand,
+    DistinctValueScan,
+    DropVariables,
+    EdgeExists,
+    KeyScan,
+    NoNeighbour,
+    WeightByDegree,
+)
 from .rows import Rows
 from .scan import key_scan, node_scan
 
-Operate = Callable[[Context, Rows, Any], Rows]
+OperatorFunction = Callable[[ExecutionContext, Rows, Any], Rows]
 
 
-def run_operators(context: Context, rows: Rows, operators: Sequence[Any]) -> Rows:
+def run_operators(context: ExecutionContext, rows: Rows, operators: Sequence[Any]) -> Rows:
     """Return the rows after all operators; memory used by intermediate rows is released."""
-    used = context.meter.used
-    for one in operators:
-        rows = run_operator(context, rows, one)
-        context.meter.used = used + rows.count * rows.width
+    used_bytes = context.meter.used_bytes
+    for operator in operators:
+        rows = run_operator(context, rows, operator)
+        context.meter.used_bytes = used_bytes + rows.count * rows.bytes_per_row
     return rows
 
 
-def run_operator(context: Context, rows: Rows, operator: Any) -> Rows:
+def run_operator(context: ExecutionContext, rows: Rows, operator: Any) -> Rows:
     """Return the rows after one operator."""
-    run = _OPERATORS.get(type(operator))
-    if run is None:
+    operator_function = _FUNCTION_BY_OPERATOR.get(type(operator))
+    if operator_function is None:
         raise InternalError(reason=f"no function for operator {type(operator).__name__}")
-    context.meter.check()
-    began = perf_counter()
-    found = run(context, rows, operator)
-    context.measure(operator, found.count, began)
-    return found
+    context.meter.check_timeout()
+    started_at = perf_counter()
+    output_rows = operator_function(context, rows, operator)
+    context.record_stats(operator, output_rows.count, started_at)
+    return output_rows
 
 
-def _filter(context: Context, rows: Rows, operator: plan.Filter) -> Rows:
-    return keep(context, rows, (operator.predicate,))
+def _apply_filter(context: ExecutionContext, rows: Rows, operator: plan.Filter) -> Rows:
+    return filter_rows(context, rows, (operator.predicate,))
 
 
-def _anti_join(context: Context, rows: Rows, operator: plan.AntiJoin) -> Rows:
+def _anti_join(context: ExecutionContext, rows: Rows, operator: plan.AntiJoin) -> Rows:
     return anti_join(context, rows, operator, run_operators)
 
 
-def _left_join(context: Context, rows: Rows, operator: plan.LeftJoin) -> Rows:
+def _left_join(context: ExecutionContext, rows: Rows, operator: plan.LeftJoin) -> Rows:
     return left_join(context, rows, operator, run_operators)
 
 
-def _forget(context: Context, rows: Rows, operator: Forget) -> Rows:
-    return rows.only(name for name in rows.bindings if name not in operator.names)
+def _drop_variables(context: ExecutionContext, rows: Rows, operator: DropVariables) -> Rows:
+    return rows.select_variables(
+        variable for variable in rows.bindings if variable not in operator.variables
+    )
 
 
-_OPERATORS: dict[type, Operate] = {
+_FUNCTION_BY_OPERATOR: dict[type, OperatorFunction] = {
     plan.NodeScan: node_scan,
     KeyScan: key_scan,
     plan.Expand: expand,
-    plan.Close: close,
-    plan.Filter: _filter,
+    plan.CloseCycle: close_cycle,
+    plan.Filter: _apply_filter,
     plan.AntiJoin: _anti_join,
     plan.LeftJoin: _left_join,
-    Linked: linked,
-    Alone: alone,
-    Weigh: weigh,
-    FoldScan: fold_scan,
-    Forget: _forget,
-    Reach: reach,
+    EdgeExists: filter_linked,
+    NoNeighbour: filter_unconnected,
+    WeightByDegree: weight_by_degree,
+    DistinctValueScan: scan_distinct_values,
+    DropVariables: _drop_variables,
+    DistinctExpand: reachable_nodes,
 }

@@ -14,41 +14,47 @@ from typing import Any
 
 from omnigraph.errors import ConcurrentCommit, NotFound, ServerError, StorageError
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import is_newest
-from omnigraph.history.missing import damaged
-from omnigraph.history.plan import PublishPlan, SameVersion, Signature, WriteTxn
+from omnigraph.history.missing import find_damaged_tables
+from omnigraph.history.plan import CommitMetadata, PublishPlan, SameVersion, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
-from omnigraph.history.upkeep import FIRST, in_smaller_bites
-from omnigraph.history.verification import check_intact, damaged_files
+from omnigraph.history.upkeep import FIRST_RETRY_FRAGMENTS, shrink_on_retry
+from omnigraph.history.verification import check_intact, find_damaged_files
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.naming import require_names, shorten_name
-from omnigraph.rules.check import type_named
+from omnigraph.rules.check import type_for_key
 from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.compact import (
-    plan_rewrite,
-    rewritten,
-    stage_rewrite,
+    plan_compaction,
+    stage_compaction,
+    stage_task_results,
     task_bytes,
-    task_sources,
+    task_input_files,
 )
-from omnigraph.storage.failures import AbsentError, DamagedError, reported
-from omnigraph.storage.fragments import bytes_of, fragment_ids
-from omnigraph.storage.hands import Hands, Here
-from omnigraph.storage.index import covered
-from omnigraph.storage.table import Staged, Table, commit, open_table
+from omnigraph.storage.failures import AbsentError, DamagedError, as_storage_errors
+from omnigraph.storage.fragments import fragment_bytes, list_fragment_ids
+from omnigraph.storage.hands import LocalMaintenanceExecutor, MaintenanceExecutor
+from omnigraph.storage.index import index_coverage
+from omnigraph.storage.table import StagedChange, Table, commit, open_table
 from omnigraph.storage.transfer import version_files
 
-from .tend import MAINTENANCE, columns_of, cover, ensure_indices, pending
+from .tend import (
+    MAINTENANCE_ACTOR,
+    ensure_indices,
+    index_kinds_of,
+    stage_missing_indexes,
+    unbuilt_indexes,
+)
 
-_DELETED = 0.1  # share of deleted rows above which a fragment is rewritten
-_BASES = 5  # base versions tried before giving up on a branch that keeps changing
-_REMOVED = "the table was changed and cleaned up by another process meanwhile"
+_DELETED_ROWS_THRESHOLD = 0.1  # share of deleted rows above which a fragment is rewritten
+_MAX_BASE_VERSIONS = 5  # base versions tried before giving up on a branch that keeps changing
+_REMOVED_MEANWHILE = "the table was changed and cleaned up by another process meanwhile"
 
 
 @dataclass(frozen=True, slots=True)
-class TableUpkeep:
+class TableMaintenance:
     """Result for one table; `skipped` or `error` says why the table was not maintained.
 
     `version_after` is the version published last; the byte counts cover its data files.
@@ -79,8 +85,8 @@ class TableUpkeep:
             "manifest_version": self.manifest_version,
             "lance_head_version": self.lance_head_version,
             "pending_indexes": [
-                {"type_key": self.type_key, "property": name, "reason": reason}
-                for name, reason in self.pending_indexes
+                {"type_key": self.type_key, "property": property_name, "reason": reason}
+                for property_name, reason in self.pending_indexes
             ],
             "bytes_before": self.bytes_before,
             "bytes_after": self.bytes_after,
@@ -89,13 +95,13 @@ class TableUpkeep:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Optimized:
+class OptimizeReport:
     """Report of a run: one entry per table, and the commits it made (usually one or none).
 
     `retries` counts how often another writer published first.
     """
 
-    datasets: tuple[TableUpkeep, ...] = ()
+    datasets: tuple[TableMaintenance, ...] = ()
     commits: tuple[Commit, ...] = ()
     engine: str = "local"
     retries: int = 0
@@ -104,265 +110,385 @@ class Optimized:
         return bool(self.commits)
 
     def __repr__(self) -> str:
-        done = [one.type_key for one in self.datasets if one.committed]
-        wrong = f", {len(self.damaged)} damaged" if self.damaged else ""
-        return f"<Optimized {', '.join(done) or 'nothing'} of {len(self.datasets)} tables{wrong}>"
+        committed_keys = [dataset.type_key for dataset in self.datasets if dataset.committed]
+        damage_note = f", {len(self.damaged)} damaged" if self.damaged else ""
+        return f"<Optimized {', '.join(committed_keys) or 'nothing'} of {len(self.datasets)} tables{damage_note}>"
 
     @property
-    def damaged(self) -> tuple[TableUpkeep, ...]:
+    def damaged(self) -> tuple[TableMaintenance, ...]:
         """Tables that could not be maintained; their `error` says why."""
-        return tuple(one for one in self.datasets if one.error is not None)
+        return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
 
 @dataclass(slots=True)
-class _Made:
+class _PreparedTable:
     """A prepared table: the entry it is based on and the version that replaces it.
 
     `new_checksums` are the checksums of the files written for it.
     """
 
-    base: TableEntry
-    version: int
-    files: FileChecksums
+    base_entry: TableEntry
+    lance_version: int
+    new_checksums: FileChecksums
 
 
 @dataclass(slots=True)
-class _Run:
-    line: Line
-    keys: list[str]
-    made: dict[str, _Made] = field(default_factory=dict)
-    epoch: int = 0
-    tries: int = 0
-    errors: dict[str, DamagedError] = field(default_factory=dict)
+class _OptimizeRun:
+    branch: BranchState
+    table_keys: list[str]
+    prepared: dict[str, _PreparedTable] = field(default_factory=dict)
+    gc_epoch: int = 0
+    attempts: int = 0
+    damage_by_key: dict[str, DamagedError] = field(default_factory=dict)
 
 
 def optimize(
-    line: Line,
+    branch: BranchState,
     types: Collection[str] | None = None,
     actor: str | None = None,
-    hands: Hands | None = None,
-) -> Optimized:
+    executor: MaintenanceExecutor | None = None,
+) -> OptimizeReport:
     """Compact small fragments and extend indexes to all rows, in all tables or in `types`.
 
     A damaged table is left unchanged and its report says why.
     """
-    hands = hands or Here()
-    run, base = _prepared(line, types, hands)
-    signature = Signature(actor or MAINTENANCE)
-    first = publish(line, in_smaller_bites(lambda txn, limit: _plan(run, txn, limit)), signature)
-    second = ensure_indices(line, signature, types=_whole(run)) if _was_beaten(run, first) else None
-    commits = tuple(one for one in (first, second) if one is not None)
-    rows = tuple(_row(run, base, key, commits) for key in run.keys)
-    return Optimized(rows, commits, hands.name, max(0, run.tries - 1))
+    executor = executor or LocalMaintenanceExecutor()
+    optimize_run, base_txn = _prepare_run(branch, types, executor)
+    metadata = CommitMetadata(actor or MAINTENANCE_ACTOR)
+    table_commit = publish(
+        branch,
+        shrink_on_retry(lambda txn, limit: _plan_publish(optimize_run, txn, limit)),
+        metadata,
+    )
+    index_commit = (
+        ensure_indices(branch, metadata, types=_undamaged_keys(optimize_run))
+        if _has_outdated_tables(optimize_run, table_commit)
+        else None
+    )
+    commits = tuple(
+        published for published in (table_commit, index_commit) if published is not None
+    )
+    reports = tuple(
+        _report_table(optimize_run, base_txn, table_key, commits)
+        for table_key in optimize_run.table_keys
+    )
+    return OptimizeReport(reports, commits, executor.name, max(0, optimize_run.attempts - 1))
 
 
 class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, never by a caller
     """Files of the base are missing and the branch advanced: a cleanup may have removed them."""
 
 
-def _prepared(line: Line, types: Collection[str] | None, hands: Hands) -> tuple[_Run, WriteTxn]:
+def _prepare_run(
+    branch: BranchState, types: Collection[str] | None, executor: MaintenanceExecutor
+) -> tuple[_OptimizeRun, WriteTxn]:
     """Return a run with its prepared table versions, and the base that they were built from."""
-    for _ in range(_BASES):
-        base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
-        run = _Run(line, _chosen(base, types), epoch=base.base.state.head.gc_epoch)
+    for _ in range(_MAX_BASE_VERSIONS):
+        base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
+        optimize_run = _OptimizeRun(
+            branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch
+        )
         try:
-            tables = _whole_tended(run, base, hands)
+            maintained = _maintain_undamaged(optimize_run, base_txn, executor)
         except _OutdatedBase:
             continue
-        for key, table in tables.items():
-            run.made[key] = _Made(base.base.state.tables[key], table.version, table.new_files)
-        return run, base
-    raise ConcurrentCommit(f"branch {line.name} was too busy; nothing was written")
+        for table_key, table in maintained.items():
+            optimize_run.prepared[table_key] = _PreparedTable(
+                base_txn.base.state.tables[table_key], table.version, table.new_files
+            )
+        return optimize_run, base_txn
+    raise ConcurrentCommit(f"branch {branch.name} was too busy; nothing was written")
 
 
-def work_of(line: Line, types: Collection[str] | None = None) -> int:
+def estimate_read_bytes(branch: BranchState, types: Collection[str] | None = None) -> int:
     """Estimate how many bytes `optimize` would read now."""
-    base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
-    return sum(_work(base, key) for key in _chosen(base, types))
+    base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
+    return sum(
+        _estimate_table_bytes(base_txn, table_key) for table_key in _select_keys(base_txn, types)
+    )
 
 
-def _work(txn: WriteTxn, key: str) -> int:
+def _estimate_table_bytes(txn: WriteTxn, table_key: str) -> int:
     try:
-        with reported("none"):
-            tables = _filled(txn, [key])
-            return sum(_bytes(table, columns_of(txn, key)) for table in tables.values())
+        with as_storage_errors("none"):
+            tables = _open_nonempty_tables(txn, [table_key])
+            return sum(
+                _bytes_to_process(table, index_kinds_of(txn, table_key))
+                for table in tables.values()
+            )
     except StorageError:
         return 0  # optimize itself reports why the table cannot be read
 
 
-def _bytes(table: Table, columns: Mapping[str, str]) -> int:
-    small = sum(map(task_bytes, plan_rewrite(table, deletions=_DELETED)))
-    known, present = covered(table), set(fragment_ids(table))
-    behind = (present - known.get(name, frozenset()) for name in columns)
-    return small + bytes_of(table, set().union(*behind))
+def _bytes_to_process(table: Table, index_kinds: Mapping[str, str]) -> int:
+    rewrite_bytes = sum(
+        map(task_bytes, plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD))
+    )
+    covered_fragments, all_fragments = index_coverage(table), set(list_fragment_ids(table))
+    uncovered = (
+        all_fragments - covered_fragments.get(index_key, frozenset()) for index_key in index_kinds
+    )
+    return rewrite_bytes + fragment_bytes(table, set().union(*uncovered))
 
 
-def _chosen(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
-    every = sorted(txn.base.state.tables)
+def _select_keys(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
+    all_keys = sorted(txn.base.state.tables)
     if types is None:
-        return every
-    wanted = set(require_names(types))
-    named = {key.partition(":")[2]: key for key in every}
-    unknown = sorted(wanted - set(named) - set(every))
-    if unknown:
+        return all_keys
+    requested = set(require_names(types))
+    key_by_name = {table_key.partition(":")[2]: table_key for table_key in all_keys}
+    unknown_names = sorted(requested - set(key_by_name) - set(all_keys))
+    if unknown_names:
         raise NotFound(
-            what=f"type {shorten_name(unknown[0])}", hint=did_you_mean(unknown[0], named)
+            what=f"type {shorten_name(unknown_names[0])}",
+            hint=did_you_mean(unknown_names[0], key_by_name),
         )
-    return [key for key in every if key in wanted or key.partition(":")[2] in wanted]
+    return [
+        table_key
+        for table_key in all_keys
+        if table_key in requested or table_key.partition(":")[2] in requested
+    ]
 
 
-def _filled(txn: WriteTxn, keys: Iterable[str]) -> dict[str, Table]:
-    every = {key: txn.table(key) for key in keys}
+def _open_nonempty_tables(txn: WriteTxn, table_keys: Iterable[str]) -> dict[str, Table]:
+    opened = {table_key: txn.table(table_key) for table_key in table_keys}
     entries = txn.base.state.tables
-    return {key: one for key, one in every.items() if entries[key].rows or fragment_ids(one)}
+    return {
+        table_key: table
+        for table_key, table in opened.items()
+        if entries[table_key].row_count or list_fragment_ids(table)
+    }
 
 
-def _whole(run: _Run) -> list[str]:
-    return [key for key in run.keys if key not in run.errors]
+def _undamaged_keys(optimize_run: _OptimizeRun) -> list[str]:
+    return [
+        table_key
+        for table_key in optimize_run.table_keys
+        if table_key not in optimize_run.damage_by_key
+    ]
 
 
-def _whole_tended(run: _Run, txn: WriteTxn, hands: Hands) -> dict[str, Table]:
+def _maintain_undamaged(
+    optimize_run: _OptimizeRun, txn: WriteTxn, executor: MaintenanceExecutor
+) -> dict[str, Table]:
     """Maintain all tables except those that turn out to be damaged."""
     entries = txn.base.state.tables
     while True:
         try:
-            with reported("none"):
-                return _tended(txn, _whole(run), hands)
+            with as_storage_errors("none"):
+                return _maintain_tables(txn, _undamaged_keys(optimize_run), executor)
         except (ServerError, ValueError, RuntimeError) as error:
             if not is_newest(txn.base):
                 raise _OutdatedBase from error
-            left = {key: entries[key] for key in _whole(run)}
-            found = _damaged(txn, left, hands)
-            if not found:
+            remaining_entries = {
+                table_key: entries[table_key] for table_key in _undamaged_keys(optimize_run)
+            }
+            damage_errors = _find_damage(txn, remaining_entries, executor)
+            if not damage_errors:
                 raise
-            run.errors |= found
+            optimize_run.damage_by_key |= damage_errors
 
 
-def _damaged(
-    txn: WriteTxn, entries: Mapping[str, TableEntry], hands: Hands
+def _find_damage(
+    txn: WriteTxn, entries: Mapping[str, TableEntry], executor: MaintenanceExecutor
 ) -> dict[str, DamagedError]:
     """Return the tables that cannot be rewritten, trying the cheapest check first."""
     store = txn.store
-    if missing := damaged(store, entries, deep=False):
+    if missing := find_damaged_tables(store, entries, read_rows=False):
         return missing
-    named = {key: version_files(store, e.location, e.lance_version) for key, e in entries.items()}
-    names = [name for files in named.values() for name in files.all]
-    wrong = damaged_files(store, txn.base.state, names, hands)
-    mismatches = {
-        key: DamagedError(f"{key} was left alone: {wrong[name].message}")
-        for key, files in named.items()
-        for name in files.all
-        if name in wrong
+    files_by_key = {
+        table_key: version_files(store, entry.location, entry.lance_version)
+        for table_key, entry in entries.items()
     }
-    return mismatches or damaged(store, entries, deep=True)
+    file_names = [file_name for files in files_by_key.values() for file_name in files.named_files]
+    file_errors = find_damaged_files(store, txn.base.state, file_names, executor)
+    mismatches = {
+        table_key: DamagedError(f"{table_key} was left alone: {file_errors[file_name].message}")
+        for table_key, files in files_by_key.items()
+        for file_name in files.named_files
+        if file_name in file_errors
+    }
+    return mismatches or find_damaged_tables(store, entries, read_rows=True)
 
 
-def _tended(txn: WriteTxn, keys: Iterable[str], hands: Hands) -> dict[str, Table]:
+def _maintain_tables(
+    txn: WriteTxn, table_keys: Iterable[str], executor: MaintenanceExecutor
+) -> dict[str, Table]:
     """Compact and index tables as unpublished versions; return only the tables that changed.
 
     Each step covers all tables before the next one starts, so that parallel executors stay busy.
     """
-    tables = before = _filled(txn, keys)
-    for step in (_put_together, cover):
-        staged = step(txn, tables, hands)
-        made = {key: commit(txn.store, tables[key], change) for key, change in staged.items()}
-        tables = {**tables, **made}
-    return {key: one for key, one in tables.items() if one.version != before[key].version}
+    tables = original_tables = _open_nonempty_tables(txn, table_keys)
+    for stage_step in (_stage_compaction, stage_missing_indexes):
+        staged = stage_step(txn, tables, executor)
+        committed_tables = {
+            table_key: commit(txn.store, tables[table_key], staged_change)
+            for table_key, staged_change in staged.items()
+        }
+        tables = {**tables, **committed_tables}
+    return {
+        table_key: table
+        for table_key, table in tables.items()
+        if table.version != original_tables[table_key].version
+    }
 
 
-def _put_together(txn: WriteTxn, tables: Mapping[str, Table], hands: Hands) -> dict[str, Staged]:
-    plans = {key: plan_rewrite(table, deletions=_DELETED) for key, table in tables.items()}
-    jobs = [(tables[key], task) for key, tasks in plans.items() for task in tasks]
-    sources = [name for table, task in jobs for name in task_sources(table, task)]
-    for error in damaged_files(txn.store, txn.base.state, sources, hands).values():
+def _stage_compaction(
+    txn: WriteTxn, tables: Mapping[str, Table], executor: MaintenanceExecutor
+) -> dict[str, StagedChange]:
+    tasks_by_key = {
+        table_key: plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD)
+        for table_key, table in tables.items()
+    }
+    rewrite_jobs = [
+        (tables[table_key], task) for table_key, tasks in tasks_by_key.items() for task in tasks
+    ]
+    source_files = [
+        file_name for table, task in rewrite_jobs for file_name in task_input_files(table, task)
+    ]
+    for error in find_damaged_files(txn.store, txn.base.state, source_files, executor).values():
         raise error
-    done = iter(hands.rewrite(txn.store, jobs) if jobs else ())
-    results = {key: list(islice(done, len(tasks))) for key, tasks in plans.items()}
-    return {key: rewritten(tables[key], one) for key, one in results.items() if one}
+    results_iterator = iter(
+        executor.compact_fragments(txn.store, rewrite_jobs) if rewrite_jobs else ()
+    )
+    results_by_key = {
+        table_key: list(islice(results_iterator, len(tasks)))
+        for table_key, tasks in tasks_by_key.items()
+    }
+    return {
+        table_key: stage_task_results(tables[table_key], task_results)
+        for table_key, task_results in results_by_key.items()
+        if task_results
+    }
 
 
-def _plan(run: _Run, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
+def _plan_publish(
+    optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None
+) -> PublishPlan | None:
     """Publish prepared versions of unchanged tables, and one bounded compaction of the others."""
-    run.tries += 1
-    state = txn.base.state
+    optimize_run.attempts += 1
+    manifest = txn.base.state
     # After a garbage collection the prepared files may have been deleted.
-    fresh = run.epoch == state.head.gc_epoch
-    fits = {key: one for key, one in run.made.items() if fresh and _stands(state.tables, key, one)}
-    left = [key for key in run.made if key not in fits and key in state.tables]
-    pieces: dict[str, Staged] = {}
-    for key in left:
-        bite = limit or FIRST  # other writers of this process wait meanwhile
-        verify = partial(check_intact, txn.store, state)
-        table = txn.table(key)
-        staged = stage_rewrite(txn.store, table, deletions=_DELETED, at_most=bite, verify=verify)
-        pieces |= {key: staged} if staged is not None else {}
-    if not fits and not pieces:
+    epoch_unchanged = optimize_run.gc_epoch == manifest.head.gc_epoch
+    reusable = {
+        table_key: prepared_table
+        for table_key, prepared_table in optimize_run.prepared.items()
+        if epoch_unchanged and _is_base_current(manifest.tables, table_key, prepared_table)
+    }
+    outdated_keys = [
+        table_key
+        for table_key in optimize_run.prepared
+        if table_key not in reusable and table_key in manifest.tables
+    ]
+    staged_pieces: dict[str, StagedChange] = {}
+    for table_key in outdated_keys:
+        max_bytes = limit or FIRST_RETRY_FRAGMENTS  # other writers of this process wait meanwhile
+        verify = partial(check_intact, txn.store, manifest)
+        table = txn.table(table_key)
+        staged = stage_compaction(
+            txn.store,
+            table,
+            max_deleted_share=_DELETED_ROWS_THRESHOLD,
+            max_fragments=max_bytes,
+            verify_files=verify,
+        )
+        staged_pieces |= {table_key: staged} if staged is not None else {}
+    if not reusable and not staged_pieces:
         return None
     return PublishPlan(
         "optimize",
-        pieces,
-        tuple(_same(key, one.base) for key, one in fits.items()),
+        staged_pieces,
+        tuple(
+            _require_same_version(table_key, prepared_table.base_entry)
+            for table_key, prepared_table in reusable.items()
+        ),
         maintenance=True,
-        adopted={key: _next(one, txn) for key, one in fits.items()},
-        epoch=state.head.gc_epoch,
-        files={name: file for one in fits.values() for name, file in one.files.items()},
+        adopted_tables={
+            table_key: _next_entry(prepared_table, txn)
+            for table_key, prepared_table in reusable.items()
+        },
+        gc_epoch=manifest.head.gc_epoch,
+        file_checksums={
+            file_name: checksum
+            for prepared_table in reusable.values()
+            for file_name, checksum in prepared_table.new_checksums.items()
+        },
     )
 
 
-def _stands(tables: Any, key: str, made: _Made) -> bool:
-    now = tables.get(key)
-    seen = (made.base.content_id, made.base.lance_version)
-    return now is not None and (now.content_id, now.lance_version) == seen
+def _is_base_current(entries: Any, table_key: str, prepared_table: _PreparedTable) -> bool:
+    current_entry = entries.get(table_key)
+    base_identity = (prepared_table.base_entry.content_id, prepared_table.base_entry.lance_version)
+    return (
+        current_entry is not None
+        and (current_entry.content_id, current_entry.lance_version) == base_identity
+    )
 
 
-def _same(key: str, entry: TableEntry) -> SameVersion:
-    return SameVersion(key, entry.content_id, entry.lance_version, entry.version)
+def _require_same_version(table_key: str, entry: TableEntry) -> SameVersion:
+    return SameVersion(table_key, entry.content_id, entry.lance_version, entry.version)
 
 
-def _next(made: _Made, txn: WriteTxn) -> TableEntry:
+def _next_entry(prepared_table: _PreparedTable, txn: WriteTxn) -> TableEntry:
     return replace(
-        made.base, version=made.base.version + 1, lance_version=made.version, branch=txn.branch
+        prepared_table.base_entry,
+        version=prepared_table.base_entry.version + 1,
+        lance_version=prepared_table.lance_version,
+        branch=txn.branch,
     )
 
 
-def _was_beaten(run: _Run, first: Commit | None) -> bool:
+def _has_outdated_tables(optimize_run: _OptimizeRun, table_commit: Commit | None) -> bool:
     """Return whether a prepared table was not published as is, so that its indexes lag behind."""
-    landed = first.tables if first is not None else {}
+    published_entries = table_commit.tables if table_commit is not None else {}
     return any(
-        entry is None or entry.lance_version != made.version
-        for key, made in run.made.items()
-        for entry in (landed.get(key),)
+        published_entry is None or published_entry.lance_version != prepared_table.lance_version
+        for table_key, prepared_table in optimize_run.prepared.items()
+        for published_entry in (published_entries.get(table_key),)
     )
 
 
-def _row(run: _Run, base: WriteTxn, key: str, commits: Iterable[Commit]) -> TableUpkeep:
-    entry = base.base.state.tables[key]
-    unchanged = TableUpkeep(key, version_before=entry.version, version_after=entry.version)
-    if key in run.errors:
-        return replace(unchanged, error=run.errors[key].message)
-    landed = [one.tables[key] for one in commits if one.tables.get(key) is not None]
+def _report_table(
+    optimize_run: _OptimizeRun, base_txn: WriteTxn, table_key: str, commits: Iterable[Commit]
+) -> TableMaintenance:
+    entry = base_txn.base.state.tables[table_key]
+    unchanged = TableMaintenance(
+        table_key, version_before=entry.version, version_after=entry.version
+    )
+    if table_key in optimize_run.damage_by_key:
+        return replace(unchanged, error=optimize_run.damage_by_key[table_key].message)
+    published_entries = [
+        published.tables[table_key]
+        for published in commits
+        if published.tables.get(table_key) is not None
+    ]
     try:
-        return _measured(base, entry, landed[-1] if landed else None)
+        return _measure_table(base_txn, entry, published_entries[-1] if published_entries else None)
     except AbsentError:  # the published version is complete; only its figures are unavailable
-        return replace(unchanged, committed=bool(landed), skipped=_REMOVED)
+        return replace(unchanged, committed=bool(published_entries), skipped=_REMOVED_MEANWHILE)
 
 
-def _measured(base: WriteTxn, entry: TableEntry, published: TableEntry | None) -> TableUpkeep:
+def _measure_table(
+    base_txn: WriteTxn, entry: TableEntry, published: TableEntry | None
+) -> TableMaintenance:
     """Measure what a run did to one table; schema apply may have moved it to another directory."""
-    key, store = entry.key, base.store
-    catalog = read_schema(store, base.base.state.schema).ir.catalog
-    now = published or entry
-    old = base.table(key)
-    new = open_table(store, now.location, now.lance_version)
-    before, after = set(fragment_ids(old)), set(fragment_ids(new))
-    return TableUpkeep(
-        key,
-        len(before - after),
-        len(after - before),
+    table_key, store = entry.key, base_txn.store
+    catalog = read_schema(store, base_txn.base.state.schema).ir.catalog
+    latest_entry = published or entry
+    base_table = base_txn.table(table_key)
+    latest_table = open_table(store, latest_entry.location, latest_entry.lance_version)
+    base_fragments, latest_fragments = (
+        set(list_fragment_ids(base_table)),
+        set(list_fragment_ids(latest_table)),
+    )
+    return TableMaintenance(
+        table_key,
+        len(base_fragments - latest_fragments),
+        len(latest_fragments - base_fragments),
         committed=published is not None,
-        pending_indexes=tuple(pending(new, type_named(catalog, key))),
-        bytes_before=bytes_of(old, before),
-        bytes_after=bytes_of(new, after),
+        pending_indexes=tuple(unbuilt_indexes(latest_table, type_for_key(catalog, table_key))),
+        bytes_before=fragment_bytes(base_table, base_fragments),
+        bytes_after=fragment_bytes(latest_table, latest_fragments),
         version_before=entry.version,
-        version_after=now.version,
+        version_after=latest_entry.version,
     )

@@ -10,105 +10,134 @@ import numpy as np
 
 from omnigraph.lang.query import plan
 
-from .codes import Codes, Numbers, paired, ranks
-from .columns import hot_ranks
-from .context import Context
-from .rows import Binding, Ids, Rows
-from .values import values_of
+from .codes import Codes, Numbers, dense_ranks, pair_codes
+from .columns import hot_id_order
+from .context import ExecutionContext
+from .rows import IntArray, Rows, VariableBinding
+from .values import evaluate_rows
 
-Key = Callable[[Ids, int | None], Numbers]
+SortKeyFunction = Callable[[IntArray, int | None], Numbers]
 """Maps row positions to numbers in sort order; with a limit, only that many must be exact."""
 
-_ROW = 48  # bytes of working memory per sorted row
+_SORT_BYTES_PER_ROW = 48  # bytes of working memory per sorted row
 
 
-def arrange(context: Context, count: int, keys: Sequence[Key], most: int | None = None) -> Ids:
+def sorted_positions(
+    context: ExecutionContext,
+    row_count: int,
+    sort_keys: Sequence[SortKeyFunction],
+    limit: int | None = None,
+) -> IntArray:
     """Return positions in sort order; with `limit`, only the first `limit` of them."""
-    context.meter.charge(count * _ROW)
+    context.meter.charge_bytes(row_count * _SORT_BYTES_PER_ROW)
     try:
-        return _arranged(context, count, keys, most)
+        return _sort_positions(context, row_count, sort_keys, limit)
     finally:
-        context.meter.release(count * _ROW)
+        context.meter.release_bytes(row_count * _SORT_BYTES_PER_ROW)
 
 
-def _arranged(context: Context, count: int, keys: Sequence[Key], most: int | None) -> Ids:
-    left: Ids = np.arange(0 if most == 0 else count)
-    place: Codes | None = None
-    for key in keys:
-        context.meter.check()
-        if len(left) < 2:
+def _sort_positions(
+    context: ExecutionContext,
+    row_count: int,
+    sort_keys: Sequence[SortKeyFunction],
+    limit: int | None,
+) -> IntArray:
+    candidates: IntArray = np.arange(0 if limit == 0 else row_count)
+    rank_codes: Codes | None = None
+    for sort_key in sort_keys:
+        context.meter.check_timeout()
+        if len(candidates) < 2:
             break
-        if place is None:
-            left, place = _first(left, key(left, most), most)
+        if rank_codes is None:
+            candidates, rank_codes = _keep_first(candidates, sort_key(candidates, limit), limit)
             continue
-        tied = _tied(place)
-        if not tied.any():
+        tied_mask = _find_ties(rank_codes)
+        if not tied_mask.any():
             break
-        numbers = np.zeros(len(left), np.int64)
-        numbers[tied] = ranks(key(left[tied], None))
-        left, place = _first(left, paired(place, numbers), most)
-    ordered = left if place is None else left[np.argsort(place, kind="stable")]
-    return ordered if most is None else ordered[:most]
+        tie_ranks = np.zeros(len(candidates), np.int64)
+        tie_ranks[tied_mask] = dense_ranks(sort_key(candidates[tied_mask], None))
+        candidates, rank_codes = _keep_first(candidates, pair_codes(rank_codes, tie_ranks), limit)
+    ordered = (
+        candidates if rank_codes is None else candidates[np.argsort(rank_codes, kind="stable")]
+    )
+    return ordered if limit is None else ordered[:limit]
 
 
-def _first(left: Ids, numbers: Numbers, most: int | None) -> tuple[Ids, Codes]:
+def _keep_first(
+    candidates: IntArray, sort_numbers: Numbers, limit: int | None
+) -> tuple[IntArray, Codes]:
     """Return the rows that can be among the first `limit`, and their rank codes."""
-    if most is not None and most < len(left):
-        near = numbers <= np.partition(numbers, most - 1)[most - 1]
-        left, numbers = left[near], numbers[near]
-    return left, ranks(numbers)
+    if limit is not None and limit < len(candidates):
+        within_limit = sort_numbers <= np.partition(sort_numbers, limit - 1)[limit - 1]
+        candidates, sort_numbers = candidates[within_limit], sort_numbers[within_limit]
+    return candidates, dense_ranks(sort_numbers)
 
 
-def _tied(place: Codes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    if len(place) == 0:
+def _find_ties(rank_codes: Codes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    if len(rank_codes) == 0:
         return np.zeros(0, np.bool_)
-    return np.asarray(np.bincount(place)[place] > 1)
+    return np.asarray(np.bincount(rank_codes)[rank_codes] > 1)
 
 
-def by_value(context: Context, rows: Rows, value: plan.Value, *, descending: bool = False) -> Key:
+def sort_by_value(
+    context: ExecutionContext, rows: Rows, value: plan.Value, *, descending: bool = False
+) -> SortKeyFunction:
     """Return a key that sorts by a value of each row."""
 
-    def key(positions: Ids, most: int | None) -> Numbers:
-        some = rows if len(positions) == rows.count else rows.take(positions)
-        return values_of(context, some, value).order(descending=descending, most=most)
+    def value_order(positions: IntArray, limit: int | None) -> Numbers:
+        selected_rows = rows if len(positions) == rows.count else rows.take(positions)
+        return evaluate_rows(context, selected_rows, value).sort_numbers(
+            descending=descending, limit=limit
+        )
 
-    return key
+    return value_order
 
 
-def by_id(context: Context, rows: Rows, variable: str) -> list[Key]:
+def sort_by_id(context: ExecutionContext, rows: Rows, variable: str) -> list[SortKeyFunction]:
     """Return keys that sort by a variable's id; equal ids of two types sort by type name."""
     binding = rows[variable]
 
-    def own(positions: Ids, most: int | None) -> Numbers:
-        every = len(positions) == len(binding.ids)
-        return id_order(context, binding if every else binding.take(positions), most)
+    def entity_id_order(positions: IntArray, limit: int | None) -> Numbers:
+        takes_all = len(positions) == len(binding.row_ids)
+        return id_order(context, binding if takes_all else binding.take(positions), limit)
 
-    def kind(positions: Ids, most: int | None) -> Codes:
-        kinds = binding.kinds if binding.kinds is not None else np.zeros(0, np.int16)
-        names = np.argsort(np.argsort(np.array(binding.types)))
-        return np.asarray(names[kinds[positions]], np.int64)
+    def type_name_order(positions: IntArray, limit: int | None) -> Codes:
+        type_indexes = (
+            binding.type_indexes if binding.type_indexes is not None else np.zeros(0, np.int16)
+        )
+        type_ranks = np.argsort(np.argsort(np.array(binding.table_keys)))
+        return np.asarray(type_ranks[type_indexes[positions]], np.int64)
 
-    return [own] if binding.kinds is None else [own, kind]
+    return [entity_id_order] if binding.type_indexes is None else [entity_id_order, type_name_order]
 
 
-def id_order(context: Context, binding: Binding, most: int | None = None) -> Numbers:
+def id_order(
+    context: ExecutionContext, binding: VariableBinding, limit: int | None = None
+) -> Numbers:
     """Return numbers in the order of ids."""
-    if len(binding.types) == 1 and len(binding.ids) > 1:
-        ranks = hot_ranks(context, binding.types[0], len(binding.ids))
-        if ranks is not None:
-            return ranks.order(binding.ids)
-    rows = Rows.of({"_": binding})
-    return values_of(context, rows, plan.Entity("_", "")).order(most=most)
+    if len(binding.table_keys) == 1 and len(binding.row_ids) > 1:
+        id_ranks = hot_id_order(context, binding.table_keys[0], len(binding.row_ids))
+        if id_ranks is not None:
+            return id_ranks.order_numbers(binding.row_ids)
+    rows = Rows.from_bindings({"_": binding})
+    return evaluate_rows(context, rows, plan.Entity("_", "")).sort_numbers(limit=limit)
 
 
-def default_keys(context: Context, rows: Rows, variables: Sequence[str]) -> list[Key]:
+def default_sort_keys(
+    context: ExecutionContext, rows: Rows, variables: Sequence[str]
+) -> list[SortKeyFunction]:
     """Return the keys of the default order: ids in order of each variable's first appearance."""
-    return [key for name in variables for key in by_id(context, rows, name)]
+    return [sort_key for variable in variables for sort_key in sort_by_id(context, rows, variable)]
 
 
-def row_keys(context: Context, rows: Rows, what: plan.ReadPlan) -> list[Key]:
+def row_sort_keys(
+    context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan
+) -> list[SortKeyFunction]:
     """Return all keys of an ungrouped query: its own, then ids in order of variable names."""
-    if not what.order:
-        return default_keys(context, rows, what.variables)
-    keys = [by_value(context, rows, one.value, descending=one.descending) for one in what.order]
-    return keys + default_keys(context, rows, sorted(what.variables))
+    if not read_plan.order:
+        return default_sort_keys(context, rows, read_plan.variables)
+    sort_keys = [
+        sort_by_value(context, rows, ordering.value, descending=ordering.descending)
+        for ordering in read_plan.order
+    ]
+    return sort_keys + default_sort_keys(context, rows, sorted(read_plan.variables))

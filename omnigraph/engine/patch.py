@@ -12,225 +12,312 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.storage.difference import compare, read_changes
+from omnigraph.storage.difference import compare_versions, read_changes
 from omnigraph.storage.scan import ROW_ID, row_id_array, scan
 from omnigraph.storage.table import Table
 
-from .adjacency import Array, Lists, changes
-from .encode import encoder_of
-from .rows import Ids
-from .topology import Tables, Topology, narrow
+from .adjacency import IndexArray, NeighbourLists, run_starts
+from .encode import build_encoder
+from .rows import IntArray
+from .topology import EdgeTables, Topology, narrow_to_int32
 
-_SHARE = 10  # at most one edge in this many may differ
-_SMALL = 1_000  # this many changed edges are always allowed
+_MIN_EDGES_PER_CHANGE = 10  # at most one edge in this many may differ
+_ALWAYS_ALLOWED_CHANGES = 1_000  # this many changed edges are always allowed
 
 
 @dataclass(frozen=True, slots=True)
-class _Edges:
+class _EdgeRows:
     """Edges as pairs of endpoint row ids, with the row ids of the edges."""
 
-    sources: Ids
-    targets: Ids
-    rows: Ids
+    sources: IntArray
+    targets: IntArray
+    edge_ids: IntArray
 
 
-def patch(old: Topology, before: Tables, after: Tables) -> Topology | None:
+def patch_topology(
+    base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables
+) -> Topology | None:
     """Return the lists of `target_tables`, derived from `base_topology`; None to rebuild them."""
-    nodes = _changed_nodes(before, after)
-    found = _changed_edges(old, before, after)
-    if nodes is None or found is None or old.dangling:
+    node_changes = _find_node_changes(base_tables, target_tables)
+    edge_changes = _find_edge_changes(base_topology, base_tables, target_tables)
+    if node_changes is None or edge_changes is None or base_topology.dangling_count:
         return None  # a dangling edge may have gained its endpoint
-    (gone_sources, high), (gone_targets, top) = nodes
-    lost, won = found
-    out = _patched(old.out, _turn(lost, back=False), _turn(won, back=False), high)
-    back = _patched(old.back, _turn(lost, back=True), _turn(won, back=True), top)
+    (stale_sources, highest_source), (stale_targets, highest_target) = node_changes
+    removed_edges, added_edges = edge_changes
+    out = _patch_lists(
+        base_topology.by_source,
+        _orient_edges(removed_edges, reverse=False),
+        _orient_edges(added_edges, reverse=False),
+        highest_source,
+    )
+    back = _patch_lists(
+        base_topology.by_target,
+        _orient_edges(removed_edges, reverse=True),
+        _orient_edges(added_edges, reverse=True),
+        highest_target,
+    )
     if out is None or back is None:
         return None
     # A retained edge must not end at a row that was removed, or whose id now means another row.
-    if out.bounds(gone_sources)[1].any() or back.bounds(gone_targets)[1].any():
+    if out.bounds(stale_sources)[1].any() or back.bounds(stale_targets)[1].any():
         return None
-    drift = old.drift + len(lost.rows) + len(won.rows)
-    return Topology(out, back, 0, drift)
+    changed_count = (
+        base_topology.unsaved_changes + len(removed_edges.edge_ids) + len(added_edges.edge_ids)
+    )
+    return Topology(out, back, 0, changed_count)
 
 
-def _changed_nodes(before: Tables, after: Tables) -> tuple[tuple[Ids, int], ...] | None:
+def _find_node_changes(
+    base_tables: EdgeTables, target_tables: EdgeTables
+) -> tuple[tuple[IntArray, int], ...] | None:
     """For source and target: rows removed or with a changed id, and the highest new row id."""
-    found = []
-    pairs = [(before.source, after.source), (before.target, after.target)]
-    for one, other in pairs:
-        if one.location != other.location:
+    changes_per_endpoint = []
+    table_pairs = [
+        (base_tables.source, target_tables.source),
+        (base_tables.target, target_tables.target),
+    ]
+    for base_table, target_table in table_pairs:
+        if base_table.location != target_table.location:
             return None
-        gone, come = read_changes(compare(one, other), ["id"])
-        rows = row_id_array(come)
-        found.append((row_id_array(gone), int(rows.max()) if len(rows) else -1))
-    return tuple(found)
+        removed_nodes, added_nodes = read_changes(
+            compare_versions(base_table, target_table), ["id"]
+        )
+        added_rows = row_id_array(added_nodes)
+        changes_per_endpoint.append(
+            (row_id_array(removed_nodes), int(added_rows.max()) if len(added_rows) else -1)
+        )
+    return tuple(changes_per_endpoint)
 
 
-def _changed_edges(old: Topology, before: Tables, after: Tables) -> tuple[_Edges, _Edges] | None:
+def _find_edge_changes(
+    base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables
+) -> tuple[_EdgeRows, _EdgeRows] | None:
     """Return edges found in only one version; None if too many or an endpoint is missing."""
-    if before.edge.location != after.edge.location:
+    if base_tables.edge.location != target_tables.edge.location:
         return None
-    difference = compare(before.edge, after.edge)
-    if difference.rows > max(_SMALL, len(old.out.values) // _SHARE):
+    difference = compare_versions(base_tables.edge, target_tables.edge)
+    if difference.max_rows_read > max(
+        _ALWAYS_ALLOWED_CHANGES, len(base_topology.by_source.values) // _MIN_EDGES_PER_CHANGE
+    ):
         return None
-    lost, won = read_changes(difference, ["src", "dst"])
-    first, second = _resolved(lost, before), _resolved(won, after)
-    return (first, second) if first is not None and second is not None else None
+    removed_rows, added_rows = read_changes(difference, ["src", "dst"])
+    removed_edges, added_edges = (
+        _resolve_endpoints(removed_rows, base_tables),
+        _resolve_endpoints(added_rows, target_tables),
+    )
+    return (
+        (removed_edges, added_edges)
+        if removed_edges is not None and added_edges is not None
+        else None
+    )
 
 
-def _resolved(edges: pa.Table, tables: Tables) -> _Edges | None:
-    sources = _look_up(tables.source, edges["src"])
-    targets = _look_up(tables.target, edges["dst"])
+def _resolve_endpoints(edge_table: pa.Table, tables: EdgeTables) -> _EdgeRows | None:
+    sources = _look_up_row_ids(tables.source, edge_table["src"])
+    targets = _look_up_row_ids(tables.target, edge_table["dst"])
     if (sources < 0).any() or (targets < 0).any():
         return None
-    return _Edges(sources, targets, edges[ROW_ID].to_numpy().astype(np.int64))
+    return _EdgeRows(sources, targets, edge_table[ROW_ID].to_numpy().astype(np.int64))
 
 
-def _look_up(table: Table, ids: pa.ChunkedArray) -> Ids:
-    wanted = pc.unique(ids)
-    found = scan(table, ["id"], pc.field("id").isin(wanted), row_ids=True)
-    return encoder_of(found["id"], row_id_array(found)).encode(ids)
+def _look_up_row_ids(table: Table, node_ids: pa.ChunkedArray) -> IntArray:
+    distinct_ids = pc.unique(node_ids)
+    node_rows = scan(table, ["id"], pc.field("id").isin(distinct_ids), row_ids=True)
+    return build_encoder(node_rows["id"], row_id_array(node_rows)).encode(node_ids)
 
 
-def _turn(edges: _Edges, *, back: bool) -> _Edges:
-    return _Edges(edges.targets, edges.sources, edges.rows) if back else edges
+def _orient_edges(edges: _EdgeRows, *, reverse: bool) -> _EdgeRows:
+    return _EdgeRows(edges.targets, edges.sources, edges.edge_ids) if reverse else edges
 
 
-def _patched(lists: Lists, lost: _Edges, won: _Edges, highest: int) -> Lists | None:
-    wider = _widened(lists, highest + 1)
+def _patch_lists(
+    lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows, highest_row: int
+) -> NeighbourLists | None:
+    widened = _widen_lists(lists, highest_row + 1)
     if lists.edges is not None:
-        return _patch_bag(wider, lost, won)
-    return _patch_sets(wider, lost, won)
+        return _patch_bag(widened, removed_edges, added_edges)
+    return _patch_sets(widened, removed_edges, added_edges)
 
 
-def _widened(lists: Lists, size: int) -> Lists:
+def _widen_lists(lists: NeighbourLists, row_count: int) -> NeighbourLists:
     """Return the same lists, extended by empty ones up to `row_count` rows."""
-    more = size - (len(lists.starts) - 1)
-    if more <= 0:
+    missing_rows = row_count - (len(lists.starts) - 1)
+    if missing_rows <= 0:
         return lists
-    starts = np.concatenate([lists.starts, np.full(more, lists.starts[-1], lists.starts.dtype)])
-    return Lists(starts, lists.values, lists.edges, lists.repeats)
+    starts = np.concatenate(
+        [lists.starts, np.full(missing_rows, lists.starts[-1], lists.starts.dtype)]
+    )
+    return NeighbourLists(starts, lists.values, lists.edges, lists.repeats)
 
 
-def _patch_sets(lists: Lists, lost: _Edges, won: _Edges) -> Lists | None:
+def _patch_sets(
+    lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows
+) -> NeighbourLists | None:
     """Patch sets: a pair stays in its list as long as at least one edge joins it."""
-    owners, values, more = _tally(lost, won)
-    places, present = _find(lists, owners, values)
-    repeats = _Repeats.of(lists)
-    had = np.where(present, 1, 0)
-    several = repeats.find(owners, values)
-    had[several >= 0] = repeats.counts[several[several >= 0]]
-    now = had + more
-    if (now < 0).any():
+    owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
+    entry_positions, present = _find_entries(lists, owners, values)
+    repeats = _RepeatedPairs.from_lists(lists)
+    old_counts = np.where(present, 1, 0)
+    repeat_positions = repeats.find(owners, values)
+    old_counts[repeat_positions >= 0] = repeats.counts[repeat_positions[repeat_positions >= 0]]
+    new_counts = old_counts + count_changes
+    if (new_counts < 0).any():
         return None
-    out, into = present & (now == 0), ~present & (now > 0)
-    made = _edited(lists, (owners, values, None), places, out, into)
-    again = now > 1
-    left = repeats.without(several[several >= 0]).plus(owners[again], values[again], now[again])
-    return Lists(made.starts, made.values, repeats=left.arrays)
+    to_remove, to_insert = present & (new_counts == 0), ~present & (new_counts > 0)
+    edited = _edit_lists(lists, (owners, values, None), entry_positions, to_remove, to_insert)
+    still_repeated = new_counts > 1
+    new_repeats = repeats.without(repeat_positions[repeat_positions >= 0]).plus(
+        owners[still_repeated], values[still_repeated], new_counts[still_repeated]
+    )
+    return NeighbourLists(edited.starts, edited.values, repeats=new_repeats.arrays)
 
 
-def _patch_bag(lists: Lists, lost: _Edges, won: _Edges) -> Lists | None:
+def _patch_bag(
+    lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows
+) -> NeighbourLists | None:
     """Patch bags: every edge has its own entry."""
-    old = _sorted(lost)
-    places, present = _find(lists, *old)
+    removed_entries = _sort_entries(removed_edges)
+    entry_positions, present = _find_entries(lists, *removed_entries)
     if not present.all():
         return None
-    less = _edited(lists, old, places, present, ~present)
-    new = _sorted(won)
-    places, present = _find(less, *new)
-    return None if present.any() else _edited(less, new, places, present, ~present)
+    without_removed = _edit_lists(lists, removed_entries, entry_positions, present, ~present)
+    added_entries = _sort_entries(added_edges)
+    entry_positions, present = _find_entries(without_removed, *added_entries)
+    return (
+        None
+        if present.any()
+        else _edit_lists(without_removed, added_entries, entry_positions, present, ~present)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Repeats:
+class _RepeatedPairs:
     """Sorted pairs joined by several edges, with the number of edges."""
 
-    owners: Array
-    values: Array
-    counts: Array
+    owners: IndexArray
+    values: IndexArray
+    counts: IndexArray
 
     @classmethod
-    def of(cls, lists: Lists) -> "_Repeats":
+    def from_lists(cls, lists: NeighbourLists) -> "_RepeatedPairs":
         empty = np.empty(0, np.int32)
         return cls(*(lists.repeats or (empty, empty, empty)))
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array]:
-        return narrow(self.owners), narrow(self.values), narrow(self.counts)
-
-    def find(self, owners: Ids, values: Ids) -> Ids:
-        """Return the positions of pairs, -1 for a pair that is not present."""
-        known = {pair: at for at, pair in enumerate(zip(self.owners, self.values, strict=True))}
-        asked = zip(owners, values, strict=True)
-        return np.fromiter((known.get(one, -1) for one in asked), np.int64, len(owners))
-
-    def without(self, places: Ids) -> "_Repeats":
-        return _Repeats(
-            *(np.delete(one, places) for one in (self.owners, self.values, self.counts))
+    def arrays(self) -> tuple[IndexArray, IndexArray, IndexArray]:
+        return (
+            narrow_to_int32(self.owners),
+            narrow_to_int32(self.values),
+            narrow_to_int32(self.counts),
         )
 
-    def plus(self, owners: Ids, values: Ids, counts: Ids) -> "_Repeats":
-        mine = (self.owners, self.values, self.counts)
-        parts = [np.concatenate(two) for two in zip(mine, (owners, values, counts), strict=True)]
-        order = np.lexsort((parts[1], parts[0]))
-        return _Repeats(*(one[order] for one in parts))
+    def find(self, owners: IntArray, values: IntArray) -> IntArray:
+        """Return the positions of pairs, -1 for a pair that is not present."""
+        position_by_pair = {
+            owner_value: pair_position
+            for pair_position, owner_value in enumerate(zip(self.owners, self.values, strict=True))
+        }
+        requested = zip(owners, values, strict=True)
+        return np.fromiter(
+            (position_by_pair.get(requested_pair, -1) for requested_pair in requested),
+            np.int64,
+            len(owners),
+        )
+
+    def without(self, positions: IntArray) -> "_RepeatedPairs":
+        return _RepeatedPairs(
+            *(np.delete(array, positions) for array in (self.owners, self.values, self.counts))
+        )
+
+    def plus(self, owners: IntArray, values: IntArray, counts: IntArray) -> "_RepeatedPairs":
+        existing_arrays = (self.owners, self.values, self.counts)
+        merged_arrays = [
+            np.concatenate(array_pair)
+            for array_pair in zip(existing_arrays, (owners, values, counts), strict=True)
+        ]
+        order = np.lexsort((merged_arrays[1], merged_arrays[0]))
+        return _RepeatedPairs(*(merged_array[order] for merged_array in merged_arrays))
 
 
-def _tally(lost: _Edges, won: _Edges) -> tuple[Ids, Ids, Ids]:
+def _sum_count_changes(
+    removed_edges: _EdgeRows, added_edges: _EdgeRows
+) -> tuple[IntArray, IntArray, IntArray]:
     """Return the distinct pairs in order, and by how many edges each one changes."""
-    owners = np.concatenate([lost.sources, won.sources])
-    values = np.concatenate([lost.targets, won.targets])
-    signs = np.repeat(np.array([-1, 1]), [len(lost.rows), len(won.rows)])
+    owners = np.concatenate([removed_edges.sources, added_edges.sources])
+    values = np.concatenate([removed_edges.targets, added_edges.targets])
+    signs = np.repeat(np.array([-1, 1]), [len(removed_edges.edge_ids), len(added_edges.edge_ids)])
     order = np.lexsort((values, owners))
     owners, values, signs = owners[order], values[order], signs[order]
-    first = np.flatnonzero(changes(owners) | changes(values)) if len(owners) else order
-    sums = np.add.reduceat(signs, first) if len(first) else signs
-    return owners[first], values[first], sums
+    group_starts = np.flatnonzero(run_starts(owners) | run_starts(values)) if len(owners) else order
+    count_changes = np.add.reduceat(signs, group_starts) if len(group_starts) else signs
+    return owners[group_starts], values[group_starts], count_changes
 
 
-def _sorted(edges: _Edges) -> tuple[Ids, Ids, Ids]:
-    order = np.lexsort((edges.rows, edges.targets, edges.sources))
-    return edges.sources[order], edges.targets[order], edges.rows[order]
+def _sort_entries(edges: _EdgeRows) -> tuple[IntArray, IntArray, IntArray]:
+    order = np.lexsort((edges.edge_ids, edges.targets, edges.sources))
+    return edges.sources[order], edges.targets[order], edges.edge_ids[order]
 
 
-def _find(
-    lists: Lists, owners: Ids, values: Ids, edges: Ids | None = None
-) -> tuple[Ids, npt.NDArray[np.bool_]]:
+def _find_entries(
+    lists: NeighbourLists, owners: IntArray, values: IntArray, edge_ids: IntArray | None = None
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Return where entries are in their lists, or would be inserted, and whether they exist."""
     begins, lengths = lists.bounds(owners)
-    low = begins.astype(np.int64)
-    high = low + lengths
+    low_positions = begins.astype(np.int64)
+    high_positions = low_positions + lengths
     present = np.zeros(len(owners), np.bool_)
-    while (open_ := low < high).any():
-        middle = np.where(open_, (low + high) >> 1, 0)
-        less, same = lists.values[middle] < values, lists.values[middle] == values
-        if edges is not None and lists.edges is not None:
-            less |= same & (lists.edges[middle] < edges)
-            same &= lists.edges[middle] == edges
-        present |= open_ & same
-        low = np.where(open_ & less, middle + 1, low)
-        high = np.where(open_ & ~less, middle, high)
-    return low, present
+    while (searching := low_positions < high_positions).any():
+        midpoints = np.where(searching, (low_positions + high_positions) >> 1, 0)
+        is_less, is_equal = lists.values[midpoints] < values, lists.values[midpoints] == values
+        if edge_ids is not None and lists.edges is not None:
+            is_less |= is_equal & (lists.edges[midpoints] < edge_ids)
+            is_equal &= lists.edges[midpoints] == edge_ids
+        present |= searching & is_equal
+        low_positions = np.where(searching & is_less, midpoints + 1, low_positions)
+        high_positions = np.where(searching & ~is_less, midpoints, high_positions)
+    return low_positions, present
 
 
-def _edited(
-    lists: Lists, entries: tuple[Ids, Ids, Ids | None], places: Ids, out: Array, into: Array
-) -> Lists:
+def _edit_lists(
+    lists: NeighbourLists,
+    entries: tuple[IntArray, IntArray, IntArray | None],
+    entry_positions: IntArray,
+    to_remove: IndexArray,
+    to_insert: IndexArray,
+) -> NeighbourLists:
     """Return lists with some entries removed and others inserted; positions are sorted."""
-    owners, values, rows = entries
-    gone, new = places[out], places[into]
-    new = new - np.searchsorted(gone, new)
-    more = np.zeros(len(lists.starts), np.int64)
-    np.add.at(more, owners[into] + 1, 1)
-    np.subtract.at(more, owners[out] + 1, 1)
-    starts = narrow(lists.starts + np.cumsum(more))
-    edges = lists.edges
-    if edges is not None and rows is not None:
-        edges = _replaced(edges, gone, new, rows[into])
-    return Lists(starts, _replaced(lists.values, gone, new, values[into]), edges)
+    owners, values, edge_ids = entries
+    removed_positions, inserted_positions = entry_positions[to_remove], entry_positions[to_insert]
+    inserted_positions = inserted_positions - np.searchsorted(removed_positions, inserted_positions)
+    length_changes = np.zeros(len(lists.starts), np.int64)
+    np.add.at(length_changes, owners[to_insert] + 1, 1)
+    np.subtract.at(length_changes, owners[to_remove] + 1, 1)
+    starts = narrow_to_int32(lists.starts + np.cumsum(length_changes))
+    new_edges = lists.edges
+    if new_edges is not None and edge_ids is not None:
+        new_edges = _replace_entries(
+            new_edges, removed_positions, inserted_positions, edge_ids[to_insert]
+        )
+    return NeighbourLists(
+        starts,
+        _replace_entries(lists.values, removed_positions, inserted_positions, values[to_insert]),
+        new_edges,
+    )
 
 
-def _replaced(array: Array, gone: Ids, places: Ids, values: Ids) -> Array:
-    kind = array.dtype if not len(values) or values.max() < 1 << 31 else np.dtype(np.int64)
-    return np.insert(np.delete(array, gone).astype(kind, copy=False), places, values)
+def _replace_entries(
+    array: IndexArray,
+    removed_positions: IntArray,
+    inserted_positions: IntArray,
+    inserted_values: IntArray,
+) -> IndexArray:
+    value_dtype = (
+        array.dtype
+        if not len(inserted_values) or inserted_values.max() < 1 << 31
+        else np.dtype(np.int64)
+    )
+    return np.insert(
+        np.delete(array, removed_positions).astype(value_dtype, copy=False),
+        inserted_positions,
+        inserted_values,
+    )

@@ -17,57 +17,66 @@ class KeyScan:
     """
 
     scan: plan.NodeScan
-    key: tuple[tuple[str, PropertyType, plan.Value], ...]
-    rest: tuple[plan.Predicate, ...] = ()
-    columns: tuple[str, ...] = ()
+    key_members: tuple[tuple[str, PropertyType, plan.Value], ...]
+    remaining_filters: tuple[plan.Predicate, ...] = ()
+    prefetch_columns: tuple[str, ...] = ()
 
 
 @record
-class Linked:
+class EdgeExists:
     """Keep rows whose two variables are joined by an edge or, if `negated`, by none.
 
     `expansion` starts at `expansion.source`; its target would have to be `target_variable`.
     """
 
-    walk: plan.Expand
-    right: str
+    expansion: plan.Expand
+    target_variable: str
     negated: bool = False
 
 
 @record
-class Alone:
+class NoNeighbour:
     """Keep rows from which an expansion reaches no node."""
 
-    walk: plan.Expand
+    expansion: plan.Expand
 
 
 @record
-class Weigh:
+class WeightByDegree:
     """An expansion whose target is never read: multiplies row weights by the degree."""
 
-    walk: plan.Expand
+    expansion: plan.Expand
 
 
 @record
-class Reach:
+class DistinctExpand:
     """An expansion of which only the distinct target nodes are kept."""
 
-    walk: plan.Expand
+    expansion: plan.Expand
 
 
 @record
-class Forget:
+class DropVariables:
     """Drop variables that no later operator reads."""
 
-    names: tuple[str, ...]
+    variables: tuple[str, ...]
 
 
 @record
-class FoldScan:
+class DistinctValueScan:
     """A scan of which only these columns are read, and only by aggregates."""
 
     scan: plan.NodeScan
-    columns: tuple[str, ...]
+    value_columns: tuple[str, ...]
 
 
-Physical = plan.Operator | KeyScan | Linked | Alone | Weigh | FoldScan | Forget | Reach
+PhysicalOperator = (
+    plan.Operator
+    | KeyScan
+    | EdgeExists
+    | NoNeighbour
+    | WeightByDegree
+    | DistinctValueScan
+    | DropVariables
+    | DistinctExpand
+)

@@ -11,63 +11,86 @@ import pyarrow as pa
 from omnigraph.lang.query import plan
 
 from .codes import Codes
-from .context import Context
+from .context import ExecutionContext
 from .fuse import arm_ranks
-from .nearest import narrowed
-from .order import Key
-from .rows import Ids, Rows
-from .search import Scores, as_column, best_first, scores_of
+from .nearest import narrow_to_nearest
+from .order import SortKeyFunction
+from .rows import IntArray, Rows
+from .search import Scores, ascending_from_best, compute_scores, score_column
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
+class ScoredRows:
     """Rows with the score that each ranking of the query assigns to them."""
 
-    context: Context
+    context: ExecutionContext
     rows: Rows
     scores: dict[plan.Ranking, Scores]
 
-    def keys(self, ranking: plan.Ranking | None) -> list[Key]:
+    def sort_keys(self, ranking: plan.Ranking | None) -> list[SortKeyFunction]:
         """Return the sort keys of the ranking that orders the rows."""
         if ranking is None:
             return []
-        found = [_by_number(best_first(ranking, self.scores[ranking]))]
+        keys = [_sort_by_number(ascending_from_best(ranking, self.scores[ranking]))]
         if isinstance(ranking, plan.Fuse):  # ties: the first arm decides, then the second
-            found += [_by_number(one) for one in arm_ranks(self.context, self.rows, ranking)]
-        return found
+            keys += [
+                _sort_by_number(arm_rank)
+                for arm_rank in arm_ranks(self.context, self.rows, ranking)
+            ]
+        return keys
 
-    def columns(self, positions: Ids) -> dict[plan.Ranking, pa.Array]:
+    def score_columns(self, positions: IntArray) -> dict[plan.Ranking, pa.Array]:
         """Return the scores of some rows as result columns."""
-        return {ranking: as_column(one[positions]) for ranking, one in self.scores.items()}
+        return {
+            ranking: score_column(ranking_scores[positions])
+            for ranking, ranking_scores in self.scores.items()
+        }
 
 
-def has_scores(what: plan.ReadPlan) -> bool:
+def has_scores(read_plan: plan.ReadPlan) -> bool:
     """Return whether a plan ranks its rows or returns a score."""
-    return what.ranking is not None or any(isinstance(c.value, plan.Score) for c in what.columns)
+    return read_plan.ranking is not None or any(
+        isinstance(column.value, plan.Score) for column in read_plan.columns
+    )
 
 
-def score(context: Context, rows: Rows, what: plan.ReadPlan, most: int | None = None) -> Scored:
+def score_rows(
+    context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None
+) -> ScoredRows:
     """Return the rows that the ranking keeps, with all scores; only the best `limit` matter."""
-    if isinstance(what.ranking, plan.Nearest) and most is not None and not _fuses(what):
-        rows = narrowed(context, rows, what.ranking, most)
-    wanted = [one.value.ranking for one in what.columns if isinstance(one.value, plan.Score)]
-    wanted += [what.ranking] if what.ranking is not None else []
-    scores = {ranking: scores_of(context, rows, ranking) for ranking in dict.fromkeys(wanted)}
-    if what.ranking is None:
-        return Scored(context, rows, scores)
-    kept = np.flatnonzero(~np.isnan(scores[what.ranking]))
-    left = {ranking: values[kept] for ranking, values in scores.items()}
-    return Scored(context, rows.take(kept), left)
+    if (
+        isinstance(read_plan.ranking, plan.Nearest)
+        and limit is not None
+        and not _returns_fused_score(read_plan)
+    ):
+        rows = narrow_to_nearest(context, rows, read_plan.ranking, limit)
+    rankings = [
+        column.value.ranking for column in read_plan.columns if isinstance(column.value, plan.Score)
+    ]
+    rankings += [read_plan.ranking] if read_plan.ranking is not None else []
+    scores_by_ranking = {
+        ranking: compute_scores(context, rows, ranking) for ranking in dict.fromkeys(rankings)
+    }
+    if read_plan.ranking is None:
+        return ScoredRows(context, rows, scores_by_ranking)
+    ranked_positions = np.flatnonzero(~np.isnan(scores_by_ranking[read_plan.ranking]))
+    ranked_scores = {
+        ranking: ranking_scores[ranked_positions]
+        for ranking, ranking_scores in scores_by_ranking.items()
+    }
+    return ScoredRows(context, rows.take(ranked_positions), ranked_scores)
 
 
-def _fuses(what: plan.ReadPlan) -> bool:
+def _returns_fused_score(read_plan: plan.ReadPlan) -> bool:
     """Return whether a column shows a fused score, which depends on all rows together."""
-    scores = (one.value for one in what.columns if isinstance(one.value, plan.Score))
-    return any(isinstance(value.ranking, plan.Fuse) for value in scores)
+    score_values = (
+        column.value for column in read_plan.columns if isinstance(column.value, plan.Score)
+    )
+    return any(isinstance(score_value.ranking, plan.Fuse) for score_value in score_values)
 
 
-def _by_number(numbers: Scores | Ids) -> Key:
-    def key(positions: Ids, most: int | None) -> Codes:
+def _sort_by_number(numbers: Scores | IntArray) -> SortKeyFunction:
+    def number_order(positions: IntArray, limit: int | None) -> Codes:
         return np.unique(numbers[positions], return_inverse=True)[1].astype(np.int64)
 
-    return key
+    return number_order

@@ -15,168 +15,198 @@ from omnigraph.errors import StorageError
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 
-from .adjacency import Lists
-from .cache import Caches, root_name
-from .patch import patch
-from .topology import Tables, Topology
+from .adjacency import NeighbourLists
+from .cache import QueryCaches, root_identity
+from .patch import patch_topology
+from .topology import EdgeTables, Topology
 
-LEAST = 100_000  # edges; smaller lists are built as fast as they are loaded
-_FOLD = 50  # derived lists are saved once one edge in this many has changed
-_VERSIONS = 2  # versions of one edge type's lists that stay in memory
-_TRIED = 3  # older lists that are tried before lists are rebuilt
-_REPEATS = ("owners", "values", "counts")
+MIN_CACHED_EDGES = 100_000  # edges; smaller lists are built as fast as they are loaded
+_REWRITE_RATIO = 50  # derived lists are saved once one edge in this many has changed
+_VERSIONS_IN_MEMORY = 2  # versions of one edge type's lists that stay in memory
+_MAX_DERIVE_ATTEMPTS = 3  # older lists that are tried before lists are rebuilt
+_REPEAT_ARRAYS = ("owners", "values", "counts")
 
-Versions = tuple[tuple[str, int], ...]
+TableVersions = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class TopologyKey:
     """The tables of an edge type at the versions of one snapshot, and which lists to build."""
 
     store: Store
-    tables: Tables
-    bags: bool
+    tables: EdgeTables
+    as_bags: bool
 
     @property
-    def versions(self) -> Versions:
+    def versions(self) -> TableVersions:
         """The table versions that the lists depend on."""
-        parts = (self.tables.edge, self.tables.source, self.tables.target)
-        return tuple((one.location, one.version) for one in parts)
+        tables = (self.tables.edge, self.tables.source, self.tables.target)
+        return tuple((table.location, table.version) for table in tables)
 
     @property
-    def line(self) -> tuple[str, str, str]:
+    def table_family(self) -> tuple[str, str, str]:
         """The part of the key that lists of other versions of the same tables share."""
-        return ("bags" if self.bags else "sets", root_name(self.store), self.tables.edge.location)
+        return (
+            "bags" if self.as_bags else "sets",
+            root_identity(self.store),
+            self.tables.edge.location,
+        )
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def memory_key(self) -> tuple[Any, ...]:
         """The key of the lists in the memory cache."""
-        return (*self.line, self.versions)
+        return (*self.table_family, self.versions)
 
-    def at(self, versions: Versions) -> Tables:
+    def tables_at(self, versions: TableVersions) -> EdgeTables:
         """Return the same tables at other versions."""
-        edge, source, target = (open_table(self.store, *one) for one in versions)
-        return Tables(edge, source, target)
+        edge, source, target = (
+            open_table(self.store, *location_version) for location_version in versions
+        )
+        return EdgeTables(edge, source, target)
 
 
-def recall(caches: Caches, way: Way) -> Topology | None:
+def load_or_derive(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
     """Return lists from disk, or derived from cached lists of a similar version."""
-    return _load(caches, way) or _derive(caches, way)
+    return _load_from_disk(caches, topology_key) or _derive_from_sibling(caches, topology_key)
 
 
-def remember(caches: Caches, way: Way, make: Callable[[], Topology | None]) -> Topology | None:
+def get_or_build(
+    caches: QueryCaches, topology_key: TopologyKey, build: Callable[[], Topology | None]
+) -> Topology | None:
     """Return lists from memory; built at most once, even if many threads need them."""
-    held: Topology | None = caches.memory.get(way.key)
-    if held is not None:
-        return held
-    made = caches.memory.make(way.key, make, lambda one: one.nbytes)
-    for key in _siblings(caches, way)[_VERSIONS:]:
-        caches.memory.drop(key)
-    return made
+    cached: Topology | None = caches.memory.get(topology_key.memory_key)
+    if cached is not None:
+        return cached
+    topology = caches.memory.get_or_build(
+        topology_key.memory_key, build, lambda built: built.nbytes
+    )
+    for sibling_key in _sibling_keys(caches, topology_key)[_VERSIONS_IN_MEMORY:]:
+        caches.memory.drop(sibling_key)
+    return topology
 
 
-def write(caches: Caches, way: Way, made: Topology) -> Topology:
+def save_topology(caches: QueryCaches, topology_key: TopologyKey, topology: Topology) -> Topology:
     """Save the lists and return them memory-mapped, so that only pages in use take memory."""
-    if caches.disk is None or len(made.out.values) < LEAST:
-        return made
-    facts = {"line": way.line, "versions": _spelled(way.versions), "dangling": made.dangling}
-    arrays = {**_packed("out", made.out), **_packed("back", made.back)}
-    if not caches.disk.save(_name(way), facts, arrays):
-        return made
-    return _load(caches, way) or made
+    if caches.disk is None or len(topology.by_source.values) < MIN_CACHED_EDGES:
+        return topology
+    header = {
+        "line": topology_key.table_family,
+        "versions": _versions_to_json(topology_key.versions),
+        "dangling": topology.dangling_count,
+    }
+    arrays = {**_pack_arrays("out", topology.by_source), **_pack_arrays("back", topology.by_target)}
+    if not caches.disk.save(_file_name(topology_key), header, arrays):
+        return topology
+    return _load_from_disk(caches, topology_key) or topology
 
 
-def forget(caches: Caches, store: Store) -> None:
+def drop_root(caches: QueryCaches, store: Store) -> None:
     """Remove all lists of one root: after a cleanup their table versions may be deleted."""
-    own = root_name(store)
-    for key in caches.memory.recent():
-        if isinstance(key, tuple) and own in key[:2]:
-            caches.memory.drop(key)
+    root = root_identity(store)
+    for memory_key in caches.memory.recent_keys():
+        if isinstance(memory_key, tuple) and root in memory_key[:2]:
+            caches.memory.drop(memory_key)
     disk = caches.disk
-    for name in disk.names("") if disk is not None else ():
-        found = disk.load(name) if disk is not None else None
-        if disk is not None and found is not None and own in found[0].get("line", ())[:2]:
-            disk.remove(name)
+    for file_name in disk.names_with_prefix("") if disk is not None else ():
+        loaded = disk.load(file_name) if disk is not None else None
+        if disk is not None and loaded is not None and root in loaded[0].get("line", ())[:2]:
+            disk.remove(file_name)
 
 
-def _siblings(caches: Caches, way: Way) -> list[Any]:
+def _sibling_keys(caches: QueryCaches, topology_key: TopologyKey) -> list[Any]:
     """Return the keys of lists of the same tables in memory, most recently used first."""
-    keys = caches.memory.recent()
-    return [one for one in keys if isinstance(one, tuple) and one[:3] == way.line]
+    memory_keys = caches.memory.recent_keys()
+    return [
+        memory_key
+        for memory_key in memory_keys
+        if isinstance(memory_key, tuple) and memory_key[:3] == topology_key.table_family
+    ]
 
 
-def _load(caches: Caches, way: Way) -> Topology | None:
-    found = caches.disk.load(_name(way)) if caches.disk is not None else None
-    if found is None or found[0].get("line") != list(way.line):
+def _load_from_disk(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
+    loaded = caches.disk.load(_file_name(topology_key)) if caches.disk is not None else None
+    if loaded is None or loaded[0].get("line") != list(topology_key.table_family):
         return None
-    return _unpacked(*found) if found[0].get("versions") == _spelled(way.versions) else None
+    return (
+        _unpack_topology(*loaded)
+        if loaded[0].get("versions") == _versions_to_json(topology_key.versions)
+        else None
+    )
 
 
-def _derive(caches: Caches, way: Way) -> Topology | None:
+def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
     """Derive the lists from those of another version."""
-    for base, versions in _others(caches, way):
+    for base_topology, versions in _other_versions(caches, topology_key):
         try:
-            found = patch(base, way.at(versions), way.tables)
+            derived = patch_topology(
+                base_topology, topology_key.tables_at(versions), topology_key.tables
+            )
         except (StorageError, FileNotFoundError):  # a cleanup removed the older version
             continue
-        if found is None:
+        if derived is None:
             continue
         # Save only after enough changes, not after every small one.
-        folds = found.drift * _FOLD > len(found.out.values)
-        return write(caches, way, found) if folds else found
+        worth_saving = derived.unsaved_changes * _REWRITE_RATIO > len(derived.by_source.values)
+        return save_topology(caches, topology_key, derived) if worth_saving else derived
     return None
 
 
-def _others(caches: Caches, way: Way) -> Iterator[tuple[Topology, Versions]]:
+def _other_versions(
+    caches: QueryCaches, topology_key: TopologyKey
+) -> Iterator[tuple[Topology, TableVersions]]:
     """Yield lists of other versions: those in memory, else those on disk."""
-    keys = _siblings(caches, way)
-    for key in keys[:_TRIED]:
-        held: Topology | None = caches.memory.get(key)
-        if held is not None:
-            yield held, key[3]
-    if keys or caches.disk is None:
+    sibling_keys = _sibling_keys(caches, topology_key)
+    for sibling_key in sibling_keys[:_MAX_DERIVE_ATTEMPTS]:
+        cached: Topology | None = caches.memory.get(sibling_key)
+        if cached is not None:
+            yield cached, sibling_key[3]
+    if sibling_keys or caches.disk is None:
         return
-    for name in caches.disk.names(_digest(way.line))[:_TRIED]:
-        found = caches.disk.load(name)
-        if found is not None and found[0].get("line") == list(way.line):
-            yield _unpacked(*found), _read_versions(found[0]["versions"])
+    for file_name in caches.disk.names_with_prefix(_hash_json(topology_key.table_family))[
+        :_MAX_DERIVE_ATTEMPTS
+    ]:
+        loaded = caches.disk.load(file_name)
+        if loaded is not None and loaded[0].get("line") == list(topology_key.table_family):
+            yield _unpack_topology(*loaded), _versions_from_json(loaded[0]["versions"])
 
 
-def _spelled(versions: Versions) -> list[list[str]]:
+def _versions_to_json(versions: TableVersions) -> list[list[str]]:
     """Return versions in a JSON form: as strings, since the numbers exceed 2^63."""
-    return [[place, str(number)] for place, number in versions]
+    return [[location, str(version)] for location, version in versions]
 
 
-def _read_versions(facts: list[list[str]]) -> Versions:
-    return tuple((place, int(number)) for place, number in facts)
+def _versions_from_json(stored_versions: list[list[str]]) -> TableVersions:
+    return tuple((location, int(version)) for location, version in stored_versions)
 
 
-def _digest(facts: object) -> str:
-    return hashlib.blake2b(json.dumps(facts).encode(), digest_size=12).hexdigest()
+def _hash_json(value: object) -> str:
+    return hashlib.blake2b(json.dumps(value).encode(), digest_size=12).hexdigest()
 
 
-def _name(way: Way) -> str:
-    return f"{_digest(way.line)}-{_digest(_spelled(way.versions))}"
+def _file_name(topology_key: TopologyKey) -> str:
+    return f"{_hash_json(topology_key.table_family)}-{_hash_json(_versions_to_json(topology_key.versions))}"
 
 
-def _packed(side: str, lists: Lists) -> dict[str, Any]:
-    found = {f"{side}.starts": lists.starts, f"{side}.values": lists.values}
+def _pack_arrays(side: str, lists: NeighbourLists) -> dict[str, Any]:
+    arrays = {f"{side}.starts": lists.starts, f"{side}.values": lists.values}
     if lists.edges is not None:
-        found[f"{side}.edges"] = lists.edges
-    for name, one in zip(_REPEATS, lists.repeats or (), strict=False):
-        found[f"{side}.repeats.{name}"] = one
-    return found
+        arrays[f"{side}.edges"] = lists.edges
+    for array_name, repeat_array in zip(_REPEAT_ARRAYS, lists.repeats or (), strict=False):
+        arrays[f"{side}.repeats.{array_name}"] = repeat_array
+    return arrays
 
 
-def _unpacked(facts: dict[str, Any], arrays: dict[str, Any]) -> Topology:
-    out, back = (_unpacked_side(side, arrays) for side in ("out", "back"))
-    return Topology(out, back, int(facts["dangling"]))
+def _unpack_topology(header: dict[str, Any], arrays: dict[str, Any]) -> Topology:
+    out, back = (_unpack_lists(side, arrays) for side in ("out", "back"))
+    return Topology(out, back, int(header["dangling"]))
 
 
-def _unpacked_side(side: str, arrays: dict[str, Any]) -> Lists:
+def _unpack_lists(side: str, arrays: dict[str, Any]) -> NeighbourLists:
     repeats = None
     if f"{side}.repeats.owners" in arrays:
-        owners, values, counts = (arrays[f"{side}.repeats.{name}"] for name in _REPEATS)
+        owners, values, counts = (
+            arrays[f"{side}.repeats.{array_name}"] for array_name in _REPEAT_ARRAYS
+        )
         repeats = (owners, values, counts)
     edges = arrays.get(f"{side}.edges")
-    return Lists(arrays[f"{side}.starts"], arrays[f"{side}.values"], edges, repeats)
+    return NeighbourLists(arrays[f"{side}.starts"], arrays[f"{side}.values"], edges, repeats)

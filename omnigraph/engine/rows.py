@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-Ids = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-NULL = -1  # row id of a variable that an `optional` left unbound
+NULL_ROW = -1  # row id of a variable that an `optional` left unbound
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class VariableBinding:
     """The row id of one variable in every row.
 
     `table_keys` are keys such as `node:Person` or `edge:Knows`. `type_indexes` says for each row
@@ -24,31 +24,39 @@ class Binding:
     numbers, such as the position of an outer row.
     """
 
-    types: tuple[str, ...]
-    ids: Ids
-    kinds: npt.NDArray[np.int16] | None = None
+    table_keys: tuple[str, ...]
+    row_ids: IntArray
+    type_indexes: npt.NDArray[np.int16] | None = None
 
-    def take(self, positions: Ids) -> "Binding":
+    def take(self, positions: IntArray) -> "VariableBinding":
         """Return the variable in the rows at these positions."""
-        kinds = self.kinds[positions] if self.kinds is not None else None
-        return Binding(self.types, self.ids[positions], kinds)
+        type_indexes = self.type_indexes[positions] if self.type_indexes is not None else None
+        return VariableBinding(self.table_keys, self.row_ids[positions], type_indexes)
 
-    def of_type(self, key: str) -> Mask:
+    def is_type(self, table_key: str) -> Mask:
         """Return the mask of rows whose variable is a row of this table; null never is."""
-        if key not in self.types:
-            return np.zeros(len(self.ids), np.bool_)
-        found: Mask = self.ids != NULL
-        if self.kinds is not None:
-            found &= self.kinds == self.types.index(key)
-        return found
+        if table_key not in self.table_keys:
+            return np.zeros(len(self.row_ids), np.bool_)
+        is_of_type: Mask = self.row_ids != NULL_ROW
+        if self.type_indexes is not None:
+            is_of_type &= self.type_indexes == self.table_keys.index(table_key)
+        return is_of_type
 
-    def as_types(self, types: tuple[str, ...]) -> "Binding":
+    def with_types(self, table_keys: tuple[str, ...]) -> "VariableBinding":
         """Return the same binding over a larger set of types."""
-        if self.types == types:
+        if self.table_keys == table_keys:
             return self
-        names = np.array([types.index(key) for key in self.types] or [0], np.int16)
-        own = self.kinds if self.kinds is not None else np.zeros(len(self.ids), np.int16)
-        return Binding(types, self.ids, names[own] if len(types) > 1 else None)
+        new_indexes = np.array(
+            [table_keys.index(table_key) for table_key in self.table_keys] or [0], np.int16
+        )
+        old_indexes = (
+            self.type_indexes
+            if self.type_indexes is not None
+            else np.zeros(len(self.row_ids), np.int16)
+        )
+        return VariableBinding(
+            table_keys, self.row_ids, new_indexes[old_indexes] if len(table_keys) > 1 else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +66,32 @@ class Rows:
     `weights` says how often each row counts, None for once. Only a plan that consumes all rows by
     aggregates may have them: they avoid materializing rows that are never read one by one.
 
-    >>> rows = Rows.of({"p": Binding(("node:Person",), np.array([4, 7, 9]))})
-    >>> rows.filter(np.array([True, False, True])).bindings["p"].ids.tolist()
+    >>> rows = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array([4, 7, 9]))})
+    >>> rows.filter(np.array([True, False, True])).bindings["p"].row_ids.tolist()
     [4, 9]
     """
 
     count: int
-    bindings: Mapping[str, Binding]
-    weights: Ids | None = None
+    bindings: Mapping[str, VariableBinding]
+    weights: IntArray | None = None
 
     @classmethod
-    def one(cls) -> "Rows":
+    def single(cls) -> "Rows":
         """Return the input of the first operator: one row without variables."""
         return cls(1, {})
 
     @classmethod
-    def of(cls, bindings: Mapping[str, Binding]) -> "Rows":
+    def from_bindings(cls, bindings: Mapping[str, VariableBinding]) -> "Rows":
         """Return rows of at least one variable."""
-        return cls(len(next(iter(bindings.values())).ids), dict(bindings))
+        return cls(len(next(iter(bindings.values())).row_ids), dict(bindings))
 
-    def take(self, positions: Ids) -> "Rows":
+    def take(self, positions: IntArray) -> "Rows":
         """Return the rows at these positions, in that order; positions may repeat."""
-        taken = {name: one.take(positions) for name, one in self.bindings.items()}
+        taken_bindings = {
+            variable: binding.take(positions) for variable, binding in self.bindings.items()
+        }
         weights = self.weights[positions] if self.weights is not None else None
-        return Rows(len(positions), taken, weights)
+        return Rows(len(positions), taken_bindings, weights)
 
     def filter(self, mask: Mask) -> "Rows":
         """Return the rows where the mask is true."""
@@ -91,71 +101,87 @@ class Rows:
 
     def slice(self, start: int, stop: int) -> "Rows":
         """Return the rows from `start` up to `stop`."""
-        cut = {
-            name: Binding(
-                one.types,
-                one.ids[start:stop],
-                one.kinds[start:stop] if one.kinds is not None else None,
+        sliced = {
+            variable: VariableBinding(
+                binding.table_keys,
+                binding.row_ids[start:stop],
+                binding.type_indexes[start:stop] if binding.type_indexes is not None else None,
             )
-            for name, one in self.bindings.items()
+            for variable, binding in self.bindings.items()
         }
         weights = self.weights[start:stop] if self.weights is not None else None
-        return Rows(max(0, min(stop, self.count) - start), cut, weights)
+        return Rows(max(0, min(stop, self.count) - start), sliced, weights)
 
-    def with_binding(self, name: str, binding: Binding) -> "Rows":
+    def with_binding(self, variable: str, binding: VariableBinding) -> "Rows":
         """Return the same rows with one more variable."""
-        return Rows(self.count, {**self.bindings, name: binding}, self.weights)
+        return Rows(self.count, {**self.bindings, variable: binding}, self.weights)
 
-    def joined(self, positions: Ids, added: Mapping[str, Binding]) -> "Rows":
+    def take_with(self, positions: IntArray, new_bindings: Mapping[str, VariableBinding]) -> "Rows":
         """Return the rows at these positions with new variables, as an expansion produces them."""
-        taken = self.take(positions)
-        return replace(taken, bindings={**taken.bindings, **added})
+        taken_rows = self.take(positions)
+        return replace(taken_rows, bindings={**taken_rows.bindings, **new_bindings})
 
-    def only(self, names: Iterable[str]) -> "Rows":
+    def select_variables(self, variables: Iterable[str]) -> "Rows":
         """Return the same rows with only these variables."""
-        return Rows(self.count, {name: self.bindings[name] for name in names}, self.weights)
+        return Rows(
+            self.count, {variable: self.bindings[variable] for variable in variables}, self.weights
+        )
 
-    def weighted(self, factor: Ids) -> "Rows":
+    def scale_weights(self, factors: IntArray) -> "Rows":
         """Return the same rows with their weights multiplied by factors."""
-        weights = factor if self.weights is None else self.weights * factor
+        weights = factors if self.weights is None else self.weights * factors
         return replace(self, weights=weights)
 
-    def __getitem__(self, name: str) -> Binding:
-        return self.bindings[name]
+    def __getitem__(self, variable: str) -> VariableBinding:
+        return self.bindings[variable]
 
     @property
-    def width(self) -> int:
+    def bytes_per_row(self) -> int:
         """Approximate bytes per row."""
-        return sum(8 if one.kinds is None else 10 for one in self.bindings.values())
+        return sum(8 if binding.type_indexes is None else 10 for binding in self.bindings.values())
 
 
-def concat_bindings(parts: Iterable[Binding]) -> Binding:
+def concat_bindings(bindings: Iterable[VariableBinding]) -> VariableBinding:
     """Concatenate one variable of several bags; types are merged in order of appearance."""
-    found = list(parts)
-    types = tuple(dict.fromkeys(key for one in found for key in one.types))
-    same = [one.as_types(types) for one in found]
-    ids = np.concatenate([one.ids for one in same]) if same else np.empty(0, np.int64)
-    if len(types) < 2:
-        return Binding(types, ids)
-    return Binding(types, ids, np.concatenate([_kinds(one) for one in same]))
+    binding_list = list(bindings)
+    table_keys = tuple(
+        dict.fromkeys(table_key for binding in binding_list for table_key in binding.table_keys)
+    )
+    aligned = [binding.with_types(table_keys) for binding in binding_list]
+    row_ids = (
+        np.concatenate([binding.row_ids for binding in aligned])
+        if aligned
+        else np.empty(0, np.int64)
+    )
+    if len(table_keys) < 2:
+        return VariableBinding(table_keys, row_ids)
+    return VariableBinding(
+        table_keys, row_ids, np.concatenate([_type_indexes_of(binding) for binding in aligned])
+    )
 
 
-def concat(parts: Iterable[Rows]) -> Rows:
+def concat_rows(row_bags: Iterable[Rows]) -> Rows:
     """Concatenate bags that have the same variables."""
-    found = list(parts)
-    if len(found) == 1:
-        return found[0]
-    names = found[0].bindings
-    together = {name: concat_bindings(one.bindings[name] for one in found) for name in names}
+    bags = list(row_bags)
+    if len(bags) == 1:
+        return bags[0]
+    variables = bags[0].bindings
+    joined_bindings = {
+        variable: concat_bindings(bag.bindings[variable] for bag in bags) for variable in variables
+    }
     weights = None
-    if any(one.weights is not None for one in found):
-        weights = np.concatenate([_weights(one) for one in found])
-    return Rows(sum(one.count for one in found), together, weights)
+    if any(bag.weights is not None for bag in bags):
+        weights = np.concatenate([_weights_of(bag) for bag in bags])
+    return Rows(sum(bag.count for bag in bags), joined_bindings, weights)
 
 
-def _kinds(one: Binding) -> npt.NDArray[np.int16]:
-    return one.kinds if one.kinds is not None else np.zeros(len(one.ids), np.int16)
+def _type_indexes_of(binding: VariableBinding) -> npt.NDArray[np.int16]:
+    return (
+        binding.type_indexes
+        if binding.type_indexes is not None
+        else np.zeros(len(binding.row_ids), np.int16)
+    )
 
 
-def _weights(one: Rows) -> Ids:
-    return one.weights if one.weights is not None else np.ones(one.count, np.int64)
+def _weights_of(bag: Rows) -> IntArray:
+    return bag.weights if bag.weights is not None else np.ones(bag.count, np.int64)

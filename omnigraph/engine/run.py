@@ -18,26 +18,26 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.parameters import bind_parameters
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.values.coerce import Mode
+from omnigraph.values.coerce import ParameterMode
 
-from .cache import Caches, shared_caches
-from .context import Context
-from .group import distinct, grouped
-from .limits import Limits, Meter
+from .cache import QueryCaches, shared_caches
+from .context import ExecutionContext
+from .group import distinct_rows, group_rows
+from .limits import QueryLimits, QueryMeter
 from .operators import run_operators
-from .order import Key, arrange, row_keys
-from .passes import rewrite
+from .order import SortKeyFunction, row_sort_keys, sorted_positions
+from .passes import rewrite_plan
 from .project import project, result_schema
-from .rank import has_scores, score
+from .rank import has_scores, score_rows
 from .rows import Rows
-from .stream import stream
+from .stream import stream_batches
 
-Bound = Mapping[str, Any]
-_KEPT = 512
+BoundParams = Mapping[str, Any]
+_MAX_REWRITTEN_PLANS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class ReadStats:
     """What a read cost."""
 
     rows: int
@@ -54,11 +54,11 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReadOutput:
     """The result of a read: a table with the columns of the plan, and its cost."""
 
     table: pa.Table
-    stats: Stats
+    stats: ReadStats
 
 
 def run_read(
@@ -66,19 +66,21 @@ def run_read(
     query: CompiledQuery,
     params: Mapping[str, Any],
     *,
-    limits: Limits | None = None,
-    caches: Caches | None = None,
-    mode: Mode = "standard",
-) -> Answer:
+    limits: QueryLimits | None = None,
+    caches: QueryCaches | None = None,
+    mode: ParameterMode = "standard",
+) -> ReadOutput:
     """Run a compiled read on a snapshot; `params` are values as callers pass them."""
-    began = perf_counter()
-    what, context = start(snapshot, query, bind(query, params, mode), limits, caches)
+    started_at = perf_counter()
+    read_plan, context = prepare_read(
+        snapshot, query, bind_params(query, params, mode), limits, caches
+    )
     try:
-        table = execute(context, what)
+        table = execute_plan(context, read_plan)
     finally:
-        context.meter.leave()
-    taken = (perf_counter() - began) * 1000
-    return Answer(table, Stats(table.num_rows, taken, context.meter.peak))
+        context.meter.leave_gate()
+    elapsed_ms = (perf_counter() - started_at) * 1000
+    return ReadOutput(table, ReadStats(table.num_rows, elapsed_ms, context.meter.peak_bytes))
 
 
 def stream_read(
@@ -86,101 +88,119 @@ def stream_read(
     query: CompiledQuery,
     params: Mapping[str, Any],
     *,
-    limits: Limits | None = None,
-    caches: Caches | None = None,
-    mode: Mode = "standard",
+    limits: QueryLimits | None = None,
+    caches: QueryCaches | None = None,
+    mode: ParameterMode = "standard",
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Run a compiled read in batches; return the result schema and an iterator of batches.
 
     Without an order, groups, a ranking or `distinct`, memory does not grow with the result, and
     rows come in storage order. Nothing runs before the first batch is requested.
     """
-    what, context = start(snapshot, query, bind(query, params, mode), limits, caches)
-    batches = stream(context, what, bounds(context, what), execute)
-    return result_schema(context.catalog, what.columns), batches
+    read_plan, context = prepare_read(
+        snapshot, query, bind_params(query, params, mode), limits, caches
+    )
+    batches = stream_batches(context, read_plan, row_bounds(context, read_plan), execute_plan)
+    return result_schema(context.catalog, read_plan.columns), batches
 
 
-def bind(query: CompiledQuery, params: Mapping[str, Any], mode: Mode = "standard") -> Bound:
+def bind_params(
+    query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard"
+) -> BoundParams:
     """Return the values of all parameters, with one timestamp for the whole request."""
-    return bind_parameters(query.parameters, params, mode, now=ids.now_millis())
+    return bind_parameters(query.parameters, params, mode, request_time=ids.now_millis())
 
 
-def start(
+def prepare_read(
     snapshot: Snapshot,
     query: CompiledQuery,
-    bound: Bound,
-    limits: Limits | None = None,
-    caches: Caches | None = None,
-) -> tuple[plan.ReadPlan, Context]:
+    bound_params: BoundParams,
+    limits: QueryLimits | None = None,
+    caches: QueryCaches | None = None,
+) -> tuple[plan.ReadPlan, ExecutionContext]:
     """Return the rewritten plan of a read and the context to run it in."""
     if not isinstance(query.plan, plan.ReadPlan):
         raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
-    ir = snapshot.schema.ir
-    meter = Meter(limits or Limits.default())
-    context = Context(snapshot, ir.catalog, bound, meter, caches or shared_caches())
-    return prepared(query.plan, ir), context
+    schema_ir = snapshot.schema.ir
+    meter = QueryMeter(limits or QueryLimits.default())
+    context = ExecutionContext(
+        snapshot, schema_ir.catalog, bound_params, meter, caches or shared_caches()
+    )
+    return rewritten_plan(query.plan, schema_ir), context
 
 
 # Keyed by identity, since hashing a plan costs more than running a small one. Both objects are
 # kept alive in the entry, so that their ids cannot be reused.
-_prepared: dict[tuple[int, int], tuple[plan.ReadPlan, SchemaIR, plan.ReadPlan]] = {}
+_rewritten_plans: dict[tuple[int, int], tuple[plan.ReadPlan, SchemaIR, plan.ReadPlan]] = {}
 
 
-def prepared(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+def rewritten_plan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan after all rewrites; computed once."""
-    key = (id(what), id(ir))
-    found = _prepared.get(key)
-    if found is None:
-        if len(_prepared) >= _KEPT:
-            _prepared.clear()
-        found = _prepared[key] = (what, ir, rewrite(what, ir))
-    return found[2]
+    cache_key = (id(read_plan), id(schema_ir))
+    cached_plan = _rewritten_plans.get(cache_key)
+    if cached_plan is None:
+        if len(_rewritten_plans) >= _MAX_REWRITTEN_PLANS:
+            _rewritten_plans.clear()
+        cached_plan = _rewritten_plans[cache_key] = (
+            read_plan,
+            schema_ir,
+            rewrite_plan(read_plan, schema_ir),
+        )
+    return cached_plan[2]
 
 
-def execute(context: Context, what: plan.ReadPlan) -> pa.Table:
+def execute_plan(context: ExecutionContext, read_plan: plan.ReadPlan) -> pa.Table:
     """Run a plan and return its result."""
-    rows = run_operators(context, Rows.one(), what.operators)
-    offset, most = bounds(context, what)
-    limit = None if what.distinct else most
-    if what.aggregated:
-        table = grouped(context, rows, what, limit)
+    rows = run_operators(context, Rows.single(), read_plan.operators)
+    offset, max_rows = row_bounds(context, read_plan)
+    sort_limit = None if read_plan.distinct else max_rows
+    if read_plan.aggregated:
+        table = group_rows(context, rows, read_plan, sort_limit)
     else:
-        table = plain(context, rows, what, limit, 0 if what.distinct else offset)
-        if not what.distinct:
+        table = ungrouped_table(
+            context, rows, read_plan, sort_limit, 0 if read_plan.distinct else offset
+        )
+        if not read_plan.distinct:
             return table
-    if what.distinct:
-        table = table.take(pa.array(distinct(table)))
-    return table.slice(offset, None if most is None else most - offset)
+    if read_plan.distinct:
+        table = table.take(pa.array(distinct_rows(table)))
+    return table.slice(offset, None if max_rows is None else max_rows - offset)
 
 
-def plain(
-    context: Context, rows: Rows, what: plan.ReadPlan, most: int | None, offset: int
+def ungrouped_table(
+    context: ExecutionContext,
+    rows: Rows,
+    read_plan: plan.ReadPlan,
+    max_rows: int | None,
+    offset: int,
 ) -> pa.Table:
     """Return the ordered rows of an ungrouped query as result columns."""
-    scored = score(context, rows, what, most) if has_scores(what) else None
-    keys: list[Key] = []
-    if scored is not None:
-        rows, keys = scored.rows, scored.keys(what.ranking)
-    keys += row_keys(context, rows, what)
-    order = arrange(context, rows.count, keys, most)[offset:]
-    scores = scored.columns(order) if scored is not None else None
-    return project(context, rows.take(order), what.columns, scores)
+    scored_rows = score_rows(context, rows, read_plan, max_rows) if has_scores(read_plan) else None
+    sort_keys: list[SortKeyFunction] = []
+    if scored_rows is not None:
+        rows, sort_keys = scored_rows.rows, scored_rows.sort_keys(read_plan.ranking)
+    sort_keys += row_sort_keys(context, rows, read_plan)
+    ordered_positions = sorted_positions(context, rows.count, sort_keys, max_rows)[offset:]
+    score_columns = (
+        scored_rows.score_columns(ordered_positions) if scored_rows is not None else None
+    )
+    return project(context, rows.take(ordered_positions), read_plan.columns, score_columns)
 
 
-def bounds(context: Context, what: plan.ReadPlan) -> tuple[int, int | None]:
+def row_bounds(context: ExecutionContext, read_plan: plan.ReadPlan) -> tuple[int, int | None]:
     """Return how many rows to skip, and the most rows needed, including the skipped ones."""
-    offset = amount(context, what.offset, "offset") or 0
-    limit = amount(context, what.limit, "limit")
+    offset = count_argument(context, read_plan.offset, "offset") or 0
+    limit = count_argument(context, read_plan.limit, "limit")
     return offset, None if limit is None else offset + limit
 
 
-def amount(context: Context, value: plan.Value | None, word: str) -> int | None:
+def count_argument(context: ExecutionContext, value: plan.Value | None, clause: str) -> int | None:
     """Evaluate the argument of `limit` or `offset`."""
     if value is None:
         return None
-    found: int = context.constant(value)
-    if found < 0:
-        name = value.name if isinstance(value, plan.Parameter) else word
-        wanted = f"a non-negative number for `{word}`"
-        raise ParameterError(parameter=name, expected=wanted, actual=found)
-    return found
+    row_count: int = context.constant(value)
+    if row_count < 0:
+        parameter_name = value.name if isinstance(value, plan.Parameter) else clause
+        expected_text = f"a non-negative number for `{clause}`"
+        raise ParameterError(parameter=parameter_name, expected=expected_text, actual=row_count)
+    return row_count

@@ -19,176 +19,219 @@ from omnigraph.storage import scan as storage
 from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import PropertyType, entity_id
 
-from .columns import HotColumn, hot_columns, hot_ranks, hot_rows
-from .compare import settle
-from .context import Context, Known
-from .evaluate import TableSource, mask
-from .fetch import needs
-from .filter import keep
+from .columns import HotColumn, hot_columns, hot_id_order, hot_rows
+from .compare import normalize_comparison
+from .context import ExecutionContext, ScannedRows
+from .evaluate import TableSource, true_mask
+from .fetch import columns_read
+from .filter import filter_rows
 from .physical import KeyScan
-from .push import push
-from .rows import Binding, Ids, Mask, Rows, concat_bindings
+from .push import to_storage_filter
+from .rows import IntArray, Mask, Rows, VariableBinding, concat_bindings
 
 if TYPE_CHECKING:
-    from .words import Question
+    from .words import TextLookup
 
-SCANNED = 160  # scanning this many rows costs about as much as loading one of them
+SCAN_COST_RATIO = 160  # scanning this many rows costs about as much as loading one of them
 
 
-def node_scan(context: Context, rows: Rows, scan: plan.NodeScan) -> Rows:
+def node_scan(context: ExecutionContext, rows: Rows, scan: plan.NodeScan) -> Rows:
     """Combine every row with every node of the scan."""
-    return cross(context, rows, scan.variable, found_nodes(context, scan))
+    return cross_join(context, rows, scan.variable, scan_nodes(context, scan))
 
 
-def found_nodes(context: Context, scan: plan.NodeScan) -> Binding:
+def scan_nodes(context: ExecutionContext, scan: plan.NodeScan) -> VariableBinding:
     """Return the nodes of a scan, each once."""
-    keys = [f"node:{name}" for name in scan.implementers or (scan.type_name,)]
+    table_keys = [f"node:{type_name}" for type_name in scan.implementers or (scan.type_name,)]
     if scan.implementers == () and context.catalog.node(scan.type_name) is None:
-        return Binding((), np.empty(0, np.int64))  # an interface without implementers
-    parts = [Binding((key,), row_ids(context, key, scan.filters)) for key in keys]
-    return parts[0] if len(parts) == 1 else concat_bindings(parts)
+        return VariableBinding((), np.empty(0, np.int64))  # an interface without implementers
+    bindings = [
+        VariableBinding((table_key,), filtered_row_ids(context, table_key, scan.filters))
+        for table_key in table_keys
+    ]
+    return bindings[0] if len(bindings) == 1 else concat_bindings(bindings)
 
 
-def cross(context: Context, rows: Rows, variable: str, found: Binding) -> Rows:
+def cross_join(
+    context: ExecutionContext, rows: Rows, variable: str, binding: VariableBinding
+) -> Rows:
     """Return all pairs of a row and an entity."""
-    many = len(found.ids)
+    entity_count = len(binding.row_ids)
     if rows.count == 1 and rows.weights is None and not rows.bindings:
-        return Rows(many, {variable: found})
-    context.meter.charge(rows.count * many * (rows.width + 24))
-    positions = np.repeat(np.arange(rows.count), many)
-    ids = np.tile(found.ids, rows.count)
-    kinds = np.tile(found.kinds, rows.count) if found.kinds is not None else None
-    return rows.joined(positions, {variable: Binding(found.types, ids, kinds)})
+        return Rows(entity_count, {variable: binding})
+    context.meter.charge_bytes(rows.count * entity_count * (rows.bytes_per_row + 24))
+    positions = np.repeat(np.arange(rows.count), entity_count)
+    row_ids = np.tile(binding.row_ids, rows.count)
+    type_indexes = (
+        np.tile(binding.type_indexes, rows.count) if binding.type_indexes is not None else None
+    )
+    return rows.take_with(
+        positions, {variable: VariableBinding(binding.table_keys, row_ids, type_indexes)}
+    )
 
 
-def row_ids(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -> Ids:
+def filtered_row_ids(
+    context: ExecutionContext, table_key: str, filters: tuple[plan.Predicate, ...]
+) -> IntArray:
     """Return the row ids of a table that pass all filters, in order."""
-    context.meter.check()
-    worded = _by_words(context, key, filters)
-    if worded is not None:
-        return worded
-    hot = _by_memory(context, key, filters)
-    if hot is not None:
-        return hot
-    table = context.table(key)
-    pushed, rest = split(context, key, filters)
-    columns = sorted({name for _, name in needs(*rest)})
-    context.meter.charge(context.count(key) * 8 * (1 + 2 * len(columns)))
-    found = storage.scan(table, columns, pushed, row_ids=True)
-    ids = storage.row_id_array(found)
-    if rest:
-        source = TableSource(found, context.params)
-        ids = ids[np.logical_and.reduce([mask(source, one) for one in rest])]
-    return ids if _ascending(ids) else np.sort(ids)
+    context.meter.check_timeout()
+    text_matches = _scan_text_index(context, table_key, filters)
+    if text_matches is not None:
+        return text_matches
+    cached_matches = _scan_cached_columns(context, table_key, filters)
+    if cached_matches is not None:
+        return cached_matches
+    table = context.table(table_key)
+    storage_filter, remaining_filters = split_filters(context, table_key, filters)
+    filter_columns = sorted({column_name for _, column_name in columns_read(*remaining_filters)})
+    context.meter.charge_bytes(context.row_count(table_key) * 8 * (1 + 2 * len(filter_columns)))
+    scanned = storage.scan(table, filter_columns, storage_filter, row_ids=True)
+    matching_ids = storage.row_id_array(scanned)
+    if remaining_filters:
+        source = TableSource(scanned, context.params)
+        matching_ids = matching_ids[
+            np.logical_and.reduce([true_mask(source, predicate) for predicate in remaining_filters])
+        ]
+    return matching_ids if _is_ascending(matching_ids) else np.sort(matching_ids)
 
 
-def split(
-    context: Context, key: str, filters: tuple[plan.Predicate, ...]
+def split_filters(
+    context: ExecutionContext, table_key: str, filters: tuple[plan.Predicate, ...]
 ) -> tuple[Any | None, tuple[plan.Predicate, ...]]:
     """Return the filter that storage evaluates, and the predicates that remain."""
-    schema = context.table(key).schema
-    found = [(one, push(schema, one, context.constant)) for one in filters]
-    pushed = [expression for _, expression in found if expression is not None]
-    rest = tuple(one for one, expression in found if expression is None)
-    return (reduce(and_, pushed) if pushed else None), rest
+    schema = context.table(table_key).schema
+    pushed_pairs = [
+        (predicate, to_storage_filter(schema, predicate, context.constant)) for predicate in filters
+    ]
+    expressions = [expression for _, expression in pushed_pairs if expression is not None]
+    remaining_filters = tuple(
+        predicate for predicate, expression in pushed_pairs if expression is None
+    )
+    return (reduce(and_, expressions) if expressions else None), remaining_filters
 
 
-def asked_words(
-    context: Context, key: str, filters: tuple[plan.Predicate, ...]
-) -> "Question | None":
+def plan_text_lookup(
+    context: ExecutionContext, table_key: str, filters: tuple[plan.Predicate, ...]
+) -> "TextLookup | None":
     """Return the full-text index lookup that finds the rows of a scan, if one is used."""
-    if not any(isinstance(one, plan.TextSearch) for one in filters):
+    if not any(isinstance(predicate, plan.TextSearch) for predicate in filters):
         return None
-    from .words import question
+    from .words import plan_lookup
 
-    pushed, _ = split(context, key, filters)
-    return question(context, key, filters, pushed=pushed is not None)
+    storage_filter, _ = split_filters(context, table_key, filters)
+    return plan_lookup(context, table_key, filters, has_storage_filter=storage_filter is not None)
 
 
-def _by_words(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -> Ids | None:
-    asked = asked_words(context, key, filters)
-    if asked is None:
+def _scan_text_index(
+    context: ExecutionContext, table_key: str, filters: tuple[plan.Predicate, ...]
+) -> IntArray | None:
+    text_lookup = plan_text_lookup(context, table_key, filters)
+    if text_lookup is None:
         return None
-    from .words import fitting_rows
+    from .words import find_matching_rows
 
-    return fitting_rows(context, key, filters, asked)
+    return find_matching_rows(context, table_key, filters, text_lookup)
 
 
-def key_scan(context: Context, rows: Rows, scan: KeyScan) -> Rows:
+def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
     """Look up the node with a complete key by its id."""
-    key = f"node:{scan.scan.type_name}"
-    ids = np.empty(0, np.int64)
-    wanted = key_of(context, scan)
-    ranks = hot_ranks(context, key, 1) if wanted is not None else None
-    if ranks is not None and wanted is not None:
-        return _by_rank(context, rows, scan, ranks.find(wanted))
-    if wanted is not None:
-        where = pc.field("id") == wanted
-        found = storage.scan(context.table(key), scan.columns, where, row_ids=True)
-        ids = storage.row_id_array(found)
-        context.known[key] = Known(ids, found)
-        source = TableSource(found, context.params)
-        for predicate in scan.rest:
-            if len(ids):
-                ids = ids[mask(source, predicate)]
-    return cross(context, rows, scan.scan.variable, Binding((key,), ids))
+    table_key = f"node:{scan.scan.type_name}"
+    row_ids = np.empty(0, np.int64)
+    entity = key_scan_id(context, scan)
+    id_ranks = hot_id_order(context, table_key, 1) if entity is not None else None
+    if id_ranks is not None and entity is not None:
+        return _scan_cached_id(context, rows, scan, id_ranks.find_row(entity))
+    if entity is not None:
+        id_filter = pc.field("id") == entity
+        found_rows = storage.scan(
+            context.table(table_key), scan.prefetch_columns, id_filter, row_ids=True
+        )
+        row_ids = storage.row_id_array(found_rows)
+        context.scanned_rows[table_key] = ScannedRows(row_ids, found_rows)
+        source = TableSource(found_rows, context.params)
+        for predicate in scan.remaining_filters:
+            if len(row_ids):
+                row_ids = row_ids[true_mask(source, predicate)]
+    return cross_join(context, rows, scan.scan.variable, VariableBinding((table_key,), row_ids))
 
 
-def _by_rank(context: Context, rows: Rows, scan: KeyScan, row: int | None) -> Rows:
-    name = scan.scan.variable
-    ids = np.array([] if row is None else [row], np.int64)
-    found = Rows.of({name: Binding((f"node:{scan.scan.type_name}",), ids)})
-    if scan.rest and found.count:
-        found = keep(context, found, scan.rest)
-    return cross(context, rows, name, found[name])
+def _scan_cached_id(
+    context: ExecutionContext, rows: Rows, scan: KeyScan, row_id: int | None
+) -> Rows:
+    variable = scan.scan.variable
+    row_ids = np.array([] if row_id is None else [row_id], np.int64)
+    node_rows = Rows.from_bindings(
+        {variable: VariableBinding((f"node:{scan.scan.type_name}",), row_ids)}
+    )
+    if scan.remaining_filters and node_rows.count:
+        node_rows = filter_rows(context, node_rows, scan.remaining_filters)
+    return cross_join(context, rows, variable, node_rows[variable])
 
 
-def _by_memory(context: Context, key: str, filters: tuple[plan.Predicate, ...]) -> Ids | None:
+def _scan_cached_columns(
+    context: ExecutionContext, table_key: str, filters: tuple[plan.Predicate, ...]
+) -> IntArray | None:
     """Return the row ids that pass all filters, using cached columns; None if not cached."""
-    ids = hot_rows(context, key)
-    names = sorted({name for _, name in needs(*filters)})
-    if ids is None or (filters and not names):
-        return ids if not filters else None
-    hot = hot_columns(context, key, names, context.count(key) // SCANNED) if names else []
-    if hot is None:
+    row_ids = hot_rows(context, table_key)
+    column_names = sorted({column_name for _, column_name in columns_read(*filters)})
+    if row_ids is None or (filters and not column_names):
+        return row_ids if not filters else None
+    cached_columns = (
+        hot_columns(
+            context, table_key, column_names, context.row_count(table_key) // SCAN_COST_RATIO
+        )
+        if column_names
+        else []
+    )
+    if cached_columns is None:
         return None
-    columns = dict(zip(names, hot, strict=True))
-    for one in filters:
-        ids = ids[_passes(context, one, columns, ids)]
-    return ids
+    column_by_name = dict(zip(column_names, cached_columns, strict=True))
+    for predicate in filters:
+        row_ids = row_ids[_test_cached_columns(context, predicate, column_by_name, row_ids)]
+    return row_ids
 
 
-def _passes(
-    context: Context, predicate: plan.Predicate, columns: dict[str, HotColumn], ids: Ids
+def _test_cached_columns(
+    context: ExecutionContext,
+    predicate: plan.Predicate,
+    column_by_name: dict[str, HotColumn],
+    row_ids: IntArray,
 ) -> Mask:
-    names = sorted({name for _, name in needs(predicate)})
-    first = columns[names[0]] if names else None
-    if first is not None and len(names) == 1 and first.codes is not None:
+    column_names = sorted({column_name for _, column_name in columns_read(predicate)})
+    first_column = column_by_name[column_names[0]] if column_names else None
+    if first_column is not None and len(column_names) == 1 and first_column.codes is not None:
         # Test each distinct value once.
-        source = TableSource(pa.table({names[0]: first.values}), context.params)
-        return mask(source, predicate)[first.index(ids)]
-    table = pa.table({name: columns[name].take(ids) for name in names})
-    return mask(TableSource(table, context.params), predicate)
+        source = TableSource(pa.table({column_names[0]: first_column.values}), context.params)
+        return true_mask(source, predicate)[first_column.value_positions(row_ids)]
+    table = pa.table(
+        {column_name: column_by_name[column_name].take(row_ids) for column_name in column_names}
+    )
+    return true_mask(TableSource(table, context.params), predicate)
 
 
-def key_of(context: Context, scan: KeyScan) -> str | None:
+def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
     """Return the id formed by the key members, or None when no node can have them."""
-    values = [_stored(kind, context.constant(value)) for _, kind, value in scan.key]
-    if any(value is None for value in values):
+    key_values = [
+        _as_key_value(member_type, context.constant(value))
+        for _, member_type, value in scan.key_members
+    ]
+    if any(value is None for value in key_values):
         return None
     try:
-        return entity_id([kind for _, kind, _ in scan.key], values)
+        return entity_id([member_type for _, member_type, _ in scan.key_members], key_values)
     except InputError:
         return None
 
 
-def _stored(kind: PropertyType, value: Any) -> Any:
+def _as_key_value(member_type: PropertyType, value: Any) -> Any:
     """Return the value as a key of this type stores it, or None when it cannot."""
     if isinstance(value, float) and math.isnan(value):
         return None
-    settled = settle(arrow_type(kind), "=", value) if value is not None else "never"
-    return None if isinstance(settled, str) else settled.constant
+    exact_test = (
+        normalize_comparison(arrow_type(member_type), "=", value) if value is not None else "never"
+    )
+    return None if isinstance(exact_test, str) else exact_test.constant
 
 
-def _ascending(ids: Ids) -> bool:
-    return bool((ids[1:] > ids[:-1]).all())
+def _is_ascending(row_ids: IntArray) -> bool:
+    return bool((row_ids[1:] > row_ids[:-1]).all())

@@ -18,75 +18,97 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Index
 from omnigraph.storage import scan as storage
 
-from .cache import root_name
-from .codes import dense, entity_codes
-from .context import Context
-from .fetch import fetch
+from .cache import root_identity
+from .codes import dense_codes, entity_codes
+from .context import ExecutionContext
+from .fetch import fetch_columns
 from .neighbours import caches_of
-from .rows import Binding, Ids, Rows
-from .text import Tokens, analyse, tokenize
+from .rows import IntArray, Rows, VariableBinding
+from .text import Tokens, analyse_texts, tokenize
 
 Scores = npt.NDArray[np.float64]  # NaN where a row has none
 
 _K1, _B = 1.2, 0.75
 
 
-def scores_of(context: Context, rows: Rows, ranking: plan.Ranking) -> Scores:
+def compute_scores(context: ExecutionContext, rows: Rows, ranking: plan.Ranking) -> Scores:
     """Return the score of every row; NaN for a row that the ranking excludes."""
     if isinstance(ranking, plan.Fuse):
-        from .fuse import fused
+        from .fuse import fused_scores
 
-        return fused(context, rows, ranking)
+        return fused_scores(context, rows, ranking)
     binding = rows[ranking.field.variable]
-    codes, first = dense(entity_codes(binding))
-    if len(first) == 0:
+    codes, first_positions = dense_codes(entity_codes(binding))
+    if len(first_positions) == 0:
         return np.empty(0)
-    found = entity_scores(context, binding.take(first), ranking)
-    return found[codes]
+    distinct_scores = entity_scores(context, binding.take(first_positions), ranking)
+    return distinct_scores[codes]
 
 
-def entity_scores(context: Context, binding: Binding, ranking: plan.Bm25 | plan.Nearest) -> Scores:
+def entity_scores(
+    context: ExecutionContext, binding: VariableBinding, ranking: plan.Bm25 | plan.Nearest
+) -> Scores:
     """Return the score of each entity of a variable."""
-    query = context.constant(ranking.query)
-    if query is None or not binding.types:
-        return np.full(len(binding.ids), np.nan)
+    query_value = context.constant(ranking.query)
+    if query_value is None or not binding.table_keys:
+        return np.full(len(binding.row_ids), np.nan)
     if isinstance(ranking, plan.Bm25):
-        return bm25(context, binding, ranking.field.name, query)
-    column = fetch(context, binding, [ranking.field.name])[0]
-    metric = metric_of(context, binding.types, ranking.field.name)
-    return distances(column, _vector(context, ranking, query), metric)
+        return bm25(context, binding, ranking.field.name, query_value)
+    vector_column = fetch_columns(context, binding, [ranking.field.name])[0]
+    metric = distance_metric(context, binding.table_keys, ranking.field.name)
+    return distances(vector_column, _resolve_vector(context, ranking, query_value), metric)
 
 
-def best_first(ranking: plan.Ranking, scores: Scores) -> Scores:
+def ascending_from_best(ranking: plan.Ranking, scores: Scores) -> Scores:
     """Return numbers that ascend from the best row to the worst."""
     return scores if isinstance(ranking, plan.Nearest) else -scores
 
 
-def as_column(scores: Scores) -> pa.Array:
+def score_column(scores: Scores) -> pa.Array:
     """Return scores as a result column."""
     return pa.array(scores, mask=np.isnan(scores))
 
 
-def bm25(context: Context, binding: Binding, name: str, query: str) -> Scores:
+def bm25(
+    context: ExecutionContext, binding: VariableBinding, property_name: str, query: str
+) -> Scores:
     """Okapi BM25 with k1 = 1.2 and b = 0.75; NaN for a text without any token of the query."""
-    wanted = sorted(set(tokenize(query)))
-    held = {key: _corpus(context, key, name) for key in binding.types}
-    count = sum(one.tokens.texts for one in held.values())
-    total = sum(len(one.tokens.codes) for one in held.values())
-    often = {word: {key: one.frequencies(word) for key, one in held.items()} for word in wanted}
-    mean = max(total / max(count, 1), 1e-9)
-    found = np.full(len(binding.ids), np.nan)
-    for key, corpus in held.items():
-        scores, hit = np.zeros(corpus.tokens.texts), np.zeros(corpus.tokens.texts, np.bool_)
-        norm = _K1 * (1 - _B + _B * corpus.tokens.lengths() / mean)
-        for word in wanted:
-            holding = sum(int(np.count_nonzero(counts)) for counts in often[word].values())
-            rarity = np.log1p((count - holding + 0.5) / (holding + 0.5))
-            scores += rarity * often[word][key] * (_K1 + 1) / (often[word][key] + norm)
-            hit |= often[word][key] > 0
-        own = np.flatnonzero(binding.of_type(key))
-        found[own] = corpus.of(np.where(hit, scores, np.nan), binding.ids[own])
-    return found
+    query_tokens = sorted(set(tokenize(query)))
+    corpora = {
+        table_key: _load_corpus(context, table_key, property_name)
+        for table_key in binding.table_keys
+    }
+    text_count = sum(corpus.tokens.text_count for corpus in corpora.values())
+    token_count = sum(len(corpus.tokens.codes) for corpus in corpora.values())
+    frequencies = {
+        token: {table_key: corpus.frequencies(token) for table_key, corpus in corpora.items()}
+        for token in query_tokens
+    }
+    mean_length = max(token_count / max(text_count, 1), 1e-9)
+    row_scores = np.full(len(binding.row_ids), np.nan)
+    for table_key, corpus in corpora.items():
+        text_scores, has_token = (
+            np.zeros(corpus.tokens.text_count),
+            np.zeros(corpus.tokens.text_count, np.bool_),
+        )
+        length_norm = _K1 * (1 - _B + _B * corpus.tokens.token_counts() / mean_length)
+        for token in query_tokens:
+            document_frequency = sum(
+                int(np.count_nonzero(token_counts)) for token_counts in frequencies[token].values()
+            )
+            idf = np.log1p((text_count - document_frequency + 0.5) / (document_frequency + 0.5))
+            text_scores += (
+                idf
+                * frequencies[token][table_key]
+                * (_K1 + 1)
+                / (frequencies[token][table_key] + length_norm)
+            )
+            has_token |= frequencies[token][table_key] > 0
+        type_positions = np.flatnonzero(binding.is_type(table_key))
+        row_scores[type_positions] = corpus.scores_for_rows(
+            np.where(has_token, text_scores, np.nan), binding.row_ids[type_positions]
+        )
+    return row_scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,53 +116,71 @@ class _Corpus:
     """The tokens of all texts of a property, and the row ids they belong to, in order."""
 
     tokens: Tokens
-    rows: Ids
+    row_ids: IntArray
 
-    def frequencies(self, word: str) -> Ids:
+    def frequencies(self, token: str) -> IntArray:
         """Return how often a token occurs in each text."""
-        hits = self.tokens.owners[self.tokens.numbers(frozenset({word}))]
-        return np.bincount(hits, minlength=self.tokens.texts)
+        text_hits = self.tokens.text_indexes[self.tokens.is_any_of(frozenset({token}))]
+        return np.bincount(text_hits, minlength=self.tokens.text_count)
 
-    def of(self, scores: Scores, rows: Ids) -> Scores:
+    def scores_for_rows(self, scores: Scores, row_ids: IntArray) -> Scores:
         """Return the scores of rows; NaN for a row without a text."""
-        if len(self.rows) == 0:
-            return np.full(len(rows), np.nan)
-        place = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        return np.where(self.rows[place] == rows, scores[place], np.nan)
+        if len(self.row_ids) == 0:
+            return np.full(len(row_ids), np.nan)
+        corpus_positions = np.minimum(np.searchsorted(self.row_ids, row_ids), len(self.row_ids) - 1)
+        return np.where(self.row_ids[corpus_positions] == row_ids, scores[corpus_positions], np.nan)
 
     @property
     def nbytes(self) -> int:
         """Approximate bytes in memory."""
-        return self.tokens.owners.nbytes * 2 + self.rows.nbytes + 64 * len(self.tokens.words)
+        return (
+            self.tokens.text_indexes.nbytes * 2
+            + self.row_ids.nbytes
+            + 64 * len(self.tokens.vocabulary)
+        )
 
 
-def _corpus(context: Context, key: str, name: str) -> _Corpus:
+def _load_corpus(context: ExecutionContext, table_key: str, property_name: str) -> _Corpus:
     """Return the texts of a property, analysed once per version of the table."""
-    caches, table = caches_of(context), context.table(key)
-    place = ("tokens", root_name(context.snapshot.store), table.location, table.version, name)
-    held: _Corpus | None = caches.memory.get(place)
-    if held is None:
-        context.meter.enter()  # must precede a lock that other threads may wait for
-        held = caches.memory.make(place, lambda: _analysed(context, key, name), _size)
-    return held if held is not None else _analysed(context, key, name)
+    caches, table = caches_of(context), context.table(table_key)
+    cache_key = (
+        "tokens",
+        root_identity(context.snapshot.store),
+        table.location,
+        table.version,
+        property_name,
+    )
+    cached_corpus: _Corpus | None = caches.memory.get(cache_key)
+    if cached_corpus is None:
+        context.meter.enter_gate()  # must precede a lock that other threads may wait for
+        cached_corpus = caches.memory.get_or_build(
+            cache_key, lambda: _read_corpus(context, table_key, property_name), _corpus_bytes
+        )
+    return (
+        cached_corpus
+        if cached_corpus is not None
+        else _read_corpus(context, table_key, property_name)
+    )
 
 
-def _size(corpus: _Corpus) -> int:
+def _corpus_bytes(corpus: _Corpus) -> int:
     return corpus.nbytes
 
 
-def _analysed(context: Context, key: str, name: str) -> _Corpus:
-    found = storage.scan(context.table(key), [name], row_ids=True)
-    context.meter.charge(found.nbytes * 3)
-    rows, texts = storage.row_id_array(found), found[name].combine_chunks()
-    order = np.argsort(rows, kind="stable")
-    order = order[texts.is_valid().to_numpy(zero_copy_only=False)[order]]
-    corpus = _Corpus(analyse(texts.take(pa.array(order))), rows[order])
-    context.meter.release(found.nbytes * 3)
+def _read_corpus(context: ExecutionContext, table_key: str, property_name: str) -> _Corpus:
+    scanned = storage.scan(context.table(table_key), [property_name], row_ids=True)
+    context.meter.charge_bytes(scanned.nbytes * 3)
+    row_ids, texts = storage.row_id_array(scanned), scanned[property_name].combine_chunks()
+    text_order = np.argsort(row_ids, kind="stable")
+    text_order = text_order[texts.is_valid().to_numpy(zero_copy_only=False)[text_order]]
+    corpus = _Corpus(analyse_texts(texts.take(pa.array(text_order))), row_ids[text_order])
+    context.meter.release_bytes(scanned.nbytes * 3)
     return corpus
 
 
-def distances(vectors: pa.Array, query: Sequence[float] | Scores, metric: str = "cosine") -> Scores:
+def distances(
+    vectors: pa.Array, query_vector: Sequence[float] | Scores, metric: str = "cosine"
+) -> Scores:
     """Return the distance of each vector from the query vector; NaN for null.
 
     A vector of length zero has no direction: its cosine with any vector is 0, its distance 1.
@@ -149,66 +189,82 @@ def distances(vectors: pa.Array, query: Sequence[float] | Scores, metric: str = 
     >>> distances(stored, [0.0, 1.0]).round(3).tolist()
     [0.2, nan, 1.0]
     """
-    width = vectors.type.list_size
-    valid = vectors.is_valid().to_numpy(zero_copy_only=False)
-    flat = vectors.drop_null().flatten().to_numpy(zero_copy_only=False)
-    held = flat.reshape(-1, width).astype(np.float64)
-    point = np.asarray(query, np.float64)
-    found = np.full(len(vectors), np.nan)
-    found[valid] = _METRICS[metric](held, point)
-    return found
+    dimensions = vectors.type.list_size
+    is_valid = vectors.is_valid().to_numpy(zero_copy_only=False)
+    flat_values = vectors.drop_null().flatten().to_numpy(zero_copy_only=False)
+    matrix = flat_values.reshape(-1, dimensions).astype(np.float64)
+    point = np.asarray(query_vector, np.float64)
+    vector_distances = np.full(len(vectors), np.nan)
+    vector_distances[is_valid] = _METRICS[metric](matrix, point)
+    return vector_distances
 
 
-def _cosine(held: Any, point: Any) -> Any:
-    lengths = np.sqrt(np.einsum("ij,ij->i", held, held)) * np.sqrt(np.einsum("i,i->", point, point))
-    products = np.einsum("ij,j->i", held, point)
-    return 1.0 - np.divide(products, lengths, out=np.zeros(len(held)), where=lengths > 0)
+def _cosine_distances(matrix: Any, point: Any) -> Any:
+    norm_products = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)) * np.sqrt(
+        np.einsum("i,i->", point, point)
+    )
+    dot_products = np.einsum("ij,j->i", matrix, point)
+    return 1.0 - np.divide(
+        dot_products, norm_products, out=np.zeros(len(matrix)), where=norm_products > 0
+    )
 
 
-def _euclidean(held: Any, point: Any) -> Any:
-    apart = held - point
-    return np.sqrt(np.einsum("ij,ij->i", apart, apart))
+def _euclidean_distances(matrix: Any, point: Any) -> Any:
+    differences = matrix - point
+    return np.sqrt(np.einsum("ij,ij->i", differences, differences))
 
 
-def _dot(held: Any, point: Any) -> Any:
-    return 1.0 - np.einsum("ij,j->i", held, point)
+def _dot_distances(matrix: Any, point: Any) -> Any:
+    return 1.0 - np.einsum("ij,j->i", matrix, point)
 
 
-_METRICS = {"cosine": _cosine, "l2": _euclidean, "dot": _dot}
+_METRICS = {"cosine": _cosine_distances, "l2": _euclidean_distances, "dot": _dot_distances}
 
 
-def metric_of(context: Context, types: Sequence[str], name: str) -> str:
+def distance_metric(
+    context: ExecutionContext, table_keys: Sequence[str], property_name: str
+) -> str:
     """Return the metric of the index on a property; cosine when none is declared."""
-    found = {
-        dict(one.options).get("metric", "cosine")
-        for key in types
-        for one in context.declared(key).constraints
-        if isinstance(one, Index) and one.columns == (name,)
+    metrics = {
+        dict(constraint.options).get("metric", "cosine")
+        for table_key in table_keys
+        for constraint in context.declared_type(table_key).constraints
+        if isinstance(constraint, Index) and constraint.columns == (property_name,)
     }
-    if len(found) > 1:
-        raise QueryExecutionError(reason=f"the ranked types index `{name}` with different metrics")
-    return found.pop() if found else "cosine"
+    if len(metrics) > 1:
+        raise QueryExecutionError(
+            reason=f"the ranked types index `{property_name}` with different metrics"
+        )
+    return metrics.pop() if metrics else "cosine"
 
 
-def point_of(context: Context, ranking: plan.Nearest) -> Scores | None:
+def query_point(context: ExecutionContext, ranking: plan.Nearest) -> Scores | None:
     """Return the query vector of a ranking; None when its argument is null."""
-    query = context.constant(ranking.query)
-    return None if query is None else np.asarray(_vector(context, ranking, query), np.float64)
+    query_value = context.constant(ranking.query)
+    return (
+        None
+        if query_value is None
+        else np.asarray(_resolve_vector(context, ranking, query_value), np.float64)
+    )
 
 
-def _vector(context: Context, ranking: plan.Nearest, query: Any) -> Sequence[float]:
+def _resolve_vector(
+    context: ExecutionContext, ranking: plan.Nearest, query_value: Any
+) -> Sequence[float]:
     """Return the query vector; a text is embedded, once per query."""
-    if not isinstance(query, str):
-        found: Sequence[float] = query
-        return found
-    known = ("embedded", query, ranking.field.type.vector_dim, ranking.model)
-    if known not in context.ways:
-        context.ways[known] = _embedded(context, ranking, query)
-    embedded: Sequence[float] = context.ways[known]
+    if not isinstance(query_value, str):
+        vector: Sequence[float] = query_value
+        return vector
+    cache_key = ("embedded", query_value, ranking.field.type.vector_dim, ranking.model)
+    if cache_key not in context.adjacency_cache:
+        context.adjacency_cache[cache_key] = _embed_query(context, ranking, query_value)
+    embedded: Sequence[float] = context.adjacency_cache[cache_key]
     return embedded
 
 
-def _embedded(context: Context, ranking: plan.Nearest, query: str) -> Sequence[float]:
+def _embed_query(
+    context: ExecutionContext, ranking: plan.Nearest, query_text: str
+) -> Sequence[float]:
     if context.embed is None:
         raise EmbeddingError(
             f"`nearest` with a text needs an embedding provider for '{ranking.field.name}'",
@@ -216,4 +272,4 @@ def _embedded(context: Context, ranking: plan.Nearest, query: str) -> Sequence[f
             provider="none",
             effect="none",
         )
-    return context.embed(query, ranking.field.type.vector_dim or 0, ranking.model)
+    return context.embed(query_text, ranking.field.type.vector_dim or 0, ranking.model)

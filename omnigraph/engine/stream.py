@@ -14,96 +14,121 @@ import pyarrow as pa
 from omnigraph.lang.query import plan
 from omnigraph.storage import scan as storage
 
-from .context import Context, Known
-from .evaluate import TableSource, mask
-from .fetch import needs
+from .context import ExecutionContext, ScannedRows
+from .evaluate import TableSource, true_mask
+from .fetch import columns_read
 from .operators import run_operators
-from .project import columns_needed, project
+from .project import project, projected_columns
 from .rank import has_scores
-from .rows import Binding, Rows
-from .scan import split
+from .rows import Rows, VariableBinding
+from .scan import split_filters
 
-BATCH = 16_384
+BATCH_ROWS = 16_384
 
 
-def streams(what: plan.ReadPlan) -> bool:
+def can_stream(read_plan: plan.ReadPlan) -> bool:
     """Return whether rows can be returned before all of them are known."""
-    whole = what.aggregated or what.distinct or bool(what.order) or has_scores(what)
-    return not whole and isinstance(what.operators[0], plan.NodeScan)
+    needs_all_rows = (
+        read_plan.aggregated or read_plan.distinct or bool(read_plan.order) or has_scores(read_plan)
+    )
+    return not needs_all_rows and isinstance(read_plan.operators[0], plan.NodeScan)
 
 
-def stream(
-    context: Context,
-    what: plan.ReadPlan,
+def stream_batches(
+    context: ExecutionContext,
+    read_plan: plan.ReadPlan,
     bounds: tuple[int, int | None],
-    execute: Callable[[Context, plan.ReadPlan], pa.Table],
+    execute: Callable[[ExecutionContext, plan.ReadPlan], pa.Table],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a result; `bounds` are the rows to skip and the row to stop after."""
     try:
-        if streams(what):
-            yield from _cut(_pieces(context, what), *bounds)
+        if can_stream(read_plan):
+            yield from _slice_batches(_stream_tables(context, read_plan), *bounds)
         else:
-            table = execute(context, what)
-            context.meter.leave()  # a slow reader must not block other queries
-            yield from table.to_batches(max_chunksize=BATCH)
+            table = execute(context, read_plan)
+            context.meter.leave_gate()  # a slow reader must not block other queries
+            yield from table.to_batches(max_chunksize=BATCH_ROWS)
     finally:
-        context.meter.leave()
+        context.meter.leave_gate()
 
 
-def _cut(tables: Iterator[pa.Table], skip: int, stop: int | None) -> Iterator[pa.RecordBatch]:
+def _slice_batches(
+    tables: Iterator[pa.Table], skip: int, stop: int | None
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows from `skip` up to `stop`."""
-    seen = 0
+    rows_seen = 0
     if stop == 0:
         return
     for table in tables:
-        low = min(max(skip - seen, 0), table.num_rows)
-        high = table.num_rows if stop is None else min(stop - seen, table.num_rows)
-        seen += table.num_rows
-        if low < high:
-            yield from table.slice(low, high - low).to_batches(max_chunksize=BATCH)
-        if stop is not None and seen >= stop:
+        first_row = min(max(skip - rows_seen, 0), table.num_rows)
+        end_row = table.num_rows if stop is None else min(stop - rows_seen, table.num_rows)
+        rows_seen += table.num_rows
+        if first_row < end_row:
+            yield from table.slice(first_row, end_row - first_row).to_batches(
+                max_chunksize=BATCH_ROWS
+            )
+        if stop is not None and rows_seen >= stop:
             return
 
 
-def _pieces(context: Context, what: plan.ReadPlan) -> Iterator[pa.Table]:
-    scan, *rest = what.operators
-    if not isinstance(scan, plan.NodeScan):
+def _stream_tables(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterator[pa.Table]:
+    first_scan, *later_operators = read_plan.operators
+    if not isinstance(first_scan, plan.NodeScan):
         return
-    wanted = {
-        name for own, name in columns_needed(context.catalog, what.columns) if own == scan.variable
+    shown_columns = {
+        column_name
+        for variable, column_name in projected_columns(context.catalog, read_plan.columns)
+        if variable == first_scan.variable
     }
-    for seed in _seeds(context, scan, wanted):
-        used = context.meter.used
-        rows = run_operators(context, seed, rest)
-        context.meter.leave()
-        for at in range(0, rows.count, BATCH):
-            made = project(context, rows.slice(at, at + BATCH), what.columns)
-            context.meter.leave()  # projecting may have taken the slot again to load columns
-            yield made
-        context.meter.used = used
+    for seed_rows in _scan_seed_rows(context, first_scan, shown_columns):
+        used_bytes = context.meter.used_bytes
+        rows = run_operators(context, seed_rows, later_operators)
+        context.meter.leave_gate()
+        for batch_start in range(0, rows.count, BATCH_ROWS):
+            batch_table = project(
+                context, rows.slice(batch_start, batch_start + BATCH_ROWS), read_plan.columns
+            )
+            context.meter.leave_gate()  # projecting may have taken the slot again to load columns
+            yield batch_table
+        context.meter.used_bytes = used_bytes
 
 
-def _seeds(context: Context, scan: plan.NodeScan, wanted: set[str]) -> Iterator[Rows]:
+def _scan_seed_rows(
+    context: ExecutionContext, scan: plan.NodeScan, shown_columns: set[str]
+) -> Iterator[Rows]:
     """Yield the nodes of a scan in batches, with the columns that the result shows."""
-    keys = [f"node:{name}" for name in scan.implementers]
+    table_keys = [f"node:{type_name}" for type_name in scan.implementers]
     if context.catalog.node(scan.type_name) is not None:
-        keys = [f"node:{scan.type_name}"]
-    for number, key in enumerate(keys):
-        pushed, rest = split(context, key, scan.filters)
-        columns = sorted(wanted | {name for _, name in needs(*rest)})
-        table = context.table(key)
-        for batch in storage.batches(table, columns, pushed, row_ids=True, size=BATCH):
-            context.meter.check()
-            piece = _passing(context, pa.Table.from_batches([batch]), rest)
-            ids = storage.row_id_array(piece)
-            context.known[key] = Known(ids, piece)
-            kinds = np.full(len(ids), number, np.int16) if len(keys) > 1 else None
-            yield Rows(len(ids), {scan.variable: Binding(tuple(keys), ids, kinds)})
+        table_keys = [f"node:{scan.type_name}"]
+    for type_index, table_key in enumerate(table_keys):
+        storage_filter, remaining_filters = split_filters(context, table_key, scan.filters)
+        read_columns = sorted(
+            shown_columns | {type_name for _, type_name in columns_read(*remaining_filters)}
+        )
+        table = context.table(table_key)
+        for batch in storage.scan_batches(
+            table, read_columns, storage_filter, row_ids=True, batch_rows=BATCH_ROWS
+        ):
+            context.meter.check_timeout()
+            passing_rows = _filter_piece(context, pa.Table.from_batches([batch]), remaining_filters)
+            row_ids = storage.row_id_array(passing_rows)
+            context.scanned_rows[table_key] = ScannedRows(row_ids, passing_rows)
+            type_indexes = (
+                np.full(len(row_ids), type_index, np.int16) if len(table_keys) > 1 else None
+            )
+            yield Rows(
+                len(row_ids),
+                {scan.variable: VariableBinding(tuple(table_keys), row_ids, type_indexes)},
+            )
 
 
-def _passing(context: Context, piece: pa.Table, rest: tuple[plan.Predicate, ...]) -> pa.Table:
-    if not rest:
+def _filter_piece(
+    context: ExecutionContext, piece: pa.Table, remaining_filters: tuple[plan.Predicate, ...]
+) -> pa.Table:
+    if not remaining_filters:
         return piece
     source = TableSource(piece, context.params)
-    kept: Any = np.logical_and.reduce([mask(source, one) for one in rest])
-    return piece.filter(pa.array(kept))
+    passing_mask: Any = np.logical_and.reduce(
+        [true_mask(source, predicate) for predicate in remaining_filters]
+    )
+    return piece.filter(pa.array(passing_mask))

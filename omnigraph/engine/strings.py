@@ -12,83 +12,110 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Ids = npt.NDArray[np.int64]
-_WORD = 8
-_LOOKS = 8  # words after which strings that are still tied are compared as strings
+_Int64Array = npt.NDArray[np.int64]
+_WORD_BYTES = 8
+_MAX_WORDS_COMPARED = 8  # words after which strings that are still tied are compared as strings
 
 
-def string_places(values: pa.Array) -> Ids:
+def string_ranks(strings: pa.Array) -> _Int64Array:
     """Return for each string how many are smaller; ties share a rank, null gets any.
 
-    >>> string_places(pa.array(["b", "a", "a" + chr(0), "bcdefghijk", "b"])).tolist()
+    >>> string_ranks(pa.array(["b", "a", "a" + chr(0), "bcdefghijk", "b"])).tolist()
     [2, 0, 1, 4, 2]
     """
-    values = values.fill_null("") if values.null_count else values
-    words = _words(values)
-    place: Ids = np.zeros(len(values), np.int64)
-    left: Ids = np.arange(len(values))
-    for look in range(_LOOKS):
-        if len(left) == 0:
-            return place
-        left = _refine(place, left, words.at(left, look * _WORD))
-        if len(left) and int(words.lengths[left].max()) <= (look + 1) * _WORD:
+    strings = strings.fill_null("") if strings.null_count else strings
+    string_words = _split_into_words(strings)
+    string_rank: _Int64Array = np.zeros(len(strings), np.int64)
+    tied_rows: _Int64Array = np.arange(len(strings))
+    for word_number in range(_MAX_WORDS_COMPARED):
+        if len(tied_rows) == 0:
+            return string_rank
+        tied_rows = _refine_ranks(
+            string_rank, tied_rows, string_words.read_word(tied_rows, word_number * _WORD_BYTES)
+        )
+        if (
+            len(tied_rows)
+            and int(string_words.lengths[tied_rows].max()) <= (word_number + 1) * _WORD_BYTES
+        ):
             # All bytes were compared: remaining ties can differ only in trailing zero bytes.
-            _refine(place, left, words.lengths[left].astype(np.uint64))
-            return place
-    if len(left):
-        _refine(place, left, _compared(values.take(pa.array(left))))
-    return place
+            _refine_ranks(string_rank, tied_rows, string_words.lengths[tied_rows].astype(np.uint64))
+            return string_rank
+    if len(tied_rows):
+        _refine_ranks(
+            string_rank, tied_rows, _rank_by_comparison(strings.take(pa.array(tied_rows)))
+        )
+    return string_rank
 
 
-def _refine(place: Ids, left: Ids, numbers: npt.NDArray[np.uint64]) -> Ids:
+def _refine_ranks(
+    string_rank: _Int64Array, tied_rows: _Int64Array, numbers: npt.NDArray[np.uint64]
+) -> _Int64Array:
     """Order rows of equal rank by numbers; return the rows that are still tied."""
-    own = place[left]
-    order = np.lexsort((numbers, own))
-    own, numbers, rows = own[order], numbers[order], left[order]
-    fresh = np.ones(len(rows), np.bool_)
-    fresh[1:] = own[1:] != own[:-1]
-    group = np.maximum.accumulate(np.where(fresh, np.arange(len(rows)), 0))
-    fresh[1:] |= numbers[1:] != numbers[:-1]
-    within = np.maximum.accumulate(np.where(fresh, np.arange(len(rows)), 0))
-    place[rows] = own + (within - group)
-    alone = fresh.copy()
-    alone[:-1] &= fresh[1:]
-    return rows[~alone]
+    current_ranks = string_rank[tied_rows]
+    sort_order = np.lexsort((numbers, current_ranks))
+    current_ranks, numbers, sorted_rows = (
+        current_ranks[sort_order],
+        numbers[sort_order],
+        tied_rows[sort_order],
+    )
+    starts_group = np.ones(len(sorted_rows), np.bool_)
+    starts_group[1:] = current_ranks[1:] != current_ranks[:-1]
+    group_starts = np.maximum.accumulate(np.where(starts_group, np.arange(len(sorted_rows)), 0))
+    starts_group[1:] |= numbers[1:] != numbers[:-1]
+    tie_starts = np.maximum.accumulate(np.where(starts_group, np.arange(len(sorted_rows)), 0))
+    string_rank[sorted_rows] = current_ranks + (tie_starts - group_starts)
+    is_unique = starts_group.copy()
+    is_unique[:-1] &= starts_group[1:]
+    return sorted_rows[~is_unique]
 
 
-def _compared(values: pa.Array) -> npt.NDArray[np.uint64]:
+def _rank_by_comparison(strings: pa.Array) -> npt.NDArray[np.uint64]:
     """Return the ranks of long strings, by comparing them as strings."""
-    encoded = values.dictionary_encode()
-    rank = np.empty(len(encoded.dictionary), np.uint64)
-    rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(rank), dtype=np.uint64)
-    found: npt.NDArray[np.uint64] = rank[encoded.indices.to_numpy(zero_copy_only=False)]
-    return found
+    encoded = strings.dictionary_encode()
+    dictionary_ranks = np.empty(len(encoded.dictionary), np.uint64)
+    dictionary_ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(
+        len(dictionary_ranks), dtype=np.uint64
+    )
+    string_rank: npt.NDArray[np.uint64] = dictionary_ranks[
+        encoded.indices.to_numpy(zero_copy_only=False)
+    ]
+    return string_rank
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Words:
+class _StringWords:
     """The bytes of strings, readable one word at a time."""
 
-    windows: npt.NDArray[Any]
-    begins: Ids
-    lengths: Ids
+    byte_windows: npt.NDArray[Any]
+    begins: _Int64Array
+    lengths: _Int64Array
 
-    def at(self, rows: Ids, offset: int) -> npt.NDArray[np.uint64]:
+    def read_word(self, rows: _Int64Array, offset: int) -> npt.NDArray[np.uint64]:
         """Return eight bytes of each string from an offset, big-endian, padded with zeros."""
-        lengths = np.clip(self.lengths[rows] - offset, 0, _WORD)
-        places = np.where(lengths > 0, self.begins[rows] + offset, 0)
-        found = self.windows[places].view(">u8").ravel().astype(np.uint64)
-        unused = ((_WORD - lengths) * 8).astype(np.uint64)
-        kept = (found >> unused) << unused
-        return np.where(lengths > 0, kept, np.uint64(0))
+        lengths = np.clip(self.lengths[rows] - offset, 0, _WORD_BYTES)
+        window_positions = np.where(lengths > 0, self.begins[rows] + offset, 0)
+        big_endian_words = self.byte_windows[window_positions].view(">u8").ravel().astype(np.uint64)
+        unused_bits = ((_WORD_BYTES - lengths) * 8).astype(np.uint64)
+        masked_words = (big_endian_words >> unused_bits) << unused_bits
+        return np.where(lengths > 0, masked_words, np.uint64(0))
 
 
-def _words(values: pa.Array) -> _Words:
-    _, offsets, data = values.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
-    first, last = (int(bounds[0]), int(bounds[-1])) if len(bounds) else (0, 0)
-    held = np.zeros(last - first + _WORD, np.uint8)
-    if data is not None:
-        held[: last - first] = np.frombuffer(data, np.uint8)[first:last]
-    windows = np.lib.stride_tricks.sliding_window_view(held, _WORD)
-    return _Words(windows, bounds[:-1].astype(np.int64) - first, np.diff(bounds).astype(np.int64))
+def _split_into_words(strings: pa.Array) -> _StringWords:
+    _, offset_buffer, data_buffer = strings.buffers()
+    string_bounds = np.frombuffer(offset_buffer, np.int32)[
+        strings.offset : strings.offset + len(strings) + 1
+    ]
+    first_byte, end_byte = (
+        (int(string_bounds[0]), int(string_bounds[-1])) if len(string_bounds) else (0, 0)
+    )
+    padded_bytes = np.zeros(end_byte - first_byte + _WORD_BYTES, np.uint8)
+    if data_buffer is not None:
+        padded_bytes[: end_byte - first_byte] = np.frombuffer(data_buffer, np.uint8)[
+            first_byte:end_byte
+        ]
+    byte_windows = np.lib.stride_tricks.sliding_window_view(padded_bytes, _WORD_BYTES)
+    return _StringWords(
+        byte_windows,
+        string_bounds[:-1].astype(np.int64) - first_byte,
+        np.diff(string_bounds).astype(np.int64),
+    )

@@ -18,36 +18,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import QueryExecutionError
-from omnigraph.storage.ascii import cut_plain
+from omnigraph.storage.ascii import tokenize_ascii
 
-from .rows import Ids
+from .rows import IntArray
 from .stem import stem
 
-_WORDS = (
+_STOP_WORD_LIST = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then "
     "there these they this to was will with"
 )
-_STOP = frozenset(_WORDS.split())
-DEFAULT_EDITS = 2
+_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
+DEFAULT_MAX_EDITS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tokens:
     """Tokens of several texts: `vocabulary[codes[i]]` occurs in text `text_indexes[i]`."""
 
-    texts: int
-    owners: Ids
-    codes: Ids
-    words: tuple[str, ...]
+    text_count: int
+    text_indexes: IntArray
+    codes: IntArray
+    vocabulary: tuple[str, ...]
 
-    def lengths(self) -> Ids:
+    def token_counts(self) -> IntArray:
         """Return how many tokens each text has."""
-        return np.bincount(self.owners, minlength=self.texts)
+        return np.bincount(self.text_indexes, minlength=self.text_count)
 
-    def numbers(self, wanted: frozenset[str]) -> npt.NDArray[np.bool_]:
+    def is_any_of(self, tokens: frozenset[str]) -> npt.NDArray[np.bool_]:
         """Return for each token whether it is one of `tokens`."""
-        chosen = np.array([word in wanted for word in self.words], np.bool_)
-        return chosen[self.codes] if len(chosen) else np.zeros(len(self.codes), np.bool_)
+        in_tokens = np.array([token in tokens for token in self.vocabulary], np.bool_)
+        return in_tokens[self.codes] if len(in_tokens) else np.zeros(len(self.codes), np.bool_)
 
 
 def tokenize(text: str) -> list[str]:
@@ -56,139 +56,178 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("The Crème-Brûlées of searching!")
     ['creme', 'brule', 'search']
     """
-    return list(_tokenized(text))
+    return list(_tokenize_cached(text))
 
 
 @lru_cache(maxsize=256)
-def _tokenized(text: str) -> tuple[str, ...]:
+def _tokenize_cached(text: str) -> tuple[str, ...]:
     """Tokenize with a cache: the same query is tokenized again for each part of a table."""
-    tokens = analyse(pa.array([text]))
-    return tuple(tokens.words[code] for code in tokens.codes)
+    tokens = analyse_texts(pa.array([text]))
+    return tuple(tokens.vocabulary[code] for code in tokens.codes)
 
 
-def analyse(texts: pa.Array) -> Tokens:
+def analyse_texts(texts: pa.Array) -> Tokens:
     """Return the tokens of a column; a null has none."""
-    owners, pieces = _cut(texts)
-    encoded = pieces.dictionary_encode()
-    found = [token_of(one) for one in encoded.dictionary.to_pylist()]
-    words = tuple(dict.fromkeys(filter(None, found)))
-    place = {word: at for at, word in enumerate(words)}
-    numbers = np.array([place.get(one, -1) for one in found] or [-1], np.int64)
-    codes = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
-    kept = codes >= 0
-    return Tokens(len(texts), owners[kept], codes[kept], words)
+    text_indexes, raw_words = _split_words(texts)
+    encoded_words = raw_words.dictionary_encode()
+    tokens = [token_of_word(token) for token in encoded_words.dictionary.to_pylist()]
+    vocabulary = tuple(dict.fromkeys(filter(None, tokens)))
+    code_by_token = {entry: code for code, entry in enumerate(vocabulary)}
+    dictionary_codes = np.array(
+        [code_by_token.get(token, -1) for token in tokens] or [-1], np.int64
+    )
+    codes = dictionary_codes[encoded_words.indices.to_numpy(zero_copy_only=False)]
+    is_token = codes >= 0
+    return Tokens(len(texts), text_indexes[is_token], codes[is_token], vocabulary)
 
 
-def _cut(texts: pa.Array) -> tuple[Ids, pa.Array]:
+def _split_words(texts: pa.Array) -> tuple[IntArray, pa.Array]:
     """Return the case-folded words of all texts, in order, and the text index of each.
 
     Pure ASCII texts need no Unicode folding and are split in a third of the time.
     """
-    plain = pc.fill_null(pc.string_is_ascii(texts), True)
-    if pc.all(plain, min_count=0).as_py():
-        return cut_plain(texts)
-    flags = plain.to_numpy(zero_copy_only=False)
-    parts = [_part(texts, flags, cut_plain), _part(texts, ~flags, _cut_any)]
-    owners = np.concatenate([positions for positions, _ in parts])
-    order = np.argsort(owners, kind="stable")
-    pieces = pa.concat_arrays([one for _, one in parts])
-    return owners[order], pieces.take(pa.array(order))
+    is_ascii = pc.fill_null(pc.string_is_ascii(texts), True)
+    if pc.all(is_ascii, min_count=0).as_py():
+        return tokenize_ascii(texts)
+    ascii_mask = is_ascii.to_numpy(zero_copy_only=False)
+    split_subsets = [
+        _split_subset(texts, ascii_mask, tokenize_ascii),
+        _split_subset(texts, ~ascii_mask, _split_unicode_words),
+    ]
+    text_indexes = np.concatenate([subset_indexes for subset_indexes, _ in split_subsets])
+    order = np.argsort(text_indexes, kind="stable")
+    raw_words = pa.concat_arrays([subset_words for _, subset_words in split_subsets])
+    return text_indexes[order], raw_words.take(pa.array(order))
 
 
-def _part(
-    texts: pa.Array, flags: npt.NDArray[np.bool_], cut: Callable[[pa.Array], tuple[Ids, pa.Array]]
-) -> tuple[Ids, pa.Array]:
-    chosen = np.flatnonzero(flags)
-    owners, pieces = cut(texts.take(pa.array(chosen)))
-    return chosen[owners], pieces
+def _split_subset(
+    texts: pa.Array,
+    subset_mask: npt.NDArray[np.bool_],
+    split: Callable[[pa.Array], tuple[IntArray, pa.Array]],
+) -> tuple[IntArray, pa.Array]:
+    subset_positions = np.flatnonzero(subset_mask)
+    text_indexes, raw_words = split(texts.take(pa.array(subset_positions)))
+    return subset_positions[text_indexes], raw_words
 
 
-def _cut_any(texts: pa.Array) -> tuple[Ids, pa.Array]:
+def _split_unicode_words(texts: pa.Array) -> tuple[IntArray, pa.Array]:
     folded = pc.utf8_lower(pc.utf8_normalize(texts, "NFKD"))
-    bare = pc.replace_substring_regex(folded, r"\p{M}+", "")
-    pieces = pc.split_pattern_regex(bare, r"[^\p{L}\p{N}]+")
-    return pc.list_parent_indices(pieces).to_numpy().astype(np.int64), pieces.flatten()
+    without_marks = pc.replace_substring_regex(folded, r"\p{M}+", "")
+    word_lists = pc.split_pattern_regex(without_marks, r"[^\p{L}\p{N}]+")
+    return pc.list_parent_indices(word_lists).to_numpy().astype(np.int64), word_lists.flatten()
 
 
-def token_of(piece: str) -> str:
+def token_of_word(raw_word: str) -> str:
     """Return the token of a case-folded word; empty for a stop word."""
-    return "" if piece in _STOP else stem(_ascii(piece))
+    return "" if raw_word in _STOP_WORDS else stem(_fold_to_ascii(raw_word))
 
 
-def _ascii(piece: str) -> str:
+def _fold_to_ascii(raw_word: str) -> str:
     """Replace letters such as ø and ß by ASCII ones, where their Unicode names allow it."""
-    return piece if piece.isascii() else "".join(map(_plain, piece))
+    return raw_word if raw_word.isascii() else "".join(map(_fold_letter, raw_word))
 
 
 @lru_cache(maxsize=4096)
-def _plain(letter: str) -> str:
-    known = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th"}
-    if letter in known:
-        return known[letter]
-    name = unicodedata.name(letter, "")
-    base = name.removeprefix("LATIN SMALL LETTER ")
-    return base[0].lower() if base != name and base[1:2] == " " else letter
+def _fold_letter(letter: str) -> str:
+    replacements = {
+        "ß": "ss",
+        "æ": "ae",
+        "œ": "oe",
+        "ø": "o",
+        "ł": "l",
+        "đ": "d",
+        "ð": "d",
+        "þ": "th",
+    }
+    if letter in replacements:
+        return replacements[letter]
+    unicode_name = unicodedata.name(letter, "")
+    base_letter = unicode_name.removeprefix("LATIN SMALL LETTER ")
+    return (
+        base_letter[0].lower()
+        if base_letter != unicode_name and base_letter[1:2] == " "
+        else letter
+    )
 
 
-def matches(
+def match_texts(
     function: Literal["search", "fuzzy", "match_text"],
     texts: pa.Array,
     query: str | None,
-    edits: int | None = None,
+    max_edits: int | None = None,
 ) -> pa.Array:
     """Return where a text matches a query: by any token, or for `match_text` by the phrase."""
     if query is None:
         return pa.nulls(len(texts), pa.bool_())
-    wanted, tokens = tokenize(query), analyse(texts)
-    found = np.zeros(len(texts), np.bool_)
+    query_tokens, tokens = tokenize(query), analyse_texts(texts)
+    is_match = np.zeros(len(texts), np.bool_)
     if function == "match_text":
-        found[_phrase(tokens, wanted)] = True
+        is_match[_find_phrase(tokens, query_tokens)] = True
     else:
-        known = frozenset(wanted)
+        accepted_tokens = frozenset(query_tokens)
         if function == "fuzzy":
-            known = near(tokens.words, known, DEFAULT_EDITS if edits is None else edits)
-        found[tokens.owners[tokens.numbers(known)]] = True
+            accepted_tokens = tokens_within_edits(
+                tokens.vocabulary,
+                accepted_tokens,
+                DEFAULT_MAX_EDITS if max_edits is None else max_edits,
+            )
+        is_match[tokens.text_indexes[tokens.is_any_of(accepted_tokens)]] = True
     if texts.null_count == 0:
-        return pa.array(found)
-    return pc.if_else(texts.is_valid(), pa.array(found), pa.scalar(None, pa.bool_()))
+        return pa.array(is_match)
+    return pc.if_else(texts.is_valid(), pa.array(is_match), pa.scalar(None, pa.bool_()))
 
 
-def _phrase(tokens: Tokens, wanted: list[str]) -> Ids:
+def _find_phrase(tokens: Tokens, phrase_tokens: list[str]) -> IntArray:
     """Return the texts in which the tokens occur consecutively."""
-    last = len(tokens.codes) - len(wanted) + 1
-    if not wanted or last <= 0:
+    start_count = len(tokens.codes) - len(phrase_tokens) + 1
+    if not phrase_tokens or start_count <= 0:
         return np.empty(0, np.int64)
-    hits = np.ones(last, np.bool_)
-    for at, word in enumerate(wanted):
-        hits &= tokens.numbers(frozenset({word}))[at : at + last]
-    hits &= tokens.owners[:last] == tokens.owners[len(wanted) - 1 :]
-    return tokens.owners[:last][hits]
+    phrase_starts = np.ones(start_count, np.bool_)
+    for offset, phrase_token in enumerate(phrase_tokens):
+        phrase_starts &= tokens.is_any_of(frozenset({phrase_token}))[offset : offset + start_count]
+    phrase_starts &= (
+        tokens.text_indexes[:start_count] == tokens.text_indexes[len(phrase_tokens) - 1 :]
+    )
+    return tokens.text_indexes[:start_count][phrase_starts]
 
 
-def near(words: Iterable[str], wanted: frozenset[str], edits: int) -> frozenset[str]:
+def tokens_within_edits(
+    vocabulary: Iterable[str], query_tokens: frozenset[str], max_edits: int
+) -> frozenset[str]:
     """Return the tokens within `max_edits` edits of a query token."""
-    if edits < 0:
-        raise QueryExecutionError(reason=f"`fuzzy` needs 0 or more edits, not {edits}")
+    if max_edits < 0:
+        raise QueryExecutionError(reason=f"`fuzzy` needs 0 or more edits, not {max_edits}")
     return frozenset(
-        word for word in words if any(distance(word, one, edits) <= edits for one in wanted)
+        candidate
+        for candidate in vocabulary
+        if any(
+            edit_distance(candidate, query_token, max_edits) <= max_edits
+            for query_token in query_tokens
+        )
     )
 
 
-def distance(one: str, other: str, most: int) -> int:
+def edit_distance(left_text: str, right_text: str, max_distance: int) -> int:
     """Return the Levenshtein distance, or `max_distance` + 1 as soon as it must be larger.
 
-    >>> distance("serch", "search", 2), distance("cat", "elephant", 2)
+    >>> edit_distance("serch", "search", 2), edit_distance("cat", "elephant", 2)
     (1, 3)
     """
-    if abs(len(one) - len(other)) > most:
-        return most + 1
-    above = list(range(len(other) + 1))
-    for at, letter in enumerate(one, 1):
-        row = [at]
-        for place, theirs in enumerate(other, 1):
-            change = above[place - 1] + (letter != theirs)
-            row.append(min(above[place] + 1, row[place - 1] + 1, change))
-        if min(row) > most:
-            return most + 1
-        above = row
-    return above[-1]
+    if abs(len(left_text) - len(right_text)) > max_distance:
+        return max_distance + 1
+    previous_row = list(range(len(right_text) + 1))
+    for left_position, left_letter in enumerate(left_text, 1):
+        current_row = [left_position]
+        for right_position, right_letter in enumerate(right_text, 1):
+            substitution_cost = previous_row[right_position - 1] + (left_letter != right_letter)
+            current_row.append(
+                min(
+                    previous_row[right_position] + 1,
+                    current_row[right_position - 1] + 1,
+                    substitution_cost,
+                )
+            )
+        if min(current_row) > max_distance:
+            return max_distance + 1
+        previous_row = current_row
+    return previous_row[-1]

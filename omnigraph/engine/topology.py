@@ -15,15 +15,15 @@ import pyarrow as pa
 from omnigraph.storage.scan import row_id_array, scan
 from omnigraph.storage.table import Table
 
-from .adjacency import Array, Lists, changes
-from .encode import Encoder, encoder_of
+from .adjacency import IndexArray, NeighbourLists, run_starts
+from .encode import IdEncoder, build_encoder
 
-_NARROW = 1 << 31
-_PART = 1 << 17  # edges encoded at a time
+_INT32_LIMIT = 1 << 31
+_ENCODE_CHUNK_ROWS = 1 << 17  # edges encoded at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class EdgeTables:
     """An edge table and its endpoint tables, each at one version."""
 
     edge: Table
@@ -39,139 +39,165 @@ class Topology:
     `unsaved_changes` counts the edges changed since the lists were last written to disk.
     """
 
-    out: Lists
-    back: Lists
-    dangling: int = 0
-    drift: int = 0
+    by_source: NeighbourLists
+    by_target: NeighbourLists
+    dangling_count: int = 0
+    unsaved_changes: int = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return self.out.nbytes + self.back.nbytes
+        return self.by_source.nbytes + self.by_target.nbytes
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class EdgeEndpoints:
     """Edges as pairs of endpoint row ids; `edge_ids` are their own row ids, if requested."""
 
-    sources: Array
-    targets: Array
-    edges: Array | None
-    highest: tuple[int, int]
-    dangling: int = 0
+    sources: IndexArray
+    targets: IndexArray
+    edge_ids: IndexArray | None
+    highest_row_ids: tuple[int, int]
+    dangling_count: int = 0
 
 
-def build(tables: Tables, *, edges: bool) -> Topology:
+def build_topology(edge_tables: EdgeTables, *, with_edge_ids: bool) -> Topology:
     """Build sets of neighbours or, with `with_edge_ids`, bags that also hold edge row ids."""
-    ends = read_ends(tables, edges=edges)
-    forth = (ends.sources, ends.targets, ends.highest[0] + 1)
-    back = (ends.targets, ends.sources, ends.highest[1] + 1)
+    endpoints = read_endpoints(edge_tables, with_edge_ids=with_edge_ids)
+    forward_pairs = (endpoints.sources, endpoints.targets, endpoints.highest_row_ids[0] + 1)
+    backward_pairs = (endpoints.targets, endpoints.sources, endpoints.highest_row_ids[1] + 1)
     with ThreadPoolExecutor(2) as pool:
-        if ends.edges is not None:
-            made = pool.map(lambda way: make_bag(way[0], way[1], ends.edges, way[2]), (forth, back))
+        if endpoints.edge_ids is not None:
+            built_lists = pool.map(
+                lambda pairs: build_bags(pairs[0], pairs[1], endpoints.edge_ids, pairs[2]),
+                (forward_pairs, backward_pairs),
+            )
         else:
-            made = pool.map(lambda way: make_sets(*way), (forth, back))
-        first, second = made
-    return Topology(first, second, ends.dangling)
+            built_lists = pool.map(
+                lambda pairs: build_sets(*pairs), (forward_pairs, backward_pairs)
+            )
+        source_lists, target_lists = built_lists
+    return Topology(source_lists, target_lists, endpoints.dangling_count)
 
 
-def read_ends(tables: Tables, *, edges: bool) -> Ends:
+def read_endpoints(edge_tables: EdgeTables, *, with_edge_ids: bool) -> EdgeEndpoints:
     """Read all edges with their endpoints as row ids."""
     with ThreadPoolExecutor(2) as pool:
-        same = tables.source.location == tables.target.location
-        first = pool.submit(read_encoder, tables.source)
-        second = first if same else pool.submit(read_encoder, tables.target)
-        found = scan(tables.edge, ["src", "dst"], row_ids=edges)
-        (one, high), (other, top) = first.result(), second.result()
-        sources = pool.submit(_encode, one, found["src"], high)
-        targets = pool.submit(_encode, other, found["dst"], top)
-        ends = sources.result(), targets.result()
-    own = narrow(row_id_array(found)) if edges else None
-    return _attached(ends[0], ends[1], own, (high, top))
+        same_table = edge_tables.source.location == edge_tables.target.location
+        source_future = pool.submit(read_encoder, edge_tables.source)
+        target_future = (
+            source_future if same_table else pool.submit(read_encoder, edge_tables.target)
+        )
+        edge_rows = scan(edge_tables.edge, ["src", "dst"], row_ids=with_edge_ids)
+        (source_encoder, highest_source), (target_encoder, highest_target) = (
+            source_future.result(),
+            target_future.result(),
+        )
+        encoded_sources = pool.submit(
+            _encode_column, source_encoder, edge_rows["src"], highest_source
+        )
+        encoded_targets = pool.submit(
+            _encode_column, target_encoder, edge_rows["dst"], highest_target
+        )
+        row_id_pair = encoded_sources.result(), encoded_targets.result()
+    edge_ids = narrow_to_int32(row_id_array(edge_rows)) if with_edge_ids else None
+    return _drop_dangling(
+        row_id_pair[0], row_id_pair[1], edge_ids, (highest_source, highest_target)
+    )
 
 
-def read_encoder(table: Table) -> tuple[Encoder, int]:
+def read_encoder(table: Table) -> tuple[IdEncoder, int]:
     """Return the id encoder of a node table, and its highest row id (-1 when it is empty)."""
-    found = scan(table, ["id"], row_ids=True)
-    rows = row_id_array(found)
-    return encoder_of(found["id"], rows), int(rows.max()) if len(rows) else -1
+    id_rows = scan(table, ["id"], row_ids=True)
+    row_ids = row_id_array(id_rows)
+    return build_encoder(id_rows["id"], row_ids), int(row_ids.max()) if len(row_ids) else -1
 
 
-def _encode(encoder: Encoder, column: pa.ChunkedArray, highest: int) -> Array:
-    kind = np.int32 if highest < _NARROW else np.int64
-    whole = np.empty(len(column), kind)
-    at = 0
-    for part in _parts(column):
-        whole[at : at + len(part)] = encoder.encode(part)
-        at += len(part)
-    return whole
+def _encode_column(encoder: IdEncoder, column: pa.ChunkedArray, highest_row_id: int) -> IndexArray:
+    index_dtype = np.int32 if highest_row_id < _INT32_LIMIT else np.int64
+    encoded = np.empty(len(column), index_dtype)
+    chunk_start = 0
+    for chunk in _column_chunks(column):
+        encoded[chunk_start : chunk_start + len(chunk)] = encoder.encode(chunk)
+        chunk_start += len(chunk)
+    return encoded
 
 
-def _parts(column: pa.ChunkedArray) -> Iterator[pa.Array]:
+def _column_chunks(column: pa.ChunkedArray) -> Iterator[pa.Array]:
     """Yield arrays of about `_ENCODE_CHUNK_ROWS` rows; scans return many small ones."""
-    for start in range(0, len(column), _PART):
-        yield column.slice(start, _PART).combine_chunks()
+    for start in range(0, len(column), _ENCODE_CHUNK_ROWS):
+        yield column.slice(start, _ENCODE_CHUNK_ROWS).combine_chunks()
 
 
-def _attached(sources: Array, targets: Array, edges: Array | None, highest: Any) -> Ends:
-    missing = (sources < 0) | (targets < 0)
-    dangling = int(np.count_nonzero(missing))
-    if dangling:
-        kept = ~missing
-        sources, targets = sources[kept], targets[kept]
-        edges = edges[kept] if edges is not None else None
-    return Ends(sources, targets, edges, highest, dangling)
+def _drop_dangling(
+    sources: IndexArray, targets: IndexArray, edge_ids: IndexArray | None, highest_row_ids: Any
+) -> EdgeEndpoints:
+    is_dangling = (sources < 0) | (targets < 0)
+    dangling_count = int(np.count_nonzero(is_dangling))
+    if dangling_count:
+        is_attached = ~is_dangling
+        sources, targets = sources[is_attached], targets[is_attached]
+        edge_ids = edge_ids[is_attached] if edge_ids is not None else None
+    return EdgeEndpoints(sources, targets, edge_ids, highest_row_ids, dangling_count)
 
 
-def make_sets(owners: Array, values: Array, size: int) -> Lists:
+def build_sets(owners: IndexArray, values: IndexArray, row_count: int) -> NeighbourLists:
     """Return lists without repetition for rows 0 to `row_count - 1`.
 
-    >>> made = make_sets(np.array([1, 0, 1, 1]), np.array([3, 2, 3, 1]), 2)
+    >>> made = build_sets(np.array([1, 0, 1, 1]), np.array([3, 2, 3, 1]), 2)
     >>> made.starts.tolist(), made.values.tolist(), [one.tolist() for one in made.repeats]
     ([0, 1, 3], [2, 1, 3], [[1], [3], [2]])
     """
-    owners, values = sorted_pairs(owners, values)
-    first = changes(owners)
-    first |= changes(values)
-    if first.all():
-        return Lists(starts_of(owners, size), values)
-    places = np.flatnonzero(first)
-    counts = np.diff(np.append(places, len(owners)))
-    owners, values = owners[places], values[places]
-    several = np.flatnonzero(counts > 1)
-    repeats = (owners[several], values[several], narrow(counts[several]))
-    return Lists(starts_of(owners, size), values, repeats=repeats)
+    owners, values = sort_pairs(owners, values)
+    is_first = run_starts(owners)
+    is_first |= run_starts(values)
+    if is_first.all():
+        return NeighbourLists(list_starts(owners, row_count), values)
+    first_positions = np.flatnonzero(is_first)
+    edge_counts = np.diff(np.append(first_positions, len(owners)))
+    owners, values = owners[first_positions], values[first_positions]
+    repeated_pairs = np.flatnonzero(edge_counts > 1)
+    repeats = (
+        owners[repeated_pairs],
+        values[repeated_pairs],
+        narrow_to_int32(edge_counts[repeated_pairs]),
+    )
+    return NeighbourLists(list_starts(owners, row_count), values, repeats=repeats)
 
 
-def make_bag(owners: Array, values: Array, edges: Array | None, size: int) -> Lists:
+def build_bags(
+    owners: IndexArray, values: IndexArray, edge_ids: IndexArray | None, row_count: int
+) -> NeighbourLists:
     """Return lists with one entry per edge; parallel edges are ordered by edge row id."""
-    own = edges if edges is not None else np.empty(0, np.int64)
-    order = np.lexsort((own, values, owners))
-    return Lists(starts_of(owners[order], size), values[order], edges=own[order])
+    sort_ids = edge_ids if edge_ids is not None else np.empty(0, np.int64)
+    order = np.lexsort((sort_ids, values, owners))
+    return NeighbourLists(
+        list_starts(owners[order], row_count), values[order], edges=sort_ids[order]
+    )
 
 
-def sorted_pairs(owners: Array, values: Array) -> tuple[Array, Array]:
+def sort_pairs(owners: IndexArray, values: IndexArray) -> tuple[IndexArray, IndexArray]:
     """Sort pairs; one sort of packed 64-bit numbers is several times faster than a pair sort."""
     if owners.dtype == np.int32 and values.dtype == np.int32:
-        keys = owners.astype(np.int64)
-        keys <<= 32
-        keys |= values
-        keys.sort()
-        halves = keys.view(np.int32)
+        packed_pairs = owners.astype(np.int64)
+        packed_pairs <<= 32
+        packed_pairs |= values
+        packed_pairs.sort()
+        halves = packed_pairs.view(np.int32)
         return np.ascontiguousarray(halves[1::2]), np.ascontiguousarray(halves[::2])
     order = np.lexsort((values, owners))
     return owners[order], values[order]
 
 
-def starts_of(owners: Array, size: int) -> Array:
+def list_starts(owners: IndexArray, row_count: int) -> IndexArray:
     """Return where the list of each row begins; pairs must be sorted by owner."""
-    starts = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(owners, minlength=size), out=starts[1:])
-    return narrow(starts)
+    starts = np.zeros(row_count + 1, np.int64)
+    np.cumsum(np.bincount(owners, minlength=row_count), out=starts[1:])
+    return narrow_to_int32(starts)
 
 
-def narrow(values: Array) -> Array:
+def narrow_to_int32(values: IndexArray) -> IndexArray:
     """Return the same numbers in 32 bits if they fit."""
-    if values.dtype == np.int32 or (len(values) and int(values.max()) >= _NARROW):
+    if values.dtype == np.int32 or (len(values) and int(values.max()) >= _INT32_LIMIT):
         return values
     return values.astype(np.int32)

@@ -14,109 +14,123 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.query.free import variables_of
 
 from . import evaluate
-from .codes import Codes, Numbers, dense, entity_codes, order_codes, value_codes
+from .codes import Codes, Numbers, dense_codes, entity_codes, order_codes, value_codes
 from .columns import hot_columns
-from .context import Context
+from .context import ExecutionContext
 from .fetch import RowSource
-from .rows import Ids, Mask, Rows
+from .rows import IntArray, Mask, Rows
 
-_DENSE = 16  # a mark array up to this many times the input is faster than sorting
+_MARKS_PER_VALUE = 16  # a mark array up to this many times the input is faster than sorting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Values:
+class RowValues:
     """`values[value_index[i]]` is the value of row i; without an index it is `values[i]`."""
 
     values: pa.Array
-    index: Ids | None = None
+    value_index: IntArray | None = None
 
-    def spelled(self) -> pa.Array:
+    def materialize(self) -> pa.Array:
         """Return one value per row."""
-        return self.values if self.index is None else self.values.take(pa.array(self.index))
+        return (
+            self.values
+            if self.value_index is None
+            else self.values.take(pa.array(self.value_index))
+        )
 
-    def valid(self) -> Mask:
+    def is_valid(self) -> Mask:
         """Return where the value is not null."""
-        return self._gather(self.values.is_valid().to_numpy(zero_copy_only=False))
+        return self._expand_to_rows(self.values.is_valid().to_numpy(zero_copy_only=False))
 
-    def chosen(self) -> Ids | None:
+    def valid_positions(self) -> IntArray | None:
         """Return the rows whose value is not null; None for all."""
         if self.values.null_count == 0:
             return None
-        valid = self.valid()
-        return None if bool(valid.all()) else np.flatnonzero(valid)
+        valid_mask = self.is_valid()
+        return None if bool(valid_mask.all()) else np.flatnonzero(valid_mask)
 
     def codes(self) -> Codes:
         """Return a code per row, equal for equal values."""
-        return self._gather(value_codes(self.values))
+        return self._expand_to_rows(value_codes(self.values))
 
-    def order(self, *, descending: bool = False, most: int | None = None) -> Numbers:
+    def sort_numbers(self, *, descending: bool = False, limit: int | None = None) -> Numbers:
         """Return a number per row, in the order of the values."""
-        if self.index is not None:
-            most = None  # the best values may occur in no row, or in many
-        return self._gather(order_codes(self.values, descending=descending, most=most))
+        if self.value_index is not None:
+            limit = None  # the best values may occur in no row, or in many
+        return self._expand_to_rows(
+            order_codes(self.values, descending=descending, row_limit=limit)
+        )
 
-    def numbers(self) -> npt.NDArray[Any]:
+    def numeric(self) -> npt.NDArray[Any]:
         """Return the number per row; arbitrary where the value is null."""
-        plain = self.values.fill_null(0) if self.values.null_count else self.values
-        return self._gather(plain.to_numpy(zero_copy_only=False))
+        filled = self.values.fill_null(0) if self.values.null_count else self.values
+        return self._expand_to_rows(filled.to_numpy(zero_copy_only=False))
 
-    def take(self, positions: Ids) -> "Values":
+    def take(self, positions: IntArray) -> "RowValues":
         """Return the values of some rows."""
-        if self.index is not None:
-            return Values(self.values, self.index[positions])
-        return Values(self.values.take(pa.array(positions)))
+        if self.value_index is not None:
+            return RowValues(self.values, self.value_index[positions])
+        return RowValues(self.values.take(pa.array(positions)))
 
-    def _gather(self, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return found if self.index is None else found[self.index]
+    def _expand_to_rows(self, per_value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return per_value if self.value_index is None else per_value[self.value_index]
 
 
-def count_distinct(rows: Rows, variable: str) -> int:
+def count_distinct_entities(rows: Rows, variable: str) -> int:
     """Return the number of distinct entities of a variable; null does not count."""
-    codes = entity_codes(rows[variable])
-    codes = codes[codes >= 0] if len(codes) and int(codes.min()) < 0 else codes
-    if len(codes) == 0 or int(codes.max()) > _DENSE * len(codes):
-        return len(np.unique(codes))
-    seen = np.zeros(int(codes.max()) + 1, np.bool_)
-    seen[codes] = True
-    return int(np.count_nonzero(seen))
+    entity_numbers = entity_codes(rows[variable])
+    entity_numbers = (
+        entity_numbers[entity_numbers >= 0]
+        if len(entity_numbers) and int(entity_numbers.min()) < 0
+        else entity_numbers
+    )
+    if len(entity_numbers) == 0 or int(entity_numbers.max()) > _MARKS_PER_VALUE * len(
+        entity_numbers
+    ):
+        return len(np.unique(entity_numbers))
+    is_present = np.zeros(int(entity_numbers.max()) + 1, np.bool_)
+    is_present[entity_numbers] = True
+    return int(np.count_nonzero(is_present))
 
 
-def entities_of(rows: Rows, variable: str) -> Values:
+def entity_values(rows: Rows, variable: str) -> RowValues:
     """Return entities as numbers, which is enough to count them without reading anything."""
-    codes = entity_codes(rows[variable])
-    missing = codes < 0
-    return Values(pa.array(codes, mask=missing if bool(missing.any()) else None))
+    entity_numbers = entity_codes(rows[variable])
+    null_mask = entity_numbers < 0
+    return RowValues(pa.array(entity_numbers, mask=null_mask if bool(null_mask.any()) else None))
 
 
-def values_of(context: Context, rows: Rows, value: plan.Value) -> Values:
+def evaluate_rows(context: ExecutionContext, rows: Rows, value: plan.Value) -> RowValues:
     """Evaluate a value in every row: constants once, properties once per entity."""
     if evaluate.is_constant(value):
-        one = evaluate.column(RowSource(context, Rows.one()), value)
-        return Values(one, np.zeros(rows.count, np.int64))
-    names = tuple(variables_of(value))
-    if len(names) != 1:
-        return Values(evaluate.column(RowSource(context, rows), value))
-    hot = _hot(context, rows, value)
-    if hot is not None:
-        return hot
-    entities = entity_codes(rows[names[0]])
-    if bool((entities[1:] > entities[:-1]).all()):  # scan order: each entity occurs once
-        return Values(evaluate.column(RowSource(context, rows), value))
-    codes, first = dense(entities)
-    if len(first) == rows.count:
-        return Values(evaluate.column(RowSource(context, rows), value))
-    each = Rows.of({names[0]: rows[names[0]].take(first)})
-    return Values(evaluate.column(RowSource(context, each), value), codes)
+        constant_column = evaluate.evaluate_value(RowSource(context, Rows.single()), value)
+        return RowValues(constant_column, np.zeros(rows.count, np.int64))
+    variables = tuple(variables_of(value))
+    if len(variables) != 1:
+        return RowValues(evaluate.evaluate_value(RowSource(context, rows), value))
+    cached_values = _cached_property(context, rows, value)
+    if cached_values is not None:
+        return cached_values
+    entity_numbers = entity_codes(rows[variables[0]])
+    if bool(
+        (entity_numbers[1:] > entity_numbers[:-1]).all()
+    ):  # scan order: each entity occurs once
+        return RowValues(evaluate.evaluate_value(RowSource(context, rows), value))
+    codes, first_positions = dense_codes(entity_numbers)
+    if len(first_positions) == rows.count:
+        return RowValues(evaluate.evaluate_value(RowSource(context, rows), value))
+    distinct_rows = Rows.from_bindings({variables[0]: rows[variables[0]].take(first_positions)})
+    return RowValues(evaluate.evaluate_value(RowSource(context, distinct_rows), value), codes)
 
 
-def _hot(context: Context, rows: Rows, value: plan.Value) -> Values | None:
+def _cached_property(context: ExecutionContext, rows: Rows, value: plan.Value) -> RowValues | None:
     """Return a property from cached columns as codes, without materializing the values."""
     if not isinstance(value, plan.PropertyValue):
         return None
     binding = rows[value.variable]
-    if len(binding.types) != 1:
+    if len(binding.table_keys) != 1:
         return None
-    hot = hot_columns(context, binding.types[0], [value.name], rows.count)
-    if hot is None or hot[0].codes is None:
+    cached_columns = hot_columns(context, binding.table_keys[0], [value.name], rows.count)
+    if cached_columns is None or cached_columns[0].codes is None:
         return None
-    return Values(hot[0].values, hot[0].index(binding.ids))
+    return RowValues(cached_columns[0].values, cached_columns[0].value_positions(binding.row_ids))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from omnigraph.diagnostics import Diagnostic, Kind, Source
+from omnigraph.diagnostics import Diagnostic, DiagnosticKind, SourceText
 from omnigraph.errors.input import ParameterError
 from omnigraph.errors.language import (
     CatalogError,
@@ -13,7 +13,7 @@ from omnigraph.errors.language import (
     TypeCheckError,
 )
 
-_CLASSES: dict[Kind, type[LanguageError]] = {
+_CLASS_BY_KIND: dict[DiagnosticKind, type[LanguageError]] = {
     "parse": ParseError,
     "catalog": CatalogError,
     "identity": IdentityError,
@@ -24,13 +24,15 @@ _CLASSES: dict[Kind, type[LanguageError]] = {
 }
 
 
-def language_error(diagnostics: Sequence[Diagnostic], source: Source) -> LanguageError:
+def language_error(diagnostics: Sequence[Diagnostic], source: SourceText) -> LanguageError:
     """Return one error for all diagnostics of a text; the first error determines its class.
 
     >>> text = Source("q.gq", "?")
     >>> type(language_error([Diagnostic("no", kind="type")], text)).__name__
     'TypeCheckError'
     """
-    errors = [one for one in diagnostics if one.severity == "error"] or diagnostics
-    kind: Kind = errors[0].kind if errors else "lint"
-    return _CLASSES[kind](diagnostics=diagnostics, source=source)
+    error_diagnostics = [
+        diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"
+    ] or diagnostics
+    first_kind: DiagnosticKind = error_diagnostics[0].kind if error_diagnostics else "lint"
+    return _CLASS_BY_KIND[first_kind](diagnostics=diagnostics, source=source)

@@ -12,8 +12,17 @@ from typing import Any
 
 from omnigraph.errors.root import ClientError, Conflict
 
-_MEMBERS = ("entity_kind", "type_name", "entity_id", "kind", "message", "base", "ours", "theirs")
-_PREVIEW = 3  # conflicts listed in the message; the rest are only counted
+_CONFLICT_MEMBERS = (
+    "entity_kind",
+    "type_name",
+    "entity_id",
+    "kind",
+    "message",
+    "base",
+    "ours",
+    "theirs",
+)
+_PREVIEW_COUNT = 3  # conflicts listed in the message; the rest are only counted
 
 
 class KeyConflict(Conflict):
@@ -265,14 +274,18 @@ class EntityConflict:
     changed: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
-        name = f", entity id '{self.entity_id}'" if self.entity_id is not None else ""
-        return f"{self.entity_kind} type '{self.type_name}'{name} ({self.kind})"
+        id_suffix = f", entity id '{self.entity_id}'" if self.entity_id is not None else ""
+        return f"{self.entity_kind} type '{self.type_name}'{id_suffix} ({self.kind})"
 
     def to_json(self) -> dict[str, Any]:
         """Return one entry of `merge_conflicts`."""
-        facts = {name: getattr(self, name) for name in _MEMBERS}
-        facts["changed"] = list(self.changed) or None
-        return {name: plain_value(v) for name, v in facts.items() if v is not None}
+        members = {member_name: getattr(self, member_name) for member_name in _CONFLICT_MEMBERS}
+        members["changed"] = list(self.changed) or None
+        return {
+            member_name: to_json_value(member_value)
+            for member_name, member_value in members.items()
+            if member_value is not None
+        }
 
 
 class MergeConflict(Conflict):
@@ -304,24 +317,30 @@ class MergeConflict(Conflict):
         conflicts: Iterable[EntityConflict | Mapping[str, Any]] = (),
         **facts: Any,
     ) -> None:
-        found = sorted({_entity_conflict(one) for one in conflicts}, key=_conflict_order)
-        listed = [one.to_json() for one in found]
-        super().__init__(message or _preview(found), merge_conflicts=listed or None, **facts)
-        self.conflicts = found
+        sorted_conflicts = sorted(
+            {_to_entity_conflict(conflict) for conflict in conflicts}, key=_conflict_sort_key
+        )
+        conflicts_json = [conflict.to_json() for conflict in sorted_conflicts]
+        super().__init__(
+            message or _preview_conflicts(sorted_conflicts),
+            merge_conflicts=conflicts_json or None,
+            **facts,
+        )
+        self.conflicts = sorted_conflicts
 
     def __str__(self) -> str:
-        told = [
-            f"  {one.type_name} '{one.entity_id}': {one.message}"
-            for one in self.conflicts[:_PREVIEW]
-            if one.message
+        conflict_lines = [
+            f"  {conflict.type_name} '{conflict.entity_id}': {conflict.message}"
+            for conflict in self.conflicts[:_PREVIEW_COUNT]
+            if conflict.message
         ]
-        head, line, hint = super().__str__().partition("\nhint: ")
-        return "\n".join([head, *told]) + line + hint
+        headline, hint_separator, hint_text = super().__str__().partition("\nhint: ")
+        return "\n".join([headline, *conflict_lines]) + hint_separator + hint_text
 
     def typed_members(self) -> dict[str, Any]:
         """Return every conflicting entity."""
-        listed = self.details.get("merge_conflicts")
-        return {"merge_conflicts": listed} if listed else {}
+        conflicts_json = self.details.get("merge_conflicts")
+        return {"merge_conflicts": conflicts_json} if conflicts_json else {}
 
     def to_arrow(self) -> Any:
         """Return the conflicts as an Arrow table."""
@@ -337,25 +356,33 @@ class MergeConflict(Conflict):
 
 def conflict_table(conflicts: Sequence[EntityConflict], pa: Any) -> Any:
     """Return conflicts as an Arrow table with one row each; entity values are JSON text."""
-    rows = [one.to_json() for one in conflicts]
-    columns = [pa.array([row.get(name) for row in rows], pa.string()) for name in _MEMBERS[:5]]
-    for name in _MEMBERS[5:]:
-        told = [None if row.get(name) is None else json.dumps(row[name]) for row in rows]
-        columns.append(pa.array(told, pa.string()))
-    columns.append(pa.array([list(one.changed) for one in conflicts], pa.list_(pa.string())))
-    return pa.table(columns, names=[*_MEMBERS, "changed"])
+    json_rows = [conflict.to_json() for conflict in conflicts]
+    columns = [
+        pa.array([json_row.get(member_name) for json_row in json_rows], pa.string())
+        for member_name in _CONFLICT_MEMBERS[:5]
+    ]
+    for member_name in _CONFLICT_MEMBERS[5:]:
+        json_texts = [
+            None if json_row.get(member_name) is None else json.dumps(json_row[member_name])
+            for json_row in json_rows
+        ]
+        columns.append(pa.array(json_texts, pa.string()))
+    columns.append(
+        pa.array([list(conflict.changed) for conflict in conflicts], pa.list_(pa.string()))
+    )
+    return pa.table(columns, names=[*_CONFLICT_MEMBERS, "changed"])
 
 
-def plain_value(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Convert a value to its JSON form.
 
-    >>> plain_value({"at": date(2024, 1, 31), "x": [1.5, float("inf")]})
+    >>> to_json_value({"at": date(2024, 1, 31), "x": [1.5, float("inf")]})
     {'at': '2024-01-31', 'x': [1.5, 'inf']}
     """
     if isinstance(value, Mapping):
-        return {name: plain_value(one) for name, one in value.items()}
+        return {member_name: to_json_value(item) for member_name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_value(one) for one in value]
+        return [to_json_value(item) for item in value]
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, date):
@@ -371,23 +398,40 @@ def split_type_key(type_key: str | None) -> dict[str, Any]:
     """
     if type_key is None:
         return {}
-    kind, _, name = type_key.partition(":")
-    return {"entity_kind": kind, "type_name": name}
+    entity_kind, _, type_name = type_key.partition(":")
+    return {"entity_kind": entity_kind, "type_name": type_name}
 
 
-def _entity_conflict(one: EntityConflict | Mapping[str, Any]) -> EntityConflict:
-    if isinstance(one, EntityConflict):
-        return one
-    known = {n: one.get(n) for n in ("entity_kind", "type_name", "entity_id", "kind", "message")}
-    known |= {n: v or "" for n, v in known.items() if n != "entity_id"}
-    return EntityConflict(**known)  # type: ignore[arg-type]
+def _to_entity_conflict(conflict: EntityConflict | Mapping[str, Any]) -> EntityConflict:
+    if isinstance(conflict, EntityConflict):
+        return conflict
+    identifying_facts = {
+        fact_name: conflict.get(fact_name)
+        for fact_name in ("entity_kind", "type_name", "entity_id", "kind", "message")
+    }
+    identifying_facts |= {
+        fact_name: fact_value or ""
+        for fact_name, fact_value in identifying_facts.items()
+        if fact_name != "entity_id"
+    }
+    return EntityConflict(**identifying_facts)  # type: ignore[arg-type]
 
 
-def _conflict_order(one: EntityConflict) -> tuple[Any, ...]:
-    return (one.entity_kind != "node", one.type_name, one.entity_id or "", one.kind, one.message)
+def _conflict_sort_key(conflict: EntityConflict) -> tuple[Any, ...]:
+    return (
+        conflict.entity_kind != "node",
+        conflict.type_name,
+        conflict.entity_id or "",
+        conflict.kind,
+        conflict.message,
+    )
 
 
-def _preview(found: list[EntityConflict]) -> str | None:
-    named = "; ".join(str(one) for one in found[:_PREVIEW])
-    left = len(found) - _PREVIEW
-    return f"merge conflicts: {named}{f'; and {left} more' if left > 0 else ''}" if found else None
+def _preview_conflicts(conflicts: list[EntityConflict]) -> str | None:
+    preview_text = "; ".join(str(conflict) for conflict in conflicts[:_PREVIEW_COUNT])
+    remaining_count = len(conflicts) - _PREVIEW_COUNT
+    return (
+        f"merge conflicts: {preview_text}{f'; and {remaining_count} more' if remaining_count > 0 else ''}"
+        if conflicts
+        else None
+    )

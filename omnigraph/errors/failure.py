@@ -28,8 +28,8 @@ class StorageError(ServerError):
 
     def __new__(cls, *args: Any, **facts: Any) -> "StorageError":
         """Create a `TransientStorageError` if the kind is `transient`."""
-        transient = cls is StorageError and facts.get("kind") == "transient"
-        return super().__new__(TransientStorageError if transient else cls, *args)
+        is_transient = cls is StorageError and facts.get("kind") == "transient"
+        return super().__new__(TransientStorageError if is_transient else cls, *args)
 
     def __init__(self, message: str | None = None, **facts: Any) -> None:
         facts.setdefault("kind", type(self).kind)
@@ -145,9 +145,9 @@ class ClusterError(ConfigError):
     diagnostics: tuple[dict[str, Any], ...] = ()
 
     def __init__(self, message: str | None = None, *, diagnostics: Any = (), **facts: Any) -> None:
-        found = tuple(dict(one) for one in diagnostics)
-        super().__init__(message or _first(found), **facts)
-        self.diagnostics = found
+        diagnostic_dicts = tuple(dict(diagnostic) for diagnostic in diagnostics)
+        super().__init__(message or _first_diagnostic_headline(diagnostic_dicts), **facts)
+        self.diagnostics = diagnostic_dicts
 
     def typed_members(self) -> dict[str, Any]:
         """Return every diagnostic of the configuration."""
@@ -176,8 +176,10 @@ class GraphClosed(UsageError):
     hint = "open the graph again"
 
 
-def _first(found: tuple[dict[str, Any], ...]) -> str | None:
-    if not found:
+def _first_diagnostic_headline(diagnostics: tuple[dict[str, Any], ...]) -> str | None:
+    if not diagnostics:
         return None
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{found[0].get('path', '')}: {found[0].get('message', '')}{more}".lstrip(": ")
+    remaining_note = f" (and {len(diagnostics) - 1} more)" if len(diagnostics) > 1 else ""
+    return f"{diagnostics[0].get('path', '')}: {diagnostics[0].get('message', '')}{remaining_note}".lstrip(
+        ": "
+    )

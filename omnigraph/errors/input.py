@@ -5,10 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omnigraph.errors.language import LanguageError
-from omnigraph.errors.root import ClientError, fill
+from omnigraph.errors.root import ClientError, fill_template
 
-_ADVICE = ("expected ", "give ", "choose ")  # prefixes of a reason that states what to do instead
-_PHRASE = 3  # spaces in a reason that is a sentence, not a label for programs
+_ADVICE_PREFIXES = (
+    "expected ",
+    "give ",
+    "choose ",
+)  # prefixes of a reason that states what to do instead
+_MIN_PHRASE_SPACES = 3  # spaces in a reason that is a sentence, not a label for programs
 
 
 class InputError(ClientError, ValueError):
@@ -29,9 +33,11 @@ class InputError(ClientError, ValueError):
         'cannot read x.pg: it is a folder'
         """
         reason = self.reason or ""
-        says = reason.startswith(_ADVICE) or reason.count(" ") >= _PHRASE
-        known = not says or reason in self.message
-        return self.message if known else f"{self.message} ({reason})"
+        is_explanatory = (
+            reason.startswith(_ADVICE_PREFIXES) or reason.count(" ") >= _MIN_PHRASE_SPACES
+        )
+        is_redundant = not is_explanatory or reason in self.message
+        return self.message if is_redundant else f"{self.message} ({reason})"
 
 
 class ParameterError(LanguageError, InputError):
@@ -82,7 +88,7 @@ class UniqueViolation(ClientError):
         "[ (input positions {first_input_position} and {second_input_position})]"
     )
     # Two records of the same input describe the same entity.
-    repeated = (
+    repeated_input_sentence = (
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
         " is given on line {first_input_position} and again on line {second_input_position}"
     )
@@ -97,12 +103,18 @@ class UniqueViolation(ClientError):
     second_input_position: int | None = None
 
     def __init__(self, message: str | None = None, *, property: Any = None, **facts: Any) -> None:
-        columns = property if isinstance(property, str | None) else f"({', '.join(property)})"
-        first, second = facts.get("first_id"), facts.get("second_id")
-        if message is None and first is not None and first == second:
-            known = {name: value for name, value in facts.items() if value is not None}
-            message = fill(self.repeated, known | {"property": columns})
-        super().__init__(message, property=columns, **facts)
+        column_text = property if isinstance(property, str | None) else f"({', '.join(property)})"
+        first_id, second_id = facts.get("first_id"), facts.get("second_id")
+        if message is None and first_id is not None and first_id == second_id:
+            present_facts = {
+                fact_name: fact_value
+                for fact_name, fact_value in facts.items()
+                if fact_value is not None
+            }
+            message = fill_template(
+                self.repeated_input_sentence, present_facts | {"property": column_text}
+            )
+        super().__init__(message, property=column_text, **facts)
 
 
 class ConstraintViolation(ClientError):
@@ -121,7 +133,7 @@ class ConstraintViolation(ClientError):
         "[line {line}: ]{rule} violation on {type_name}[.{property}][ of '{entity_id}'][: {reason}]"
     )
     # Edges are identified by their endpoints: most edge ids were generated only a moment ago.
-    of_edge = "[line {line}: ]{rule} violation on {type_name} {edge}[: {reason}]"
+    edge_sentence = "[line {line}: ]{rule} violation on {type_name} {edge}[: {reason}]"
     hint = "correct the entity, or change the rule in the schema"
     type_name: str | None = None
     entity_id: str | None = None
@@ -133,8 +145,12 @@ class ConstraintViolation(ClientError):
 
     def __init__(self, message: str | None = None, **facts: Any) -> None:
         if message is None and facts.get("edge") is not None:
-            known = {name: value for name, value in facts.items() if value is not None}
-            message = fill(self.of_edge, known)
+            present_facts = {
+                fact_name: fact_value
+                for fact_name, fact_value in facts.items()
+                if fact_value is not None
+            }
+            message = fill_template(self.edge_sentence, present_facts)
         super().__init__(message, **facts)
 
 
@@ -164,27 +180,34 @@ class SchemaViolation(ClientError):
         more: bool = False,
         **facts: Any,
     ) -> None:
-        others = f"{'at least ' * more}{len(violations) - 1 + more} more"
-        told = [_told(one) for one in violations[:1]] + [others] * (len(violations) > 1)
-        text = message or ": ".join(
-            ["the data does not fit the new schema", *([", and ".join(told)] if told else [])]
+        remaining_note = f"{'at least ' * more}{len(violations) - 1 + more} more"
+        summaries = [_describe_violation(violation) for violation in violations[:1]] + [
+            remaining_note
+        ] * (len(violations) > 1)
+        message_text = message or ": ".join(
+            [
+                "the data does not fit the new schema",
+                *([", and ".join(summaries)] if summaries else []),
+            ]
         )
-        super().__init__(text, violations=list(violations) or None, more=more, **facts)
+        super().__init__(message_text, violations=list(violations) or None, more=more, **facts)
 
     @property
     def lines(self) -> list[str]:
         """Return one line per violation."""
-        return [_told(one) for one in self.violations] + ["and more"] * self.more
+        return [_describe_violation(violation) for violation in self.violations] + [
+            "and more"
+        ] * self.more
 
     def __str__(self) -> str:
-        lines = [f"  {one}" for one in self.lines] if len(self.lines) > 1 else []
-        return "\n".join([self.message, *lines, f"hint: {self.hint}"])
+        indented_lines = [f"  {line}" for line in self.lines] if len(self.lines) > 1 else []
+        return "\n".join([self.message, *indented_lines, f"hint: {self.hint}"])
 
 
-def _told(one: Mapping[str, Any]) -> str:
-    where = f".{one['property']}" if one.get("property") else ""
-    reason = f": {one['reason']}" if one.get("reason") else ""
-    return f"{one['type']}{where} '{one['id']}': {one['rule']}{reason}"
+def _describe_violation(violation: Mapping[str, Any]) -> str:
+    property_suffix = f".{violation['property']}" if violation.get("property") else ""
+    reason_suffix = f": {violation['reason']}" if violation.get("reason") else ""
+    return f"{violation['type']}{property_suffix} '{violation['id']}': {violation['rule']}{reason_suffix}"
 
 
 class QueryExecutionError(ClientError):
@@ -261,8 +284,13 @@ class EmbeddingError(ClientError):
     def typed_members(self) -> dict[str, Any]:
         """Return the facts of the provider; its HTTP status is named `status` on the wire."""
         facts = super().typed_members()["embedding_source"]
-        names = {"provider_status": "status"}
-        return {"embedding_source": {names.get(n, n): value for n, value in facts.items()}}
+        wire_names = {"provider_status": "status"}
+        return {
+            "embedding_source": {
+                wire_names.get(fact_name, fact_name): fact_value
+                for fact_name, fact_value in facts.items()
+            }
+        }
 
 
 class ResourceLimitExceeded(ClientError):
@@ -283,8 +311,8 @@ class ResourceLimitExceeded(ClientError):
     actual: int | None = None
 
     def __init__(self, message: str | None = None, **facts: Any) -> None:
-        keyed = str(facts.get("resource")).startswith("keyed")
-        if keyed and facts.get("limit") is not None:
+        is_keyed = str(facts.get("resource")).startswith("keyed")
+        if is_keyed and facts.get("limit") is not None:
             facts.setdefault("hint", f"split into batches of at most {facts['limit']}")
         super().__init__(message, **facts)
 

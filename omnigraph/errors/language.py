@@ -8,10 +8,10 @@ reads a file.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from omnigraph.diagnostics import Diagnostic, Source, render
+from omnigraph.diagnostics import Diagnostic, SourceText, render
 from omnigraph.errors.root import ClientError
 
-_SHOWN = 20  # diagnostics rendered in full; a broken file must not flood the terminal
+_MAX_RENDERED = 20  # diagnostics rendered in full; a broken file must not flood the terminal
 
 
 class LanguageError(ClientError):
@@ -27,44 +27,48 @@ class LanguageError(ClientError):
 
     hint = "correct the text at the marked positions"
     diagnostics: tuple[Diagnostic, ...] = ()
-    source: Source | None = None
+    source: SourceText | None = None
 
     def __init__(
         self,
         message: str | None = None,
         *,
         diagnostics: Iterable[Diagnostic] = (),
-        source: Source | None = None,
+        source: SourceText | None = None,
         **facts: Any,
     ) -> None:
-        found = tuple(diagnostics)
-        super().__init__(message or _headline(found, source), **facts)
-        self.diagnostics = found
+        all_diagnostics = tuple(diagnostics)
+        super().__init__(message or _first_error_headline(all_diagnostics, source), **facts)
+        self.diagnostics = all_diagnostics
         self.source = source
 
     def __str__(self) -> str:
         if not self.diagnostics:
             return self.message
-        shown = [self._drawn(one) for one in self.diagnostics[:_SHOWN]]
-        left = len(self.diagnostics) - len(shown)
-        return "\n".join([*shown, f"and {left} more"] if left else shown)
+        rendered = [
+            self._render_diagnostic(diagnostic) for diagnostic in self.diagnostics[:_MAX_RENDERED]
+        ]
+        omitted_count = len(self.diagnostics) - len(rendered)
+        return "\n".join([*rendered, f"and {omitted_count} more"] if omitted_count else rendered)
 
-    def _drawn(self, one: Diagnostic) -> str:
+    def _render_diagnostic(self, diagnostic: Diagnostic) -> str:
         if self.source is not None:
-            return render(one, self.source)
-        code = f"[{one.code}]" if one.code else ""
-        return f"{one.line}:{one.column}: {one.severity}{code}: {one.message}"
+            return render(diagnostic, self.source)
+        code_suffix = f"[{diagnostic.code}]" if diagnostic.code else ""
+        return f"{diagnostic.line}:{diagnostic.column}: {diagnostic.severity}{code_suffix}: {diagnostic.message}"
 
     def typed_members(self) -> dict[str, Any]:
         """Return the diagnostics in addition to the members of the base class."""
-        found = [one.to_json() for one in self.diagnostics]
-        return super().typed_members() | ({"diagnostics": found} if found else {})
+        diagnostics_json = [diagnostic.to_json() for diagnostic in self.diagnostics]
+        return super().typed_members() | (
+            {"diagnostics": diagnostics_json} if diagnostics_json else {}
+        )
 
     def _repr_html_(self) -> str:
         from html import escape  # only notebooks need it
 
-        kind = escape(type(self).__name__)
-        return f"<strong>{kind}</strong><pre>{escape(str(self))}</pre>"
+        class_name = escape(type(self).__name__)
+        return f"<strong>{class_name}</strong><pre>{escape(str(self))}</pre>"
 
 
 class ParseError(LanguageError):
@@ -100,16 +104,26 @@ class SchemaUnsupported(LanguageError):
 
     def typed_members(self) -> dict[str, Any]:
         """Return the refused steps in addition to the diagnostics."""
-        steps = [one.to_json() if hasattr(one, "to_json") else one for one in self.steps]
-        return super().typed_members() | ({"steps": steps} if steps else {})
+        steps_json = [step.to_json() if hasattr(step, "to_json") else step for step in self.steps]
+        return super().typed_members() | ({"steps": steps_json} if steps_json else {})
 
 
-def _headline(found: Sequence[Diagnostic], source: Source | None) -> str | None:
-    errors = [one for one in found if one.severity == "error"] or list(found)
-    if not errors:
+def _first_error_headline(
+    diagnostics: Sequence[Diagnostic], source: SourceText | None
+) -> str | None:
+    error_diagnostics = [
+        diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"
+    ] or list(diagnostics)
+    if not error_diagnostics:
         return None
-    first = errors[0]
-    place = f"{source.name}:{first.line}:{first.column}: " if source else ""
-    code = f"{first.code}: " if first.code and not first.message.startswith(first.code) else ""
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{place}{code}{first.message}{more}"
+    first_error = error_diagnostics[0]
+    location = f"{source.name}:{first_error.line}:{first_error.column}: " if source else ""
+    code_prefix = (
+        f"{first_error.code}: "
+        if first_error.code and not first_error.message.startswith(first_error.code)
+        else ""
+    )
+    remaining_note = (
+        f" (and {len(error_diagnostics) - 1} more)" if len(error_diagnostics) > 1 else ""
+    )
+    return f"{location}{code_prefix}{first_error.message}{remaining_note}"

@@ -6,9 +6,9 @@ is valid: a text that cannot be parsed loses every part that might be secret.
 
 import re
 
-MARK = "[redacted]"
+REDACTED = "[redacted]"
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>`]+")
+_URI_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>`]+")
 
 
 def redact_uri(uri: str) -> str:
@@ -19,11 +19,11 @@ def redact_uri(uri: str) -> str:
     >>> redact_uri("data/graph")
     'data/graph'
     """
-    scheme, mark, rest = uri.partition("://")
-    if not mark:
+    scheme, separator, location = uri.partition("://")
+    if not separator:
         return uri
-    rest = rest.split("?", 1)[0].split("#", 1)[0]
-    return f"{scheme}://{_without_user(rest)}"
+    location = location.split("?", 1)[0].split("#", 1)[0]
+    return f"{scheme}://{_strip_user_info(location)}"
 
 
 def redact_text(text: str) -> str:
@@ -34,17 +34,17 @@ def redact_text(text: str) -> str:
     """
     if "://" not in text:
         return text
-    return _URI.sub(lambda found: redact_uri(found.group()), text)
+    return _URI_PATTERN.sub(lambda uri_match: redact_uri(uri_match.group()), text)
 
 
-def _without_user(rest: str) -> str:
-    authority, slash, path = rest.partition("/")
+def _strip_user_info(location: str) -> str:
+    authority, slash, path = location.partition("/")
     if "@" in authority:
         return authority.rpartition("@")[2] + slash + path
     if not _looks_like_password(authority):
-        return rest
+        return location
     # Cloud secrets often contain an unescaped slash: the host then follows the last "@".
-    return path.rpartition("@")[2] if "@" in path else MARK
+    return path.rpartition("@")[2] if "@" in path else REDACTED
 
 
 def _looks_like_password(authority: str) -> bool:

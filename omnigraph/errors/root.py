@@ -18,7 +18,7 @@ Retry = Literal["no", "same", "fresh", "after_recovery"]
 """Whether a retry helps: never, the same request later, after reading again, after recovery."""
 
 # Hints that only repeat the error message.
-_OBVIOUS = (
+_REDUNDANT_HINTS = (
     None,
     "correct the input",
     "correct the request; the same request will fail again",
@@ -27,8 +27,8 @@ _OBVIOUS = (
     "give the parameter a value of its declared type",
     "see the command's --help or the method's documentation",
 )
-_OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
-_FACT = re.compile(r"\{(\w+)\}")
+_OPTIONAL_PART = re.compile(r"\[([^\[\]]*)\]")
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class OmnigraphError(Exception):
@@ -77,30 +77,48 @@ class OmnigraphError(Exception):
         request_id: str | None = None,
         **facts: Any,
     ) -> None:
-        known = {name: _safe(name, value) for name, value in facts.items() if value is not None}
-        given = {"hint": hint, "effect": effect, "retryable": retryable, "status": status}
-        given |= {"request_id": request_id}
-        given |= {name: value for name, value in known.items() if _declares(type(self), name)}
-        self.__dict__.update({name: value for name, value in given.items() if value is not None})
-        self.details = known
-        text = message or fill(self.sentence, known) or summary(type(self))
-        self.message = text if text.startswith(self.prefix) else self.prefix + text
+        safe_facts = {
+            fact_name: _redact_fact(fact_name, fact_value)
+            for fact_name, fact_value in facts.items()
+            if fact_value is not None
+        }
+        attributes = {"hint": hint, "effect": effect, "retryable": retryable, "status": status}
+        attributes |= {"request_id": request_id}
+        attributes |= {
+            fact_name: fact_value
+            for fact_name, fact_value in safe_facts.items()
+            if _declares_fact(type(self), fact_name)
+        }
+        self.__dict__.update(
+            {
+                fact_name: fact_value
+                for fact_name, fact_value in attributes.items()
+                if fact_value is not None
+            }
+        )
+        self.details = safe_facts
+        message_text = (
+            message or fill_template(self.sentence, safe_facts) or default_message(type(self))
+        )
+        self.message = (
+            message_text if message_text.startswith(self.prefix) else self.prefix + message_text
+        )
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        told = self.advice
-        return self.message if told is None else f"{self.message}\nhint: {told}"
+        advice = self.advice
+        return self.message if advice is None else f"{self.message}\nhint: {advice}"
 
     @property
     def advice(self) -> str | None:
         """Return the hint, or None if it only repeats the error message."""
-        return self.hint if self.hint not in _OBVIOUS else None
+        return self.hint if self.hint not in _REDUNDANT_HINTS else None
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(code={self.code!r}, {_short(self.message)!r})"
+        return f"{type(self).__name__}(code={self.code!r}, {_clip_first_line(self.message)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revive, (type(self), self.message, self.__dict__.copy())
+        return _restore_error, (type(self), self.message, self.__dict__.copy())
 
     def to_json(self, *, public: bool = False) -> dict[str, Any]:
         """Return the error object of the HTTP interface, without absent facts.
@@ -110,27 +128,39 @@ class OmnigraphError(Exception):
         >>> OmnigraphError("no", room="attic").to_json()["details"]
         {'room': 'attic'}
         """
-        hidden = public and self.http_code == "internal"
-        extra = {n: v for n, v in self.details.items() if n not in self.wire_facts}
+        hides_facts = public and self.http_code == "internal"
+        extra_details = {
+            fact_name: fact_value
+            for fact_name, fact_value in self.details.items()
+            if fact_name not in self.wire_facts
+        }
         body: dict[str, Any] = {
-            "error": summary(type(self)) if hidden else self.message,
+            "error": default_message(type(self)) if hides_facts else self.message,
             "code": self.http_code,
             "kind": self.code,
-            **({} if hidden else self.typed_members()),
-            "details": None if hidden else extra or None,
+            **({} if hides_facts else self.typed_members()),
+            "details": None if hides_facts else extra_details or None,
             "hint": self.hint,
             "retry": self.retryable,
             "effect": self.effect,
             "request_id": self.request_id,
         }
-        return {name: value for name, value in body.items() if value is not None}
+        return {
+            member: member_value
+            for member, member_value in body.items()
+            if member_value is not None
+        }
 
     def typed_members(self) -> dict[str, Any]:
         """Return the members by which programs recognise this outcome without the message."""
         if self.wire_member is None:
             return {}
         return {
-            self.wire_member: {n: self.details[n] for n in self.wire_facts if n in self.details}
+            self.wire_member: {
+                fact_name: self.details[fact_name]
+                for fact_name in self.wire_facts
+                if fact_name in self.details
+            }
         }
 
 
@@ -188,59 +218,71 @@ class Transient(OmnigraphError):
     extended_exit_code = 7
 
 
-def fill(sentence: str, facts: dict[str, Any]) -> str | None:
+def fill_template(template: str, facts: dict[str, Any]) -> str | None:
     """Return the template filled with facts, or None if a required fact is missing.
 
     A bracketed part with missing facts is replaced by the text after its `|`, or dropped.
 
-    >>> fill("no branch '{branch}'[ in {graph}| here]", {"branch": "dev"})
+    >>> fill_template("no branch '{branch}'[ in {graph}| here]", {"branch": "dev"})
     "no branch 'dev' here"
     """
-    parts = _OPTIONAL.split(sentence)
+    template_parts = _OPTIONAL_PART.split(template)
     # `split` puts the bracketed parts at odd positions.
-    parts[1::2] = [_alternative(part, facts) for part in parts[1::2]]
-    text = "".join(parts)
-    if not sentence or any(name not in facts for name in _FACT.findall(text)):
+    template_parts[1::2] = [
+        _resolve_optional_part(optional_part, facts) for optional_part in template_parts[1::2]
+    ]
+    filled_text = "".join(template_parts)
+    if not template or any(
+        fact_name not in facts for fact_name in _PLACEHOLDER.findall(filled_text)
+    ):
         return None
-    return _FACT.sub(lambda found: _spoken(facts[found.group(1)]), text)
+    return _PLACEHOLDER.sub(
+        lambda placeholder: _format_fact(facts[placeholder.group(1)]), filled_text
+    )
 
 
-def _alternative(part: str, facts: dict[str, Any]) -> str:
-    wanted, _, otherwise = part.partition("|")
-    return wanted if all(name in facts for name in _FACT.findall(wanted)) else otherwise
+def _resolve_optional_part(optional_part: str, facts: dict[str, Any]) -> str:
+    preferred_text, _, fallback_text = optional_part.partition("|")
+    return (
+        preferred_text
+        if all(fact_name in facts for fact_name in _PLACEHOLDER.findall(preferred_text))
+        else fallback_text
+    )
 
 
-def summary(cls: type[OmnigraphError]) -> str:
+def default_message(error_class: type[OmnigraphError]) -> str:
     """Return the message of an error of this class that was raised without facts."""
-    text = (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
-    return text[:1].lower() + text[1:]
+    first_line = (error_class.__doc__ or error_class.__name__).strip().splitlines()[0].rstrip(".")
+    return first_line[:1].lower() + first_line[1:]
 
 
-def _spoken(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (list, tuple)):
-        return ", ".join(_spoken(item) for item in value)
-    return str(value)
+def _format_fact(fact_value: Any) -> str:
+    if isinstance(fact_value, str):
+        return fact_value
+    if isinstance(fact_value, (list, tuple)):
+        return ", ".join(_format_fact(item) for item in fact_value)
+    return str(fact_value)
 
 
-def _safe(name: str, value: Any) -> Any:
-    is_uri = name == "uri" or name.endswith("_uri")
-    return redact_uri(str(value)) if is_uri else value
+def _redact_fact(fact_name: str, fact_value: Any) -> Any:
+    is_uri = fact_name == "uri" or fact_name.endswith("_uri")
+    return redact_uri(str(fact_value)) if is_uri else fact_value
 
 
-def _declares(cls: type[OmnigraphError], name: str) -> bool:
+def _declares_fact(error_class: type[OmnigraphError], fact_name: str) -> bool:
     # Declared facts have a class-level default, so callers can read them even when they are unset.
-    return hasattr(cls, name) and not hasattr(OmnigraphError, name)
+    return hasattr(error_class, fact_name) and not hasattr(OmnigraphError, fact_name)
 
 
-def _short(text: str, width: int = 120) -> str:
-    line = text.partition("\n")[0]
-    return line if len(line) <= width else line[: width - 1] + "…"
+def _clip_first_line(message: str, max_width: int = 120) -> str:
+    line = message.partition("\n")[0]
+    return line if len(line) <= max_width else line[: max_width - 1] + "…"
 
 
-def _revive(cls: type[OmnigraphError], message: str, state: dict[str, Any]) -> OmnigraphError:
-    error = cls.__new__(cls)
+def _restore_error(
+    error_class: type[OmnigraphError], message: str, attributes: dict[str, Any]
+) -> OmnigraphError:
+    error = error_class.__new__(error_class)
     Exception.__init__(error, message)
-    error.__dict__.update(state)
+    error.__dict__.update(attributes)
     return error

@@ -10,40 +10,40 @@ from collections.abc import Sequence
 
 from omnigraph.errors import ReadSetConflict
 from omnigraph.history.commit import Commit, SchemaRow
-from omnigraph.history.line import Line
-from omnigraph.history.long import publish_long
+from omnigraph.history.line import BranchState
+from omnigraph.history.long import publish_long_operation
 from omnigraph.history.plan import (
+    CommitMetadata,
     PublishPlan,
     Requirement,
     SameContent,
     SameSchema,
-    Signature,
     WriteTxn,
-    hold,
+    check_requirements,
 )
 from omnigraph.history.publish import publish
-from omnigraph.history.schemas import Contract, write_schema
+from omnigraph.history.schemas import StoredSchema, write_schema
 
-from .judge import judge, judged_keys
+from .judge import check_data, checked_table_keys
 from .proposal import SchemaPlan
-from .tables import Tables, stage_tables, writes_data
+from .tables import StagedTables, rewrites_data, stage_schema_tables
 
-OPERATION = "schema_apply"
+SCHEMA_APPLY_OPERATION = "schema_apply"
 
 
-def check_plan(line: Line, plan: SchemaPlan) -> None:
+def check_plan(branch: BranchState, schema_plan: SchemaPlan) -> None:
     """Raise the error that applying the plan would raise; writes nothing."""
-    refusal = plan.migration.refusal()
+    refusal = schema_plan.migration.refusal()
     if refusal is not None:
         raise refusal
-    txn = WriteTxn(line.store, line.name, line.refresh(), "", 0)
-    _Judge(plan)(txn)
+    base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
+    _CachedDataCheck(schema_plan)(base_txn)
 
 
 def apply_plan(
-    line: Line,
-    plan: SchemaPlan,
-    signature: Signature,
+    branch: BranchState,
+    schema_plan: SchemaPlan,
+    metadata: CommitMetadata,
     conditions: Sequence[Requirement] = (),
 ) -> Commit | None:
     """Publish a plan; return None when there is nothing to change.
@@ -51,107 +51,129 @@ def apply_plan(
     Raises `SchemaUnsupported` for a plan that cannot be applied, `SchemaViolation` when data does
     not fit, `ReadSetConflict` when the schema of the branch changed since the plan was made.
     """
-    refusal = plan.migration.refusal()
+    refusal = schema_plan.migration.refusal()
     if refusal is not None:
         raise refusal
-    if not plan.steps:
+    if not schema_plan.steps:
         return None
-    base = WriteTxn(line.store, line.name, line.refresh(), "", 0)
-    judged = _Judge(plan)
-    hold(conditions, base)
-    judged(base)  # before the writer slot is taken: a long scan must not block writers
-    if writes_data(plan, base):
-        return _apply_long(line, plan, signature, conditions, judged)
-    schema = _Written(plan)
+    base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
+    data_check = _CachedDataCheck(schema_plan)
+    check_requirements(conditions, base_txn)
+    data_check(base_txn)  # before the writer slot is taken: a long scan must not block writers
+    if rewrites_data(schema_plan, base_txn):
+        return _apply_long_running(branch, schema_plan, metadata, conditions, data_check)
+    schema_writer = _SchemaWriter(schema_plan)
 
-    def prepare(txn: WriteTxn) -> PublishPlan:
-        return _stage(plan, txn, judged, schema)
+    def plan_publish(txn: WriteTxn) -> PublishPlan:
+        return _stage_apply(schema_plan, txn, data_check, schema_writer)
 
-    return publish(line, prepare, signature, conditions)
+    return publish(branch, plan_publish, metadata, conditions)
 
 
-def _apply_long(
-    line: Line,
-    plan: SchemaPlan,
-    signature: Signature,
+def _apply_long_running(
+    branch: BranchState,
+    schema_plan: SchemaPlan,
+    metadata: CommitMetadata,
     conditions: Sequence[Requirement],
-    judged: "_Judge",
+    data_check: "_CachedDataCheck",
 ) -> Commit | None:
-    schema = _Written(plan)
+    schema_writer = _SchemaWriter(schema_plan)
 
-    def stage(txn: WriteTxn) -> PublishPlan:
-        hold(conditions, txn)
-        return _stage(plan, txn, judged, schema, conditions)
+    def stage_publish(txn: WriteTxn) -> PublishPlan:
+        check_requirements(conditions, txn)
+        return _stage_apply(schema_plan, txn, data_check, schema_writer, conditions)
 
-    types = (one for one in plan.before.ir.types if one.kind != "interface")
-    keys = tuple(f"{one.kind}:{one.name}" for one in types)
-    return publish_long(line, OPERATION, stage, signature, keys)
-
-
-class _Judge:
-    """Checks the data of a plan, each table content once; a passed content stays valid."""
-
-    def __init__(self, plan: SchemaPlan) -> None:
-        self.plan = plan
-        self.keys = judged_keys(plan)
-        self.passed: dict[str, str] | None = None
-
-    def __call__(self, txn: WriteTxn) -> list[Requirement]:
-        """Raise for data that does not fit; return requirements that keep the checked content."""
-        _same_schema(self.plan, txn)
-        entries = {key: txn.base.state.tables[key] for key in sorted(self.keys)}
-        contents = {key: one.content_id for key, one in entries.items()}
-        if self.passed != contents:
-            judge(self.plan, txn)
-            self.passed = contents
-        return [SameContent(key, one.content_id, one.version) for key, one in entries.items()]
-
-
-class _Written:
-    """Writes the schema object once for all attempts."""
-
-    def __init__(self, plan: SchemaPlan) -> None:
-        self.plan = plan
-        self.row: tuple[int, SchemaRow] | None = None
-
-    def __call__(self, txn: WriteTxn, made: Tables) -> SchemaRow:
-        epoch = txn.base.state.head.gc_epoch
-        # A garbage collection since then may have deleted the object.
-        if self.row is None or self.row[0] != epoch:
-            erased = tuple(sorted({*self.plan.before.erased, *made.erased}))
-            contract = Contract(self.plan.source, self.plan.after, erased)
-            self.row = epoch, write_schema(txn.store, contract)
-        return self.row[1]
-
-
-def _stage(
-    plan: SchemaPlan,
-    txn: WriteTxn,
-    judged: _Judge,
-    schema: _Written,
-    conditions: Sequence[Requirement] = (),
-) -> PublishPlan:
-    needs = judged(txn)
-    made = stage_tables(plan, txn)
-    return PublishPlan(
-        OPERATION,
-        requirements=(*conditions, SameSchema(plan.base.hash), *needs, *made.seen),
-        registered=made.registered,
-        dropped=frozenset(made.dropped),
-        adopted=made.adopted,
-        schema=schema(txn, made),
-        files=made.files,
+    stored_types = (
+        stored_type
+        for stored_type in schema_plan.before.ir.type_identities
+        if stored_type.kind != "interface"
+    )
+    table_keys = tuple(f"{stored_type.kind}:{stored_type.name}" for stored_type in stored_types)
+    return publish_long_operation(
+        branch, SCHEMA_APPLY_OPERATION, stage_publish, metadata, table_keys
     )
 
 
-def _same_schema(plan: SchemaPlan, txn: WriteTxn) -> None:
+class _CachedDataCheck:
+    """Checks the data of a plan, each table content once; a passed content stays valid."""
+
+    def __init__(self, schema_plan: SchemaPlan) -> None:
+        self.schema_plan = schema_plan
+        self.checked_keys = checked_table_keys(schema_plan)
+        self.passed_contents: dict[str, str] | None = None
+
+    def __call__(self, txn: WriteTxn) -> list[Requirement]:
+        """Raise for data that does not fit; return requirements that keep the checked content."""
+        _require_planned_schema(self.schema_plan, txn)
+        entries = {
+            table_key: txn.base.state.tables[table_key] for table_key in sorted(self.checked_keys)
+        }
+        content_ids = {table_key: entry.content_id for table_key, entry in entries.items()}
+        if self.passed_contents != content_ids:
+            check_data(self.schema_plan, txn)
+            self.passed_contents = content_ids
+        return [
+            SameContent(table_key, entry.content_id, entry.version)
+            for table_key, entry in entries.items()
+        ]
+
+
+class _SchemaWriter:
+    """Writes the schema object once for all attempts."""
+
+    def __init__(self, schema_plan: SchemaPlan) -> None:
+        self.schema_plan = schema_plan
+        self.written_row: tuple[int, SchemaRow] | None = None
+
+    def __call__(self, txn: WriteTxn, staged_tables: StagedTables) -> SchemaRow:
+        gc_epoch = txn.base.state.head.gc_epoch
+        # A garbage collection since then may have deleted the object.
+        if self.written_row is None or self.written_row[0] != gc_epoch:
+            erased_locations = tuple(
+                sorted(
+                    {*self.schema_plan.before.erased_directories, *staged_tables.erased_locations}
+                )
+            )
+            contract = StoredSchema(
+                self.schema_plan.source, self.schema_plan.after, erased_locations
+            )
+            self.written_row = gc_epoch, write_schema(txn.store, contract)
+        return self.written_row[1]
+
+
+def _stage_apply(
+    schema_plan: SchemaPlan,
+    txn: WriteTxn,
+    data_check: _CachedDataCheck,
+    schema_writer: _SchemaWriter,
+    conditions: Sequence[Requirement] = (),
+) -> PublishPlan:
+    data_requirements = data_check(txn)
+    staged_tables = stage_schema_tables(schema_plan, txn)
+    return PublishPlan(
+        SCHEMA_APPLY_OPERATION,
+        requirements=(
+            *conditions,
+            SameSchema(schema_plan.base.hash),
+            *data_requirements,
+            *staged_tables.requirements,
+        ),
+        new_tables=staged_tables.registered,
+        dropped_tables=frozenset(staged_tables.dropped_keys),
+        adopted_tables=staged_tables.adopted,
+        schema=schema_writer(txn, staged_tables),
+        file_checksums=staged_tables.files,
+    )
+
+
+def _require_planned_schema(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
     """Require the schema row that the plan was made for; any other schema needs a new plan."""
-    now = txn.base.state.schema
-    if now != plan.base:
+    current_schema = txn.base.state.schema
+    if current_schema != schema_plan.base:
         raise ReadSetConflict(
             "the schema of the branch changed since the plan was made",
             member="schema",
-            expected=plan.base.hash,
-            actual=now.hash,
+            expected=schema_plan.base.hash,
+            actual=current_schema.hash,
             hint="plan the change again and review it",
         )

@@ -10,92 +10,116 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from omnigraph.ingest.defaults import first_value
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.ingest.defaults import backfill_value
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage.arrow import table_key, table_schema
-from omnigraph.storage.reshape import Wanted
+from omnigraph.storage.reshape import TargetColumn
 
 
 @dataclass(frozen=True)
-class Passage:
+class TypeTransition:
     """A type before and after a migration; its table stays where it is."""
 
-    before: SchemaIR
-    after: SchemaIR
-    old: Node | Edge
-    new: Node | Edge
+    old_ir: SchemaIR
+    new_ir: SchemaIR
+    old_type: NodeType | EdgeType
+    new_type: NodeType | EdgeType
 
     @property
     def old_key(self) -> str:
         """Table key before the migration."""
-        return table_key(self.old)
+        return table_key(self.old_type)
 
     @property
     def new_key(self) -> str:
         """Table key after the migration."""
-        return table_key(self.new)
+        return table_key(self.new_type)
 
     @cached_property
-    def sources(self) -> dict[str, str]:
+    def old_property_names(self) -> dict[str, str]:
         """Map the new name of each retained property to its old name."""
-        numbers = self.before.identity(self.old.kind, self.old.name).properties
-        names = {number: name for name, number in numbers}
-        after = self.after.identity(self.new.kind, self.new.name).properties
-        return {name: names[number] for name, number in after if number in names}
+        old_identities = self.old_ir.identity(self.old_type.kind, self.old_type.name).property_ids
+        name_by_number = {
+            property_number: property_name for property_name, property_number in old_identities
+        }
+        new_identities = self.new_ir.identity(self.new_type.kind, self.new_type.name).property_ids
+        return {
+            property_name: name_by_number[property_number]
+            for property_name, property_number in new_identities
+            if property_number in name_by_number
+        }
 
     @property
-    def loses(self) -> bool:
+    def drops_property(self) -> bool:
         """Whether the migration drops a property."""
-        return len(self.sources) < len(self.old.properties)
+        return len(self.old_property_names) < len(self.old_type.properties)
 
     @cached_property
-    def columns(self) -> list[Wanted]:
+    def target_columns(self) -> list[TargetColumn]:
         """The columns that the table must have."""
-        return [self._wanted(field) for field in table_schema(self.after, self.new)]
+        return [
+            self._target_column(schema_field)
+            for schema_field in table_schema(self.new_ir, self.new_type)
+        ]
 
-    def _wanted(self, field: pa.Field) -> Wanted:
-        prop = self.new.property(field.name)
-        if prop is None:  # id, src, dst
-            return Wanted(field, field.name)
-        source = self.sources.get(prop.name)
+    def _target_column(self, schema_field: pa.Field) -> TargetColumn:
+        declared_property = self.new_type.property(schema_field.name)
+        if declared_property is None:  # id, src, dst
+            return TargetColumn(schema_field, schema_field.name)
+        source_name = self.old_property_names.get(declared_property.name)
         return (
-            Wanted(field, source) if source is not None else Wanted(field, None, first_value(prop))
+            TargetColumn(schema_field, source_name)
+            if source_name is not None
+            else TargetColumn(schema_field, None, backfill_value(declared_property))
         )
 
     @property
-    def fills(self) -> bool:
+    def rewrites_values(self) -> bool:
         """Whether values of existing rows must be written to files."""
-        kinds = {one.name: one.type for one in table_schema(self.before, self.old)}
+        stored_types = {
+            target_column.name: target_column.type
+            for target_column in table_schema(self.old_ir, self.old_type)
+        }
         return any(
-            one.value is not None or (one.source and kinds[one.source] != one.field.type)
-            for one in self.columns
+            target_column.default_value is not None
+            or (
+                target_column.source
+                and stored_types[target_column.source] != target_column.field.type
+            )
+            for target_column in self.target_columns
         )
 
 
-def passages(before: SchemaIR, after: SchemaIR) -> Iterator[Passage]:
+def type_transitions(old_ir: SchemaIR, new_ir: SchemaIR) -> Iterator[TypeTransition]:
     """Yield the types that both schemas have, regardless of renames."""
-    old = {_number(before, one): one for one in _types(before)}
-    for one in _types(after):
-        found = old.get(_number(after, one))
-        if found is not None:
-            yield Passage(before, after, found, one)
+    old_type_by_number = {
+        _type_number(old_ir, new_type): new_type for new_type in _stored_types(old_ir)
+    }
+    for new_type in _stored_types(new_ir):
+        old_type = old_type_by_number.get(_type_number(new_ir, new_type))
+        if old_type is not None:
+            yield TypeTransition(old_ir, new_ir, old_type, new_type)
 
 
-def added_types(before: SchemaIR, after: SchemaIR) -> list[Node | Edge]:
+def added_types(old_ir: SchemaIR, new_ir: SchemaIR) -> list[NodeType | EdgeType]:
     """Return the new types, including those that reuse the name of a dropped type."""
-    known = {_number(before, one) for one in _types(before)}
-    return [one for one in _types(after) if _number(after, one) not in known]
+    old_numbers = {_type_number(old_ir, entity_type) for entity_type in _stored_types(old_ir)}
+    return [
+        entity_type
+        for entity_type in _stored_types(new_ir)
+        if _type_number(new_ir, entity_type) not in old_numbers
+    ]
 
 
-def dropped_types(before: SchemaIR, after: SchemaIR) -> list[Node | Edge]:
+def dropped_types(old_ir: SchemaIR, new_ir: SchemaIR) -> list[NodeType | EdgeType]:
     """Return the types that are dropped."""
-    return added_types(after, before)
+    return added_types(new_ir, old_ir)
 
 
-def _types(ir: SchemaIR) -> list[Node | Edge]:
-    return [*ir.catalog.nodes, *ir.catalog.edges]
+def _stored_types(schema_ir: SchemaIR) -> list[NodeType | EdgeType]:
+    return [*schema_ir.catalog.nodes, *schema_ir.catalog.edges]
 
 
-def _number(ir: SchemaIR, one: Node | Edge) -> int:
-    return ir.type_id(one.kind, one.name)
+def _type_number(schema_ir: SchemaIR, entity_type: NodeType | EdgeType) -> int:
+    return schema_ir.type_id(entity_type.kind, entity_type.name)

@@ -15,180 +15,277 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import SchemaViolation
 from omnigraph.history.plan import WriteTxn
-from omnigraph.lang.schema.catalog import Check, Constraint, Edge, Node, Range, Unique
+from omnigraph.lang.schema.catalog import Check, Constraint, EdgeType, NodeType, Range, Unique
 from omnigraph.lang.schema.migrate.steps import (
     AddConstraint,
     ChangeCardinality,
     ChangeEndpoints,
+    MigrationStep,
     NarrowEnum,
     PropertyStep,
-    Step,
     TightenProperty,
 )
-from omnigraph.lang.schema.shape import columns_of
-from omnigraph.rules.cardinality import miscounted
-from omnigraph.rules.delta import written
+from omnigraph.lang.schema.shape import constraint_columns
+from omnigraph.rules.cardinality import cardinality_violation
+from omnigraph.rules.delta import build_table_delta
 from omnigraph.rules.unique import repeated_records
 from omnigraph.rules.values import row_violations
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.arrow import table_key
-from omnigraph.storage.find import batches
+from omnigraph.storage.find import read_batches
 from omnigraph.storage.table import Table
 
-from .columns import Passage, passages
+from .columns import TypeTransition, type_transitions
 from .proposal import SchemaPlan
 
-SHOWN = 10  # entities listed in an error
+MAX_REPORTED = 10  # entities listed in an error
 
 
-def judged_keys(plan: SchemaPlan) -> set[str]:
+def checked_table_keys(schema_plan: SchemaPlan) -> set[str]:
     """Return the keys, before the migration, of the tables whose rows must be checked."""
-    every = list(_passages(plan))
-    keys = {one.old_key for one in every if _steps(plan, one)}
-    if any(isinstance(step, ChangeEndpoints) for step in plan.steps):
-        keys |= {one.old_key for one in every if one.old.kind == "node"}
-    return keys
+    transitions = list(_plan_transitions(schema_plan))
+    type_keys = {
+        transition.old_key
+        for transition in transitions
+        if _validated_steps(schema_plan, transition)
+    }
+    if any(isinstance(step, ChangeEndpoints) for step in schema_plan.steps):
+        type_keys |= {
+            transition.old_key for transition in transitions if transition.old_type.kind == "node"
+        }
+    return type_keys
 
 
-def judge(plan: SchemaPlan, txn: WriteTxn) -> None:
+def check_data(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
     """Raise `SchemaViolation` with the first entities that violate a new constraint."""
-    found = list(islice(_violations(plan, txn), SHOWN + 1))
-    if found:
-        shown = [_plain(one) for one in found[:SHOWN]]
-        raise SchemaViolation(violations=shown, more=len(found) > SHOWN)
+    violations = list(islice(_find_violations(schema_plan, txn), MAX_REPORTED + 1))
+    if violations:
+        reported = [_violation_to_json(violation) for violation in violations[:MAX_REPORTED]]
+        raise SchemaViolation(violations=reported, more=len(violations) > MAX_REPORTED)
 
 
-def _violations(plan: SchemaPlan, txn: WriteTxn) -> Iterator[Violation]:
-    tables = {one.new_key: one.old_key for one in _passages(plan)}
-    for passage in _passages(plan):
-        entry = txn.entry(passage.old_key)
-        steps = _steps(plan, passage)
-        if steps and entry is not None and entry.rows:
-            yield from _of_type(passage, steps, txn.table(passage.old_key))
-            if any(isinstance(step, ChangeEndpoints) for step in steps):
-                yield from _dangling(passage.new, txn, passage.old_key, tables)
+def _find_violations(schema_plan: SchemaPlan, txn: WriteTxn) -> Iterator[Violation]:
+    old_key_by_new_key = {
+        transition.new_key: transition.old_key for transition in _plan_transitions(schema_plan)
+    }
+    for type_transition in _plan_transitions(schema_plan):
+        entry = txn.table_entry(type_transition.old_key)
+        validated_steps = _validated_steps(schema_plan, type_transition)
+        if validated_steps and entry is not None and entry.row_count:
+            yield from _check_type(
+                type_transition, validated_steps, txn.table(type_transition.old_key)
+            )
+            if any(isinstance(step, ChangeEndpoints) for step in validated_steps):
+                yield from _check_endpoints(
+                    type_transition.new_type, txn, type_transition.old_key, old_key_by_new_key
+                )
 
 
-def _passages(plan: SchemaPlan) -> Iterator[Passage]:
-    return passages(plan.before.ir, plan.after)
+def _plan_transitions(schema_plan: SchemaPlan) -> Iterator[TypeTransition]:
+    return type_transitions(schema_plan.before.ir, schema_plan.after)
 
 
-def _steps(plan: SchemaPlan, passage: Passage) -> list[Step]:
+def _validated_steps(
+    schema_plan: SchemaPlan, type_transition: TypeTransition
+) -> list[MigrationStep]:
     """Return the steps of a type that may fail on its rows."""
-    return [one for one in plan.steps if one.tier == "validated" and _names(one, passage.new)]
+    return [
+        step
+        for step in schema_plan.steps
+        if step.tier == "validated" and _concerns_type(step, type_transition.new_type)
+    ]
 
 
-def _names(step: Step, one: Node | Edge) -> bool:
+def _concerns_type(step: MigrationStep, entity_type: NodeType | EdgeType) -> bool:
     if not isinstance(step, PropertyStep | AddConstraint | ChangeCardinality | ChangeEndpoints):
         return False
-    return (step.type_kind, step.type_name) == (one.kind, one.name)
+    return (step.type_kind, step.type_name) == (entity_type.kind, entity_type.name)
 
 
-def _of_type(passage: Passage, steps: Sequence[Step], table: Table) -> Iterator[Violation]:
-    yield from _rows(passage, steps, table)
-    for rule in _rules(steps, Unique):
-        yield from _repeated(passage, rule, table)
-    if isinstance(passage.new, Edge) and any(isinstance(s, ChangeCardinality) for s in steps):
-        yield from _miscounted(passage.new, table)
+def _check_type(
+    type_transition: TypeTransition, steps: Sequence[MigrationStep], table: Table
+) -> Iterator[Violation]:
+    yield from _check_rows(type_transition, steps, table)
+    for rule in _added_constraints(steps, Unique):
+        yield from _check_unique(type_transition, rule, table)
+    if isinstance(type_transition.new_type, EdgeType) and any(
+        isinstance(step, ChangeCardinality) for step in steps
+    ):
+        yield from _check_cardinality(type_transition.new_type, table)
 
 
-def _rules(steps: Sequence[Step], *kinds: type[Any]) -> tuple[Constraint, ...]:
-    added = (step.constraint for step in steps if isinstance(step, AddConstraint))
-    return tuple(one for one in added if isinstance(one, kinds))
+def _added_constraints(
+    steps: Sequence[MigrationStep], *constraint_classes: type[Any]
+) -> tuple[Constraint, ...]:
+    constraints = (step.constraint for step in steps if isinstance(step, AddConstraint))
+    return tuple(
+        constraint for constraint in constraints if isinstance(constraint, constraint_classes)
+    )
 
 
-def _rows(passage: Passage, steps: Sequence[Step], table: Table) -> Iterator[Violation]:
+def _check_rows(
+    type_transition: TypeTransition, steps: Sequence[MigrationStep], table: Table
+) -> Iterator[Violation]:
     """Check the rules of single rows: required values, enums, ranges, patterns."""
-    rules = _rules(steps, Range, Check)
-    named = {s.property_name for s in steps if isinstance(s, TightenProperty | NarrowEnum)}
-    if not named and not rules:
+    row_constraints = _added_constraints(steps, Range, Check)
+    tightened_names = {
+        step.property_name for step in steps if isinstance(step, TightenProperty | NarrowEnum)
+    }
+    if not tightened_names and not row_constraints:
         return
-    bounded = {name for rule in rules for name in columns_of(rule)}
-    shown = tuple(p for p in passage.new.properties if p.name in named)
-    trimmed = replace(passage.new, properties=shown, constraints=rules)
-    if isinstance(trimmed, Node | Edge):
-        trimmed = _with_types(trimmed, passage.new, bounded)
-    for batch in _renewed(passage, sorted(named | bounded), table):
-        yield from row_violations(trimmed, batch)
+    constrained_names = {
+        property_name
+        for constraint in row_constraints
+        for property_name in constraint_columns(constraint)
+    }
+    tightened_properties = tuple(
+        declared_property
+        for declared_property in type_transition.new_type.properties
+        if declared_property.name in tightened_names
+    )
+    trimmed_type = replace(
+        type_transition.new_type, properties=tightened_properties, constraints=row_constraints
+    )
+    if isinstance(trimmed_type, NodeType | EdgeType):
+        trimmed_type = _add_constrained_properties(
+            trimmed_type, type_transition.new_type, constrained_names
+        )
+    for batch in _read_in_new_form(
+        type_transition, sorted(tightened_names | constrained_names), table
+    ):
+        yield from row_violations(trimmed_type, batch)
 
 
-def _with_types(trimmed: Any, whole: Node | Edge, bounded: set[str]) -> Any:
+def _add_constrained_properties(
+    trimmed_type: Any, new_type: NodeType | EdgeType, constrained_names: set[str]
+) -> Any:
     """Add constrained properties as nullable ones: only their types are needed."""
-    have = {one.name for one in trimmed.properties}
-    more = [p for p in whole.properties if p.name in bounded - have]
-    loose = [replace(p, type=replace(p.type, nullable=True, enum_values=None)) for p in more]
-    return replace(trimmed, properties=(*trimmed.properties, *loose))
+    present_names = {present.name for present in trimmed_type.properties}
+    missing_properties = [
+        declared_property
+        for declared_property in new_type.properties
+        if declared_property.name in constrained_names - present_names
+    ]
+    nullable_properties = [
+        replace(
+            declared_property, type=replace(declared_property.type, nullable=True, enum_values=None)
+        )
+        for declared_property in missing_properties
+    ]
+    return replace(trimmed_type, properties=(*trimmed_type.properties, *nullable_properties))
 
 
-def _repeated(passage: Passage, rule: Constraint, table: Table) -> Iterator[Violation]:
+def _check_unique(
+    type_transition: TypeTransition, constraint: Constraint, table: Table
+) -> Iterator[Violation]:
     """Find two entities with the same tuple."""
-    trimmed = replace(passage.new, constraints=(rule,))
-    rows = pa.Table.from_batches(list(_renewed(passage, columns_of(rule), table)))
-    yield from repeated_records(trimmed, written(passage.new_key, rows, "fresh", records=True))
+    trimmed_type = replace(type_transition.new_type, constraints=(constraint,))
+    all_rows = pa.Table.from_batches(
+        list(_read_in_new_form(type_transition, constraint_columns(constraint), table))
+    )
+    yield from repeated_records(
+        trimmed_type,
+        build_table_delta(type_transition.new_key, all_rows, "fresh", from_records=True),
+    )
 
 
-def _miscounted(edge: Edge, table: Table) -> Iterator[Violation]:
+def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]:
     """Find sources with too few or too many edges; nodes without edges are never counted."""
-    parts = [one.column("src") for one in batches(table, ["src"])]
-    counted = pa.chunked_array(parts, pa.string()).value_counts()
-    counts = np.asarray(counted.field("counts"))
-    bad = counts < edge.low
-    if edge.high is not None:
-        bad |= counts > edge.high
-    wrong = counted.filter(pa.array(bad))
-    order = pc.sort_indices(wrong.field("values"))
-    for at in order.to_pylist():
-        source, count = wrong.field("values")[at].as_py(), wrong.field("counts")[at].as_py()
-        yield miscounted(edge, source, count, None)
+    source_columns = [batch.column("src") for batch in read_batches(table, ["src"])]
+    value_counts = pa.chunked_array(source_columns, pa.string()).value_counts()
+    counts = np.asarray(value_counts.field("counts"))
+    out_of_bounds = counts < edge_type.min_cardinality
+    if edge_type.max_cardinality is not None:
+        out_of_bounds |= counts > edge_type.max_cardinality
+    wrong_counts = value_counts.filter(pa.array(out_of_bounds))
+    sorted_indexes = pc.sort_indices(wrong_counts.field("values"))
+    for index in sorted_indexes.to_pylist():
+        source, edge_count = (
+            wrong_counts.field("values")[index].as_py(),
+            wrong_counts.field("counts")[index].as_py(),
+        )
+        yield cardinality_violation(edge_type, source, edge_count, None)
 
 
-def _dangling(
-    edge: Node | Edge, txn: WriteTxn, key: str, tables: Mapping[str, str]
+def _check_endpoints(
+    edge_type: NodeType | EdgeType,
+    txn: WriteTxn,
+    type_key: str,
+    old_key_by_new_key: Mapping[str, str],
 ) -> Iterator[Violation]:
     """Find edges whose endpoints are not nodes of the types that the edge type now joins."""
-    assert isinstance(edge, Edge)  # noqa: S101 - only edges have endpoints
-    known = {name: _ids(txn, tables.get(f"node:{name}")) for name in {edge.source, edge.target}}
-    for batch in batches(txn.table(key), ["id", "src", "dst"]):
-        for column, name in (("src", edge.source), ("dst", edge.target)):
-            lost = batch.filter(pc.invert(pc.is_in(batch.column(column), value_set=known[name])))
-            for one in lost.select(["id", column]).to_pylist():
-                reason = f"there is no {name} '{one[column]}'"
-                yield Violation("endpoint", table_key(edge), one["id"], column, reason)
-
-
-def _ids(txn: WriteTxn, key: str | None) -> pa.Array:
-    """Return the ids of all nodes of a type; a new type has none."""
-    parts = [] if key is None else [one.column("id") for one in batches(txn.table(key), ["id"])]
-    return pa.chunked_array(parts, pa.string()).combine_chunks()
-
-
-def _renewed(passage: Passage, names: Sequence[str], table: Table) -> Iterator[pa.RecordBatch]:
-    """Read columns in their new form and under their new names, with the id."""
-    wanted = {one.field.name: one for one in passage.columns}
-    asked = [wanted[name] for name in dict.fromkeys(["id", *names])]
-    sources = [one.source for one in asked if one.source is not None]
-    for batch in batches(table, list(dict.fromkeys(sources))):
-        made = [one.of(batch) for one in asked]
-        yield pa.record_batch(made, [one.field.name for one in asked])
-
-
-def _plain(one: Violation) -> dict[str, Any]:
-    column = one.column if one.column is None or isinstance(one.column, str) else _joined(one)
-    facts = {
-        "type": one.type_key,
-        "id": one.entity_id,
-        "rule": one.rule,
-        "property": column,
-        "reason": one.reason or _held(one),
+    assert isinstance(edge_type, EdgeType)  # noqa: S101 - only edges have endpoints
+    existing_ids = {
+        node_type: _read_node_ids(txn, old_key_by_new_key.get(f"node:{node_type}"))
+        for node_type in {edge_type.source, edge_type.target}
     }
-    return {name: value for name, value in facts.items() if value is not None}
+    for batch in read_batches(txn.table(type_key), ["id", "src", "dst"]):
+        for endpoint_column, node_type in (("src", edge_type.source), ("dst", edge_type.target)):
+            dangling_edges = batch.filter(
+                pc.invert(
+                    pc.is_in(batch.column(endpoint_column), value_set=existing_ids[node_type])
+                )
+            )
+            for edge_row in dangling_edges.select(["id", endpoint_column]).to_pylist():
+                reason = f"there is no {node_type} '{edge_row[endpoint_column]}'"
+                yield Violation(
+                    "endpoint", table_key(edge_type), edge_row["id"], endpoint_column, reason
+                )
 
 
-def _joined(one: Violation) -> str:
-    return f"({', '.join(one.column or ())})"
+def _read_node_ids(txn: WriteTxn, type_key: str | None) -> pa.Array:
+    """Return the ids of all nodes of a type; a new type has none."""
+    id_columns = (
+        []
+        if type_key is None
+        else [batch.column("id") for batch in read_batches(txn.table(type_key), ["id"])]
+    )
+    return pa.chunked_array(id_columns, pa.string()).combine_chunks()
 
 
-def _held(one: Violation) -> str | None:
-    if one.other_id is None:
+def _read_in_new_form(
+    type_transition: TypeTransition, column_names: Sequence[str], table: Table
+) -> Iterator[pa.RecordBatch]:
+    """Read columns in their new form and under their new names, with the id."""
+    column_by_name = {
+        target_column.field.name: target_column for target_column in type_transition.target_columns
+    }
+    requested_columns = [
+        column_by_name[column_name] for column_name in dict.fromkeys(["id", *column_names])
+    ]
+    source_names = [
+        target_column.source
+        for target_column in requested_columns
+        if target_column.source is not None
+    ]
+    for batch in read_batches(table, list(dict.fromkeys(source_names))):
+        arrays = [target_column.values_for(batch) for target_column in requested_columns]
+        yield pa.record_batch(
+            arrays, [target_column.field.name for target_column in requested_columns]
+        )
+
+
+def _violation_to_json(violation: Violation) -> dict[str, Any]:
+    property_text = (
+        violation.column
+        if violation.column is None or isinstance(violation.column, str)
+        else _join_columns(violation)
+    )
+    members = {
+        "type": violation.type_key,
+        "id": violation.entity_id,
+        "rule": violation.rule,
+        "property": property_text,
+        "reason": violation.reason or _describe_holder(violation),
+    }
+    return {member: value for member, value in members.items() if value is not None}
+
+
+def _join_columns(violation: Violation) -> str:
+    return f"({', '.join(violation.column or ())})"
+
+
+def _describe_holder(violation: Violation) -> str | None:
+    if violation.conflicting_id is None:
         return None
-    return f"value '{one.value}' is also held by '{one.other_id}'"
+    return f"value '{violation.value}' is also held by '{violation.conflicting_id}'"

@@ -10,10 +10,15 @@ from typing import Any
 
 from omnigraph.diagnostics import Diagnostic
 from omnigraph.history.commit import Commit, SchemaRow
-from omnigraph.history.schemas import Contract
+from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.migrate import MigrationPlan, Step, describe_step, plan_migration
+from omnigraph.lang.schema.migrate import (
+    MigrationPlan,
+    MigrationStep,
+    describe_step,
+    plan_migration,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,7 @@ class SchemaPlan:
     source: str
     name: str
     base: SchemaRow
-    before: Contract
+    before: StoredSchema
     migration: MigrationPlan
     allow_data_loss: bool = False
 
@@ -36,7 +41,7 @@ class SchemaPlan:
         return self.migration.supported
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[MigrationStep, ...]:
         """The steps in order."""
         return self.migration.steps
 
@@ -57,22 +62,22 @@ class SchemaPlan:
         return "\n".join(map(describe_step, self.steps)) or "nothing to change"
 
     def __repr__(self) -> str:
-        state = "" if self.supported else ", not supported"
-        return f"<SchemaPlan: {len(self.steps)} step{'s'[: len(self.steps) != 1]}{state}>\n{self}"
+        support_note = "" if self.supported else ", not supported"
+        return f"<SchemaPlan: {len(self.steps)} step{'s'[: len(self.steps) != 1]}{support_note}>\n{self}"
 
     def _repr_html_(self) -> str:
-        lines = "".join(f"<li>{escape(describe_step(one))}</li>" for one in self.steps)
-        return f"<ol>{lines}</ol>" if lines else "<p>nothing to change</p>"
+        list_items = "".join(f"<li>{escape(describe_step(step))}</li>" for step in self.steps)
+        return f"<ol>{list_items}</ol>" if list_items else "<p>nothing to change</p>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON: `supported`, `step_count`, `steps`, `warnings`."""
         return self.migration.to_json()
 
-    def losing(self, allow: bool) -> "SchemaPlan":
+    def with_data_loss(self, allow: bool) -> "SchemaPlan":
         """Return the same change with or without erasing the history of dropped data."""
         if allow == self.allow_data_loss:
             return self
-        return propose(self.base, self.before, self.source, self.name, allow_data_loss=allow)
+        return propose_schema(self.base, self.before, self.source, self.name, allow_data_loss=allow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class SchemaApplied:
         return self.commit is not None
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[MigrationStep, ...]:
         """The applied steps in order."""
         return self.plan.steps
 
@@ -104,40 +109,52 @@ class SchemaApplied:
         return self.commit.id if self.commit is not None else None
 
     def __repr__(self) -> str:
-        count = f"{len(self.steps)} step{'s'[: len(self.steps) != 1]}"
+        step_count = f"{len(self.steps)} step{'s'[: len(self.steps) != 1]}"
         if self.commit is None:
-            why = f"{count} would succeed" if self.dry_run and self.steps else "nothing to change"
-            return f"<SchemaApplied: {why} on {self.branch}>"
-        return f"<SchemaApplied: {count} on {self.branch}, commit {self.commit_id}>"
+            outcome_text = (
+                f"{step_count} would succeed"
+                if self.dry_run and self.steps
+                else "nothing to change"
+            )
+            return f"<SchemaApplied: {outcome_text} on {self.branch}>"
+        return f"<SchemaApplied: {step_count} on {self.branch}, commit {self.commit_id}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON; `graph_manifest_version` is null if nothing was written."""
-        version = self.commit.manifest_version if self.commit is not None else None
-        facts = self.plan.to_json()
+        manifest_version = self.commit.manifest_version if self.commit is not None else None
+        plan_members = self.plan.to_json()
         return {
-            "supported": facts.pop("supported"),
+            "supported": plan_members.pop("supported"),
             "applied": self.applied,
-            "graph_manifest_version": version,
+            "graph_manifest_version": manifest_version,
             "commit_id": self.commit_id,
-            **facts,
+            **plan_members,
         }
 
 
-def propose(
-    base: SchemaRow,
-    before: Contract,
+def propose_schema(
+    base_row: SchemaRow,
+    base_contract: StoredSchema,
     source: str,
-    name: str = "schema.pg",
+    source_name: str = "schema.pg",
     *,
     allow_data_loss: bool = False,
 ) -> SchemaPlan:
     """Plan the change from the schema of a branch to a source text; raises language errors."""
-    desired = compile_schema(source, name, existing=_names(before.ir))
-    plan = plan_migration(before.ir, desired, allow_data_loss=allow_data_loss, name=name)
-    return SchemaPlan(source, name, base, before, plan, allow_data_loss)
+    desired_ir = compile_schema(
+        source, source_name, existing_names=_declared_names(base_contract.ir)
+    )
+    migration = plan_migration(
+        base_contract.ir, desired_ir, allow_data_loss=allow_data_loss, source_name=source_name
+    )
+    return SchemaPlan(source, source_name, base_row, base_contract, migration, allow_data_loss)
 
 
-def _names(accepted: SchemaIR) -> set[str]:
+def _declared_names(base_ir: SchemaIR) -> set[str]:
     """Return all type and property names of a schema."""
-    properties = {name for declared in accepted.types for name, _ in declared.properties}
-    return properties | {declared.name for declared in accepted.types}
+    properties = {
+        property_name
+        for declared in base_ir.type_identities
+        for property_name, _ in declared.property_ids
+    }
+    return properties | {declared.name for declared in base_ir.type_identities}

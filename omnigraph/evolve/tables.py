@@ -12,77 +12,96 @@ import pyarrow as pa
 from omnigraph import ids
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.plan import SameVersion, WriteTxn
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.checksums import FileChecksum
-from omnigraph.storage.find import batches
-from omnigraph.storage.fragments import appended, write_rows
+from omnigraph.storage.find import read_batches
+from omnigraph.storage.fragments import stage_appended_fragments, write_fragment
 from omnigraph.storage.layout import table_directory
-from omnigraph.storage.reshape import reshape
+from omnigraph.storage.reshape import reshape_table
 from omnigraph.storage.table import Table, commit, create_table
 
-from .columns import Passage, added_types, dropped_types, passages
+from .columns import TypeTransition, added_types, dropped_types, type_transitions
 from .proposal import SchemaPlan
 
-_PIECE = 1 << 16  # rows per fragment of a copied table
-_HELD = 256 << 20  # bytes per fragment
+_FRAGMENT_ROWS = 1 << 16  # rows per fragment of a copied table
+_FRAGMENT_BYTES = 256 << 20  # bytes per fragment
 
 
 @dataclass(slots=True)
-class Tables:
+class StagedTables:
     """The table entries that the new manifest adds and removes."""
 
     adopted: dict[str, TableEntry] = field(default_factory=dict)
     registered: dict[str, TableEntry] = field(default_factory=dict)
-    dropped: set[str] = field(default_factory=set)
-    erased: set[str] = field(default_factory=set)
-    seen: list[SameVersion] = field(default_factory=list)
+    dropped_keys: set[str] = field(default_factory=set)
+    erased_locations: set[str] = field(default_factory=set)
+    requirements: list[SameVersion] = field(default_factory=list)
     files: dict[str, FileChecksum] = field(default_factory=dict)
 
 
-def writes_data(plan: SchemaPlan, txn: WriteTxn) -> bool:
+def rewrites_data(schema_plan: SchemaPlan, txn: WriteTxn) -> bool:
     """Return whether existing rows must be rewritten, partly or completely."""
-    found = passages(plan.before.ir, plan.after)
-    changed = (one for one in found if one.fills or (plan.allow_data_loss and one.loses))
-    entries = (txn.entry(one.old_key) for one in changed)
-    return any(entry is not None and entry.rows for entry in entries)
+    transitions = type_transitions(schema_plan.before.ir, schema_plan.after)
+    rewritten = (
+        transition
+        for transition in transitions
+        if transition.rewrites_values or (schema_plan.allow_data_loss and transition.drops_property)
+    )
+    entries = (txn.table_entry(transition.old_key) for transition in rewritten)
+    return any(entry is not None and entry.row_count for entry in entries)
 
 
-def stage_tables(plan: SchemaPlan, txn: WriteTxn) -> Tables:
+def stage_schema_tables(schema_plan: SchemaPlan, txn: WriteTxn) -> StagedTables:
     """Stage every table of the new schema."""
-    made = Tables()
-    for passage in passages(plan.before.ir, plan.after):
-        _carry_over(plan, txn, passage, made)
-    for one in dropped_types(plan.before.ir, plan.after):
-        _drop(plan, txn, table_key(one), made)
-    for one in added_types(plan.before.ir, plan.after):
-        made.registered[table_key(one)] = _create(txn, plan.after, one, made)
-    made.dropped -= {*made.adopted, *made.registered}
-    return made
+    staged_tables = StagedTables()
+    for type_transition in type_transitions(schema_plan.before.ir, schema_plan.after):
+        _stage_retained(schema_plan, txn, type_transition, staged_tables)
+    for entity_type in dropped_types(schema_plan.before.ir, schema_plan.after):
+        _stage_dropped(schema_plan, txn, table_key(entity_type), staged_tables)
+    for entity_type in added_types(schema_plan.before.ir, schema_plan.after):
+        staged_tables.registered[table_key(entity_type)] = _stage_added(
+            txn, schema_plan.after, entity_type, staged_tables
+        )
+    staged_tables.dropped_keys -= {*staged_tables.adopted, *staged_tables.registered}
+    return staged_tables
 
 
-def _carry_over(plan: SchemaPlan, txn: WriteTxn, passage: Passage, made: Tables) -> None:
-    entry, table = txn.entry(passage.old_key), txn.table(passage.old_key)
+def _stage_retained(
+    schema_plan: SchemaPlan,
+    txn: WriteTxn,
+    type_transition: TypeTransition,
+    staged_tables: StagedTables,
+) -> None:
+    entry, table = txn.table_entry(type_transition.old_key), txn.table(type_transition.old_key)
     assert entry is not None  # noqa: S101 - a manifest has a table for every type of its schema
-    hard = plan.allow_data_loss and passage.loses
-    if hard:
-        after, highest = _move(txn, passage, table), 0
-        made.erased.add(entry.location)
+    erases_history = schema_plan.allow_data_loss and type_transition.drops_property
+    if erases_history:
+        new_table, highest_field_id = _copy_to_new_table(txn, type_transition, table), 0
+        staged_tables.erased_locations.add(entry.location)
     else:
-        after, highest = reshape(txn.store, table, passage.columns, entry.max_field_id)
-    same = after.version == table.version and not hard
-    if same and passage.new_key == passage.old_key:
+        new_table, highest_field_id = reshape_table(
+            txn.store, table, type_transition.target_columns, entry.max_field_id
+        )
+    is_unchanged = new_table.version == table.version and not erases_history
+    if is_unchanged and type_transition.new_key == type_transition.old_key:
         return
-    made.files |= after.new_files
-    made.seen.append(_exactly(entry))
-    renamed = replace(entry, key=passage.new_key)
-    made.adopted[passage.new_key] = renamed if same else _next(txn, renamed, after, highest)
-    if passage.new_key != passage.old_key:
-        made.dropped.add(passage.old_key)
+    staged_tables.files |= new_table.new_files
+    staged_tables.requirements.append(_require_same_version(entry))
+    renamed_entry = replace(entry, key=type_transition.new_key)
+    staged_tables.adopted[type_transition.new_key] = (
+        renamed_entry
+        if is_unchanged
+        else _next_entry(txn, renamed_entry, new_table, highest_field_id)
+    )
+    if type_transition.new_key != type_transition.old_key:
+        staged_tables.dropped_keys.add(type_transition.old_key)
 
 
-def _next(txn: WriteTxn, entry: TableEntry, table: Table, highest: int) -> TableEntry:
+def _next_entry(
+    txn: WriteTxn, entry: TableEntry, table: Table, highest_field_id: int
+) -> TableEntry:
     return replace(
         entry,
         location=table.location,
@@ -90,57 +109,89 @@ def _next(txn: WriteTxn, entry: TableEntry, table: Table, highest: int) -> Table
         lance_version=table.version,
         content_id=txn.commit_id,
         branch=txn.branch,
-        max_field_id=max(highest, table.highest_field_id),
+        max_field_id=max(highest_field_id, table.highest_field_id),
     )
 
 
-def _drop(plan: SchemaPlan, txn: WriteTxn, key: str, made: Tables) -> None:
-    entry = txn.entry(key)
+def _stage_dropped(
+    schema_plan: SchemaPlan, txn: WriteTxn, type_key: str, staged_tables: StagedTables
+) -> None:
+    entry = txn.table_entry(type_key)
     assert entry is not None  # noqa: S101 - a manifest has a table for every type of its schema
-    made.dropped.add(key)
-    made.seen.append(_exactly(entry))
-    if plan.allow_data_loss:
-        made.erased.add(entry.location)
+    staged_tables.dropped_keys.add(type_key)
+    staged_tables.requirements.append(_require_same_version(entry))
+    if schema_plan.allow_data_loss:
+        staged_tables.erased_locations.add(entry.location)
 
 
-def _exactly(entry: TableEntry) -> SameVersion:
+def _require_same_version(entry: TableEntry) -> SameVersion:
     return SameVersion(entry.key, entry.content_id, entry.lance_version, entry.version)
 
 
-def _create(txn: WriteTxn, ir: SchemaIR, one: Node | Edge, made: Tables) -> TableEntry:
-    key, table = table_key(one), _new_table(txn, ir, one)
-    made.files |= table.new_files
-    number = table.highest_field_id
-    return TableEntry(key, table.location, 1, table.version, txn.commit_id, 0, txn.branch, number)
+def _stage_added(
+    txn: WriteTxn,
+    schema_ir: SchemaIR,
+    entity_type: NodeType | EdgeType,
+    staged_tables: StagedTables,
+) -> TableEntry:
+    type_key, table = table_key(entity_type), _create_empty_table(txn, schema_ir, entity_type)
+    staged_tables.files |= table.new_files
+    highest_field_id = table.highest_field_id
+    return TableEntry(
+        type_key, table.location, 1, table.version, txn.commit_id, 0, txn.branch, highest_field_id
+    )
 
 
-def _new_table(txn: WriteTxn, ir: SchemaIR, one: Node | Edge) -> Table:
-    location = table_directory(table_key(one), ids.new_ulid())
-    return create_table(txn.store, location, table_schema(ir, one))
+def _create_empty_table(
+    txn: WriteTxn, schema_ir: SchemaIR, entity_type: NodeType | EdgeType
+) -> Table:
+    location = table_directory(table_key(entity_type), ids.new_ulid())
+    return create_table(txn.store, location, table_schema(schema_ir, entity_type))
 
 
-def _move(txn: WriteTxn, passage: Passage, table: Table) -> Table:
+def _copy_to_new_table(txn: WriteTxn, type_transition: TypeTransition, old_table: Table) -> Table:
     """Copy all rows to a new table, none of whose files holds dropped data."""
-    made = _new_table(txn, passage.after, passage.new)
-    pieces = [write_rows(txn.store, made, one) for one in _pieces(passage, table)]
-    return commit(txn.store, made, appended(made, pieces)) if pieces else made
+    new_table = _create_empty_table(txn, type_transition.new_ir, type_transition.new_type)
+    fragments = [
+        write_fragment(txn.store, new_table, piece)
+        for piece in _read_pieces(type_transition, old_table)
+    ]
+    return (
+        commit(txn.store, new_table, stage_appended_fragments(new_table, fragments))
+        if fragments
+        else new_table
+    )
 
 
-def _pieces(passage: Passage, table: Table) -> Iterator[pa.Table]:
+def _read_pieces(type_transition: TypeTransition, old_table: Table) -> Iterator[pa.Table]:
     """Yield all rows in their new form, a bounded number at a time."""
-    sources = [one.source for one in passage.columns if one.source is not None]
-    held: list[pa.RecordBatch] = []
-    for batch in batches(table, sources):
-        held.append(batch)
-        if sum(b.num_rows for b in held) >= _PIECE or sum(b.nbytes for b in held) >= _HELD:
-            yield _renewed(passage, held)
-            held = []
-    if held:
-        yield _renewed(passage, held)
+    source_names = [
+        target_column.source
+        for target_column in type_transition.target_columns
+        if target_column.source is not None
+    ]
+    pending_batches: list[pa.RecordBatch] = []
+    for batch in read_batches(old_table, source_names):
+        pending_batches.append(batch)
+        if (
+            sum(pending.num_rows for pending in pending_batches) >= _FRAGMENT_ROWS
+            or sum(pending.nbytes for pending in pending_batches) >= _FRAGMENT_BYTES
+        ):
+            yield _convert_batches(type_transition, pending_batches)
+            pending_batches = []
+    if pending_batches:
+        yield _convert_batches(type_transition, pending_batches)
 
 
-def _renewed(passage: Passage, held: list[pa.RecordBatch]) -> pa.Table:
-    rows = pa.Table.from_batches(held).combine_chunks().to_batches()
-    names = [column.field.name for column in passage.columns]
-    made = [[column.of(batch) for column in passage.columns] for batch in rows]
-    return pa.Table.from_batches([pa.record_batch(arrays, names) for arrays in made])
+def _convert_batches(
+    type_transition: TypeTransition, pending_batches: list[pa.RecordBatch]
+) -> pa.Table:
+    combined_batches = pa.Table.from_batches(pending_batches).combine_chunks().to_batches()
+    column_names = [target_column.field.name for target_column in type_transition.target_columns]
+    converted_columns = [
+        [target_column.values_for(batch) for target_column in type_transition.target_columns]
+        for batch in combined_batches
+    ]
+    return pa.Table.from_batches(
+        [pa.record_batch(column_arrays, column_names) for column_arrays in converted_columns]
+    )

@@ -5,16 +5,20 @@ from pathlib import Path
 from omnigraph.engine.cache import shared_caches
 
 
-def cache_use() -> tuple[int, str | None, int]:
+def read_cache_usage() -> tuple[int, str | None, int]:
     """Return the bytes in use, the cache directory, and its size limit in bytes."""
-    disk = shared_caches().disk
-    if disk is None:
+    disk_cache = shared_caches().disk
+    if disk_cache is None:
         return 0, None, 0
-    used = sum(_size(one) for one in disk.directory.glob("*") if one.is_file())
-    return used, str(disk.directory), disk.budget
+    used_bytes = sum(
+        _file_size(cached_file)
+        for cached_file in disk_cache.directory.glob("*")
+        if cached_file.is_file()
+    )
+    return used_bytes, str(disk_cache.directory), disk_cache.budget
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:  # deleted since it was listed

@@ -12,71 +12,80 @@ import pyarrow as pa
 
 from omnigraph.errors import InputError, OmnigraphError, StorageError
 from omnigraph.history.file_checksums import read_checksums
-from omnigraph.history.retention.survey import TABLES
-from omnigraph.history.schemas import Contract
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.history.retention.survey import TABLE_ROOTS
+from omnigraph.history.schemas import StoredSchema
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.pipeline.engine import Engine
 from omnigraph.storage import layout
 from omnigraph.storage.arrow import table_key
-from omnigraph.storage.failures import unpanicked
-from omnigraph.storage.hands import Hands, Here
-from omnigraph.storage.head import unremembering
+from omnigraph.storage.failures import panics_as_errors
+from omnigraph.storage.hands import LocalMaintenanceExecutor, MaintenanceExecutor
+from omnigraph.storage.head import without_caches
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 
-from .drift import read_drift, rebased_versions, seen_versions
-from .finding import Checkup, Finding
-from .heads import RESTORE, Head, read_again, read_heads
+from .drift import adopted_versions, read_drift, reported_versions
+from .finding import Checkup, IntegrityFinding
+from .heads import RESTORE_HINT, RefHead, read_heads, reread_head
 from .indexes import check_indexes
 from .lost_versions import check_lost_versions, find_lost_versions
-from .names import check_unnamed, unnamed_heads, unnamed_manifests
+from .names import check_unnamed, find_unnamed_manifests, unnamed_heads
 from .operations import check_operations
-from .past import Past, check_gone, check_schema, check_versions, newest_readable, read_past
-from .rows import Judge
-from .wholeness import Version, Wholeness
+from .past import (
+    BranchLog,
+    check_reclaimed_versions,
+    check_schema,
+    check_versions,
+    find_newest_readable,
+    read_branch_log,
+)
+from .rows import TableValidator
+from .wholeness import FileIntegrity, TableVersion
 
-_ATTEMPTS = 10
-LARGE = 32 << 30  # total file bytes from which verification on Spark pays for its start-up
-SHOWN = 1000  # findings that are kept; the others are only counted
-Progress = Callable[[str], object]
+_MAX_ATTEMPTS = 10
+SPARK_THRESHOLD_BYTES = (
+    32 << 30
+)  # total file bytes from which verification on Spark pays for its start-up
+MAX_FINDINGS = 1000  # findings that are kept; the others are only counted
+CheckProgress = Callable[[str], object]
 
 
 @dataclass(slots=True)
-class _Run:
+class _CheckRun:
     """State of a running check."""
 
     store: Store
     quick: bool
-    tell: Progress
-    whole: Wholeness
-    executor: Hands
-    share: float
-    findings: dict[object, Finding] = field(default_factory=dict)
-    more: int = 0
-    rows: int = 0
-    commits: set[str] = field(default_factory=set)
-    judged: set[tuple[object, ...]] = field(default_factory=set)
-    ids: dict[tuple[str, int], pa.Array] = field(default_factory=dict)
+    report_progress: CheckProgress
+    integrity: FileIntegrity
+    executor: MaintenanceExecutor
+    verified_share: float
+    findings: dict[object, IntegrityFinding] = field(default_factory=dict)
+    omitted_findings: int = 0
+    checked_rows: int = 0
+    commit_ids: set[str] = field(default_factory=set)
+    checked_tables: set[tuple[object, ...]] = field(default_factory=set)
+    node_ids: dict[tuple[str, int], pa.Array] = field(default_factory=dict)
 
-    def add(self, found: Iterator[Finding]) -> None:
+    def add_findings(self, new_findings: Iterator[IntegrityFinding]) -> None:
         """Add findings; findings about the same file are merged into one."""
-        for one in found:
-            known = self.findings.get(one.subject)
-            if known is not None:
-                self.findings[one.subject] = known.joined(one)
-            elif len(self.findings) < SHOWN:
-                self.findings[one.subject] = one
+        for finding in new_findings:
+            existing = self.findings.get(finding.merge_key)
+            if existing is not None:
+                self.findings[finding.merge_key] = existing.merged_with(finding)
+            elif len(self.findings) < MAX_FINDINGS:
+                self.findings[finding.merge_key] = finding
             else:
-                self.more += 1
+                self.omitted_findings += 1
 
-    def mark(self) -> tuple[dict[object, Finding], int]:
+    def checkpoint(self) -> tuple[dict[object, IntegrityFinding], int]:
         """Return the findings so far, for `restore_checkpoint`."""
-        return dict(self.findings), self.more
+        return dict(self.findings), self.omitted_findings
 
-    def back_to(self, mark: tuple[dict[object, Finding], int]) -> None:
+    def restore_checkpoint(self, checkpoint: tuple[dict[object, IntegrityFinding], int]) -> None:
         """Discard the findings and the file listings collected since the checkpoint."""
-        self.findings, self.more = dict(mark[0]), mark[1]
-        self.whole.renew()
+        self.findings, self.omitted_findings = dict(checkpoint[0]), checkpoint[1]
+        self.integrity.reset()
 
 
 def check_graph(
@@ -84,8 +93,8 @@ def check_graph(
     *,
     quick: bool = False,
     sample: float | None = None,
-    progress: Progress | None = None,
-    executor: Hands | None = None,
+    progress: CheckProgress | None = None,
+    executor: MaintenanceExecutor | None = None,
 ) -> Checkup:
     """Check the whole graph; `quick` skips rows, indexes and file contents.
 
@@ -95,184 +104,285 @@ def check_graph(
     if sample is not None and not 0 < sample <= 1:
         message = f"sample is {sample}; expected a fraction above 0 and up to 1"
         raise InputError(message, reason="out of range")
-    store = unremembering(store)
+    store = without_caches(store)
     quick = quick or sample is not None
     share = sample if sample is not None else float(not quick)
-    whole = Wholeness(store, opened=not quick)
-    run = _Run(store, quick, progress or (lambda _: None), whole, executor or Here(), share)
-    early: list[Finding] = []
-    heads = read_heads(store, early)
-    unnamed = unnamed_manifests(store)
-    lost_names = list(check_unnamed(unnamed))
-    told = {one.name for one in lost_names}  # damaged ref objects whose manifest was found
-    run.add(one for one in early if one.kind != "ref" or one.name not in told)
-    run.add(iter(lost_names))
-    run.add(check_operations(store))
-    named = [past for head in heads if (past := _settled(run, head)) is not None]
-    pasts = [*named, *(_past(run, read_past(store, head)) for head in unnamed_heads(unnamed))]
-    run.add(_lost(run, pasts))
-    run.add(check_lost_versions(find_lost_versions(store, pasts)))
-    run.add(_drift(run, pasts))
-    readable = {past.head.label: newest_readable(store, past, run.whole) for past in pasts}
-    lost = {one.branch: None for one in early if one.branch is not None}
-    read = {
-        "branches": sum(past.head.ref.place == layout.REFS for past in named),
-        "tags": sum(past.head.ref.place != layout.REFS for past in named),
-        "commits": len(run.commits),
-        "files": run.whole.looked_at,
-        "verified": len(run.whole.verified),
-        "unrecorded": len(run.whole.unrecorded),
-        "rows": run.rows,
+    integrity = FileIntegrity(store, open_files=not quick)
+    check_run = _CheckRun(
+        store,
+        quick,
+        progress or (lambda _: None),
+        integrity,
+        executor or LocalMaintenanceExecutor(),
+        share,
+    )
+    head_findings: list[IntegrityFinding] = []
+    heads = read_heads(store, head_findings)
+    unnamed = find_unnamed_manifests(store)
+    name_findings = list(check_unnamed(unnamed))
+    reported_paths = {
+        finding.name for finding in name_findings
+    }  # damaged ref objects whose manifest was found
+    check_run.add_findings(
+        finding
+        for finding in head_findings
+        if finding.kind != "ref" or finding.name not in reported_paths
+    )
+    check_run.add_findings(iter(name_findings))
+    check_run.add_findings(check_operations(store))
+    named_logs = [
+        branch_log
+        for head in heads
+        if (branch_log := _check_until_stable(check_run, head)) is not None
+    ]
+    branch_logs = [
+        *named_logs,
+        *(
+            _check_branch(check_run, read_branch_log(store, head))
+            for head in unnamed_heads(unnamed)
+        ),
+    ]
+    check_run.add_findings(_check_missing_history(check_run, branch_logs))
+    check_run.add_findings(check_lost_versions(find_lost_versions(store, branch_logs)))
+    check_run.add_findings(_check_drift(check_run, branch_logs))
+    readable_commits = {
+        branch_log.head.label: find_newest_readable(store, branch_log, check_run.integrity)
+        for branch_log in branch_logs
     }
-    return Checkup(tuple(run.findings.values()), {**lost, **readable}, read, run.more)
+    unreadable_branches = {
+        finding.branch: None for finding in head_findings if finding.branch is not None
+    }
+    read_counts = {
+        "branches": sum(branch_log.head.ref.directory == layout.REFS for branch_log in named_logs),
+        "tags": sum(branch_log.head.ref.directory != layout.REFS for branch_log in named_logs),
+        "commits": len(check_run.commit_ids),
+        "files": check_run.integrity.checked_count,
+        "verified": len(check_run.integrity.verified_files),
+        "unrecorded": len(check_run.integrity.unrecorded_files),
+        "rows": check_run.checked_rows,
+    }
+    return Checkup(
+        tuple(check_run.findings.values()),
+        {**unreadable_branches, **readable_commits},
+        read_counts,
+        check_run.omitted_findings,
+    )
 
 
-def executor_for(store: Store, engine: Engine, spark: Any) -> Hands | None:
+def executor_for(store: Store, engine: Engine, spark: Any) -> MaintenanceExecutor | None:
     """Return the executor that verifies file checksums; None means this process."""
-    from omnigraph.pipeline.optimize import SparkHands
-    from omnigraph.pipeline.pick import session_for
+    from omnigraph.pipeline.optimize import SparkMaintenanceExecutor
+    from omnigraph.pipeline.pick import choose_session
 
     def is_large() -> bool:
-        listed = (one.size for place in TABLES for one in store.objects.list(place))
-        return sum(listed) >= LARGE
+        file_sizes = (
+            table_file.size for prefix in TABLE_ROOTS for table_file in store.objects.list(prefix)
+        )
+        return sum(file_sizes) >= SPARK_THRESHOLD_BYTES
 
-    session = session_for(engine, spark, is_large)
-    return SparkHands(session) if session is not None else None
+    session = choose_session(engine, spark, is_large)
+    return SparkMaintenanceExecutor(session) if session is not None else None
 
 
-def _settled(run: _Run, head: Head) -> Past | None:
+def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:
     """Check one branch, and again if it moved meanwhile: a cleanup may have removed what it showed.
 
     Return None when the branch was deleted.
     """
-    for _ in range(_ATTEMPTS):
-        before = run.mark()
-        past = _past(run, read_past(run.store, head))
-        if run.mark() == before or not head.newest:
-            return past
-        now = read_again(run.store, head)
-        if now is not None and now.opened.version == head.opened.version:
-            return past
-        run.back_to(before)
-        if now is None:
+    for _ in range(_MAX_ATTEMPTS):
+        checkpoint = check_run.checkpoint()
+        branch_log = _check_branch(check_run, read_branch_log(check_run.store, head))
+        if check_run.checkpoint() == checkpoint or not head.is_newest:
+            return branch_log
+        current_head = reread_head(check_run.store, head)
+        if current_head is not None and current_head.manifest.version == head.manifest.version:
+            return branch_log
+        check_run.restore_checkpoint(checkpoint)
+        if current_head is None:
             return None
-        head = now
-    return _past(run, read_past(run.store, head))
+        head = current_head
+    return _check_branch(check_run, read_branch_log(check_run.store, head))
 
 
-def _past(run: _Run, past: Past) -> Past:
+def _check_branch(check_run: _CheckRun, branch_log: BranchLog) -> BranchLog:
     """Run all checks of one branch or tag."""
-    branch = past.head.label
-    run.tell(branch)
-    run.commits |= past.commits.keys()
-    contract = check_schema(run.store, past)
-    run.add(_learn_checksums(run, past))
-    run.add(iter(past.findings))
-    run.add(check_versions(past, run.whole))
-    if contract is not None and not run.quick:
-        judge = Judge(run.store, contract, past.state.tables)
-        types: list[Node | Edge] = [*contract.ir.catalog.nodes, *contract.ir.catalog.edges]
-        for one in types:
-            run.tell(f"{branch} {table_key(one)}")
-            run.add(replace(found, branch=branch) for found in _of_type(run, judge, one))
-        run.rows += judge.rows
-    return past
+    branch_label = branch_log.head.label
+    check_run.report_progress(branch_label)
+    check_run.commit_ids |= branch_log.commits.keys()
+    contract = check_schema(check_run.store, branch_log)
+    check_run.add_findings(_verify_checksums(check_run, branch_log))
+    check_run.add_findings(iter(branch_log.findings))
+    check_run.add_findings(check_versions(branch_log, check_run.integrity))
+    if contract is not None and not check_run.quick:
+        validator = TableValidator(check_run.store, contract, branch_log.state.tables)
+        schema_types: list[NodeType | EdgeType] = [
+            *contract.ir.catalog.nodes,
+            *contract.ir.catalog.edges,
+        ]
+        for schema_type in schema_types:
+            check_run.report_progress(f"{branch_label} {table_key(schema_type)}")
+            check_run.add_findings(
+                replace(finding, branch=branch_label)
+                for finding in _check_type(check_run, validator, schema_type)
+            )
+        check_run.checked_rows += validator.row_count
+    return branch_log
 
 
-def _learn_checksums(run: _Run, past: Past) -> Iterator[Finding]:
+def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[IntegrityFinding]:
     """Verify the files of a branch; unreadable checksums are a finding."""
-    for commit in past.commits.values():
+    for commit in branch_log.commits.values():
         try:
-            run.whole.learn(read_checksums(run.store, commit))
+            check_run.integrity.add_checksums(read_checksums(check_run.store, commit))
         except StorageError as error:
-            yield Finding("log", error.message, branch=past.head.label, hint=error.hint)
-    if run.share:
-        run.tell(f"{past.head.label} files")
-        run.whole.verify(run.executor, run.share)
+            yield IntegrityFinding(
+                "log", error.message, branch=branch_log.head.label, hint=error.hint
+            )
+    if check_run.verified_share:
+        check_run.report_progress(f"{branch_log.head.label} files")
+        check_run.integrity.verify_checksums(check_run.executor, check_run.verified_share)
 
 
-def _of_type(run: _Run, judge: Judge, one: Node | Edge) -> Iterator[Finding]:
+def _check_type(
+    check_run: _CheckRun, validator: TableValidator, schema_type: NodeType | EdgeType
+) -> Iterator[IntegrityFinding]:
     """Check the rules and indexes of one table; a table that cannot be scanned is damaged."""
-    key = table_key(one)
-    entry = judge.tables.get(key)
-    version = (entry.location, entry.lance_version) if entry is not None else None
-    if version is not None and run.whole.faults(version):
+    type_key = table_key(schema_type)
+    table_entry = validator.tables.get(type_key)
+    table_version = (
+        (table_entry.location, table_entry.lance_version) if table_entry is not None else None
+    )
+    if table_version is not None and check_run.integrity.faults(table_version):
         return  # already reported
-    seen = _seen(judge.contract, judge, one)
-    if seen in run.judged:  # another branch shows the same version
-        if version in run.ids:
-            judge.ids[one.name] = run.ids[version]
+    fingerprint = _table_fingerprint(validator.contract, validator, schema_type)
+    if fingerprint in check_run.checked_tables:  # another branch shows the same version
+        if table_version in check_run.node_ids:
+            validator.node_ids[schema_type.name] = check_run.node_ids[table_version]
         return
     try:
-        with unpanicked():
-            yield from judge.of_type(one)
-            if version is not None and not _named(run.whole, version):
-                yield from check_indexes(run.store, open_table(run.store, *version), key)
-        if version is not None:
-            run.ids |= {version: judge.ids[one.name]} if one.name in judge.ids else {}
+        with panics_as_errors():
+            yield from validator.check_type(schema_type)
+            if table_version is not None and not _has_index_faults(
+                check_run.integrity, table_version
+            ):
+                yield from check_indexes(
+                    check_run.store, open_table(check_run.store, *table_version), type_key
+                )
+        if table_version is not None:
+            check_run.node_ids |= (
+                {table_version: validator.node_ids[schema_type.name]}
+                if schema_type.name in validator.node_ids
+                else {}
+            )
     except (OmnigraphError, OSError, ValueError, RuntimeError) as error:
-        yield from _unreadable(run, key, version, error)
-    run.judged.add(seen)
+        yield from _report_unreadable(check_run, type_key, table_version, error)
+    check_run.checked_tables.add(fingerprint)
 
 
-def _named(whole: Wholeness, version: Version) -> bool:
+def _has_index_faults(integrity: FileIntegrity, table_version: TableVersion) -> bool:
     """Return whether indexes of a table are already known to be missing or damaged."""
-    return bool(whole.lost_indexes(version) or whole.damaged_indexes(version))
+    return bool(integrity.lost_indexes(table_version) or integrity.damaged_indexes(table_version))
 
 
-def _seen(contract: Contract, judge: Judge, one: Node | Edge) -> tuple[object, ...]:
+def _table_fingerprint(
+    contract: StoredSchema, validator: TableValidator, schema_type: NodeType | EdgeType
+) -> tuple[object, ...]:
     """Return what decides the result: the versions of a table and its endpoints, and the schema."""
-    keys = [table_key(one)]
-    keys += [f"node:{one.source}", f"node:{one.target}"] if isinstance(one, Edge) else []
-    entries = (judge.tables.get(key) for key in keys)
-    return (contract.source, *((e.location, e.lance_version) for e in entries if e is not None))
+    type_keys = [table_key(schema_type)]
+    type_keys += (
+        [f"node:{schema_type.source}", f"node:{schema_type.target}"]
+        if isinstance(schema_type, EdgeType)
+        else []
+    )
+    table_entries = (validator.tables.get(type_key) for type_key in type_keys)
+    return (
+        contract.source,
+        *(
+            (table_entry.location, table_entry.lance_version)
+            for table_entry in table_entries
+            if table_entry is not None
+        ),
+    )
 
 
-def _unreadable(
-    run: _Run, key: str, version: tuple[str, int] | None, error: Exception
-) -> Iterator[Finding]:
-    if version is not None:
-        run.whole.read_through(version)
-        for name, reason in run.whole.faults(version):
-            yield Finding("file", f"{reason}: {name}", type_key=key, name=name, hint=RESTORE)
-        if run.whole.faults(version):
+def _report_unreadable(
+    check_run: _CheckRun, type_key: str, table_version: tuple[str, int] | None, error: Exception
+) -> Iterator[IntegrityFinding]:
+    if table_version is not None:
+        check_run.integrity.read_data_files(table_version)
+        for file_name, reason in check_run.integrity.faults(table_version):
+            yield IntegrityFinding(
+                "file",
+                f"{reason}: {file_name}",
+                type_key=type_key,
+                name=file_name,
+                hint=RESTORE_HINT,
+            )
+        if check_run.integrity.faults(table_version):
             return
     reason = getattr(error, "message", str(error).partition("\n")[0])
-    place = version[0] if version is not None else None
-    if version is not None:
-        run.whole.blame(version, "its rows cannot be read")
-    yield Finding("version", f"it cannot be read: {reason}", type_key=key, name=place, hint=RESTORE)
+    table_location = table_version[0] if table_version is not None else None
+    if table_version is not None:
+        check_run.integrity.mark_unreadable(table_version, "its rows cannot be read")
+    yield IntegrityFinding(
+        "version",
+        f"it cannot be read: {reason}",
+        type_key=type_key,
+        name=table_location,
+        hint=RESTORE_HINT,
+    )
 
 
-def _lost(run: _Run, pasts: list[Past]) -> Iterator[Finding]:
+def _check_missing_history(
+    check_run: _CheckRun, branch_logs: list[BranchLog]
+) -> Iterator[IntegrityFinding]:
     """Report versions of the history that are missing although no cleanup ever removed any.
 
     A cleanup raises the epoch of every branch before it removes a file. The epochs are therefore
     read after the files were checked.
     """
-    gone = [found for one in pasts for found in check_gone(one, run.whole)]
-    if gone and not any(head.opened.state.head.gc_epoch for head in read_heads(run.store, [])):
-        yield from gone
+    missing_findings = [
+        finding
+        for branch_log in branch_logs
+        for finding in check_reclaimed_versions(branch_log, check_run.integrity)
+    ]
+    if missing_findings and not any(
+        head.manifest.state.head.gc_epoch for head in read_heads(check_run.store, [])
+    ):
+        yield from missing_findings
 
 
-def _drift(run: _Run, pasts: list[Past]) -> Iterator[Finding]:
+def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
     """Report commits of external writers to tables; no branch shows them.
 
     Drift that an earlier repair reported and had to leave alone is not reported again.
     """
-    taken = rebased_versions(commit for one in pasts for commit in one.commits.values())
-    places = {e.location: key for one in pasts for key, e in one.state.tables.items()}
-    every = ((key, read_drift(run.store, at, taken.get(at, 1))) for at, key in places.items())
-    found = [
-        (key, drift) for key, drift in every if drift.classification not in ("no_drift", "rebased")
+    adopted_by_location = adopted_versions(
+        commit for branch_log in branch_logs for commit in branch_log.commits.values()
+    )
+    keys_by_location = {
+        entry.location: type_key
+        for branch_log in branch_logs
+        for type_key, entry in branch_log.state.tables.items()
+    }
+    drifts_by_key = (
+        (type_key, read_drift(check_run.store, location, adopted_by_location.get(location, 1)))
+        for location, type_key in keys_by_location.items()
+    )
+    external_drifts = [
+        (type_key, drift)
+        for type_key, drift in drifts_by_key
+        if drift.classification not in ("no_drift", "rebased")
     ]
-    seen = seen_versions(run.store) if found else {}
-    for key, drift in sorted(found, key=lambda pair: pair[1].location):
-        if drift.head <= seen.get(drift.location, 0):
+    reported_by_location = reported_versions(check_run.store) if external_drifts else {}
+    for type_key, drift in sorted(external_drifts, key=lambda pair: pair[1].location):
+        if drift.head_version <= reported_by_location.get(drift.location, 0):
             continue  # reported before, or all files of the table are missing and reported as such
         reason = (
-            f"another program has written to this table (version {drift.head} of its HEAD,"
+            f"another program has written to this table (version {drift.head_version} of its HEAD,"
             f" {drift.classification}); the graph does not show it"
         )
         hint = "run `omnigraph repair` to see what was written and what can be done"
-        yield Finding("drift", reason, "warning", None, key, None, drift.location, hint)
+        yield IntegrityFinding(
+            "drift", reason, "warning", None, type_key, None, drift.location, hint
+        )

@@ -25,127 +25,153 @@ from omnigraph.storage.layout import STAMP
 from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.store import Store, open_store
 
-Outcome = Literal["ok", "warning", "error"]
-SKEW = timedelta(seconds=30)  # half of a lease; beyond it, ages shown to users look wrong
-_NEEDED = ("pylance", "pyarrow", "numpy", "click", "lark")
-_OPTIONAL = ("pyspark", "obstore", "pandas", "polars")
+DiagnosisOutcome = Literal["ok", "warning", "error"]
+MAX_CLOCK_SKEW = timedelta(seconds=30)  # half of a lease; beyond it, ages shown to users look wrong
+_REQUIRED_PACKAGES = ("pylance", "pyarrow", "numpy", "click", "lark")
+_OPTIONAL_PACKAGES = ("pyspark", "obstore", "pandas", "polars")
 _OLDEST_PYTHON = (3, 11)
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class EnvironmentDiagnosis:
     """Result of one check: the outcome, what was found, and what to do about it."""
 
     name: str
-    outcome: Outcome
+    outcome: DiagnosisOutcome
     found: str
     hint: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as plain data."""
-        told = {"name": self.name, "outcome": self.outcome, "found": self.found}
-        return {**told, "hint": self.hint}
+        members = {"name": self.name, "outcome": self.outcome, "found": self.found}
+        return {**members, "hint": self.hint}
 
 
-def examine(uri: str | None = None, *, probe: bool = True) -> list[Diagnosis]:
+def diagnose_environment(
+    uri: str | None = None, *, probe: bool = True
+) -> list[EnvironmentDiagnosis]:
     """Diagnose this machine, and a store if `uri` is given.
 
     `probe` writes one small object to the store and removes it again. Without it nothing is written
     and the guarantees of the store are not verified.
     """
-    found = [_python(), *_packages(), _java(), _cache(), _room()]
+    diagnoses = [
+        _check_python(),
+        *_check_packages(),
+        _check_java(),
+        _check_cache(),
+        _check_temp_space(),
+    ]
     if uri is not None:
-        found += _of_store(uri, probe)
-    return found
+        diagnoses += _check_store(uri, probe)
+    return diagnoses
 
 
-def _python() -> Diagnosis:
-    told = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    old = sys.version_info < _OLDEST_PYTHON
-    return Diagnosis(
-        "python", "error" if old else "ok", told, "install Python 3.11 or newer" if old else None
+def _check_python() -> EnvironmentDiagnosis:
+    description = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    is_too_old = sys.version_info < _OLDEST_PYTHON
+    return EnvironmentDiagnosis(
+        "python",
+        "error" if is_too_old else "ok",
+        description,
+        "install Python 3.11 or newer" if is_too_old else None,
     )
 
 
-def _packages() -> Iterator[Diagnosis]:
-    for name in (*_NEEDED, *_OPTIONAL):
+def _check_packages() -> Iterator[EnvironmentDiagnosis]:
+    for package in (*_REQUIRED_PACKAGES, *_OPTIONAL_PACKAGES):
         try:
-            yield Diagnosis(name, "ok", version(name))
+            yield EnvironmentDiagnosis(package, "ok", version(package))
         except PackageNotFoundError:
-            needed = name in _NEEDED
-            hint = f"pip install {name}" if needed else None
-            yield Diagnosis(name, "error" if needed else "ok", "not installed", hint)
+            is_required = package in _REQUIRED_PACKAGES
+            hint = f"pip install {package}" if is_required else None
+            yield EnvironmentDiagnosis(
+                package, "error" if is_required else "ok", "not installed", hint
+            )
 
 
-def _java() -> Diagnosis:
-    java = find_java(os.environ, Path(sys.prefix))
-    if java is not None:
-        return Diagnosis("java", "ok", str(java))
+def _check_java() -> EnvironmentDiagnosis:
+    java_path = find_java(os.environ, Path(sys.prefix))
+    if java_path is not None:
+        return EnvironmentDiagnosis("java", "ok", str(java_path))
     hint = f"only Spark needs Java: install {OLDEST_JAVA} or newer, or set JAVA_HOME"
-    return Diagnosis("java", "warning", "not found", hint)
+    return EnvironmentDiagnosis("java", "warning", "not found", hint)
 
 
-def _cache() -> Diagnosis:
-    place = cache_directory()
-    if place is None:
-        return Diagnosis("cache", "ok", "disabled")
-    there = next(one for one in (place, *place.parents) if one.exists())
-    if there.is_dir() and os.access(there, os.W_OK):
-        return Diagnosis("cache", "ok", str(place))
+def _check_cache() -> EnvironmentDiagnosis:
+    directory = cache_directory()
+    if directory is None:
+        return EnvironmentDiagnosis("cache", "ok", "disabled")
+    existing_parent = next(
+        candidate for candidate in (directory, *directory.parents) if candidate.exists()
+    )
+    if existing_parent.is_dir() and os.access(existing_parent, os.W_OK):
+        return EnvironmentDiagnosis("cache", "ok", str(directory))
     hint = "set OMNIGRAPH_CACHE_DIR to a writable directory"
-    return Diagnosis("cache", "warning", f"{place} is not writable", hint)
+    return EnvironmentDiagnosis("cache", "warning", f"{directory} is not writable", hint)
 
 
-def _room() -> Diagnosis:
-    place = Path(tempfile.gettempdir())
-    stat = os.statvfs(place) if hasattr(os, "statvfs") else None
-    free = stat.f_bavail * stat.f_frsize if stat is not None else None
-    told = f"{place}, {free:,} bytes free" if free is not None else str(place)
-    low = free is not None and free < 1 << 30
-    hint = "bulk work on Spark spills there: free some space, or set TMPDIR" if low else None
-    return Diagnosis("temporary files", "warning" if low else "ok", told, hint)
+def _check_temp_space() -> EnvironmentDiagnosis:
+    temp_directory = Path(tempfile.gettempdir())
+    filesystem = os.statvfs(temp_directory) if hasattr(os, "statvfs") else None
+    free_bytes = filesystem.f_bavail * filesystem.f_frsize if filesystem is not None else None
+    description = (
+        f"{temp_directory}, {free_bytes:,} bytes free"
+        if free_bytes is not None
+        else str(temp_directory)
+    )
+    is_low = free_bytes is not None and free_bytes < 1 << 30
+    hint = "bulk work on Spark spills there: free some space, or set TMPDIR" if is_low else None
+    return EnvironmentDiagnosis("temporary files", "warning" if is_low else "ok", description, hint)
 
 
-def _of_store(uri: str, probe: bool) -> Iterator[Diagnosis]:
+def _check_store(uri: str, probe: bool) -> Iterator[EnvironmentDiagnosis]:
     try:
         store = open_store(uri)
     except OmnigraphError as error:
-        yield Diagnosis("store", "error", error.message, error.hint)
+        yield EnvironmentDiagnosis("store", "error", error.message, error.hint)
         return
-    looks: list[tuple[str, Callable[[Store], Diagnosis]]] = [("graph", _graph)]
-    if probe and (not store.root.local or Path(store.root.path).is_dir()):
-        looks += [("store promises", _promises), ("store clock", _clock)]
-    for name, look in looks:
+    store_checks: list[tuple[str, Callable[[Store], EnvironmentDiagnosis]]] = [
+        ("graph", _check_graph)
+    ]
+    if probe and (not store.root.is_local or Path(store.root.path).is_dir()):
+        store_checks += [
+            ("store promises", _check_store_guarantees),
+            ("store clock", _check_store_clock),
+        ]
+    for check_name, run_check in store_checks:
         try:
-            yield look(store)
+            yield run_check(store)
         except OmnigraphError as error:
-            yield Diagnosis(name, "error", error.message, error.hint)
+            yield EnvironmentDiagnosis(check_name, "error", error.message, error.hint)
         except OSError as error:
-            yield Diagnosis(name, "error", str(error.strerror or error))
+            yield EnvironmentDiagnosis(check_name, "error", str(error.strerror or error))
 
 
-def _graph(store: Store) -> Diagnosis:
+def _check_graph(store: Store) -> EnvironmentDiagnosis:
     if not manifest_exists(store):
-        return Diagnosis("graph", "warning", f"no graph at {store.root.uri}", "omnigraph init")
-    found = read_manifest(store)
-    told = f"{store.root.uri}, storage format {STAMP}, head {found.state.head.commit_id}"
-    return Diagnosis("graph", "ok", told)
+        return EnvironmentDiagnosis(
+            "graph", "warning", f"no graph at {store.root.uri}", "omnigraph init"
+        )
+    manifest = read_manifest(store)
+    summary = f"{store.root.uri}, storage format {STAMP}, head {manifest.state.head.commit_id}"
+    return EnvironmentDiagnosis("graph", "ok", summary)
 
 
-def _promises(store: Store) -> Diagnosis:
+def _check_store_guarantees(store: Store) -> EnvironmentDiagnosis:
     probe_create_if_absent(store)
-    kind = "local disk" if store.root.local else "object store"
-    told = f"{kind}: create-if-absent is exclusive, and listings are consistent"
-    return Diagnosis("store promises", "ok", told)
+    store_kind = "local disk" if store.root.is_local else "object store"
+    guarantees = f"{store_kind}: create-if-absent is exclusive, and listings are consistent"
+    return EnvironmentDiagnosis("store promises", "ok", guarantees)
 
 
-def _clock(store: Store) -> Diagnosis:
+def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
     """Compare the store's clock, which decides the age of objects, with this machine's."""
-    before = ids.now_micros()
-    there = store_time(store)
-    skew = timedelta(microseconds=int(there.timestamp() * 1_000_000) - before)
-    told = f"{skew.total_seconds():+.1f} s against this machine"
-    if abs(skew) <= SKEW:
-        return Diagnosis("store clock", "ok", told)
+    local_micros = ids.now_micros()
+    store_clock = store_time(store)
+    skew = timedelta(microseconds=int(store_clock.timestamp() * 1_000_000) - local_micros)
+    difference = f"{skew.total_seconds():+.1f} s against this machine"
+    if abs(skew) <= MAX_CLOCK_SKEW:
+        return EnvironmentDiagnosis("store clock", "ok", difference)
     hint = "commit times come from this machine: correct its clock"
-    return Diagnosis("store clock", "warning", told, hint)
+    return EnvironmentDiagnosis("store clock", "warning", difference, hint)

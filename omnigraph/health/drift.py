@@ -8,14 +8,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from omnigraph.history.audit import list_outcomes
+from omnigraph.history.audit import list_recovery_records
 from omnigraph.history.commit import Commit
-from omnigraph.storage.head import FIRST, Step, attached_versions, read_steps
+from omnigraph.storage.head import (
+    FIRST_VERSION,
+    AttachedVersion,
+    list_attached_versions,
+    read_attached_versions,
+)
 from omnigraph.storage.store import Store
 
-Harmless = Literal["no_drift", "verified_maintenance", "rebased"]
-Classification = Harmless | Literal["appended", "suspicious", "unverifiable"]
-REBASED = "rebased"  # member of a commit's details that lists the adopted versions
+HarmlessDrift = Literal["no_drift", "verified_maintenance", "rebased"]
+DriftClassification = HarmlessDrift | Literal["appended", "suspicious", "unverifiable"]
+REBASED_DETAIL = "rebased"  # member of a commit's details that lists the adopted versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +28,17 @@ class Drift:
     """The state of one table's HEAD, above the version that was adopted last."""
 
     location: str
-    head: int
-    since: int
-    steps: tuple[Step, ...] = ()
+    head_version: int
+    adopted_version: int
+    steps: tuple[AttachedVersion, ...] = ()
 
     @property
-    def classification(self) -> Classification:
+    def classification(self) -> DriftClassification:
         """The class of the drift, decided by the worst of its steps."""
-        effects = {one.effect for one in self.steps}
-        if self.head < FIRST:
+        effects = {step.row_effect for step in self.steps}
+        if self.head_version < FIRST_VERSION:
             return "unverifiable"
-        if self.head == FIRST:
+        if self.head_version == FIRST_VERSION:
             return "no_drift"
         if "unknown" in effects:
             return "unverifiable"
@@ -41,37 +46,46 @@ class Drift:
             return "suspicious"
         if "append" in effects:
             return "appended"
-        return "rebased" if self.since > FIRST else "verified_maintenance"
+        return "rebased" if self.adopted_version > FIRST_VERSION else "verified_maintenance"
 
     @property
     def error(self) -> str | None:
         """Why the drift cannot be classified."""
-        if self.head < FIRST:
+        if self.head_version < FIRST_VERSION:
             return "its files are missing: run `omnigraph check`, then restore them from a backup"
-        return next((one.error for one in self.steps if one.error is not None), None)
+        return next((step.error for step in self.steps if step.error is not None), None)
 
 
-def read_drift(store: Store, location: str, since: int = FIRST) -> Drift:
+def read_drift(store: Store, location: str, adopted_version: int = FIRST_VERSION) -> Drift:
     """Read what external writers did to a table above the version that was adopted last."""
-    versions = attached_versions(store, location)
-    head = max(versions, default=0)
-    since = max(since, FIRST)
-    return Drift(location, head, since, tuple(read_steps(store, location, since, head)))
+    attached = list_attached_versions(store, location)
+    head_version = max(attached, default=0)
+    adopted_version = max(adopted_version, FIRST_VERSION)
+    return Drift(
+        location,
+        head_version,
+        adopted_version,
+        tuple(read_attached_versions(store, location, adopted_version, head_version)),
+    )
 
 
-def seen_versions(store: Store) -> Mapping[str, int]:
+def reported_versions(store: Store) -> Mapping[str, int]:
     """Return the HEAD version up to which drift was reported as not repairable, by directory."""
-    found: dict[str, int] = {}
-    for one in list_outcomes(store):
-        for location, version in one.heads.items():
-            found[location] = max(version, found.get(location, FIRST))
-    return found
+    versions_by_location: dict[str, int] = {}
+    for outcome in list_recovery_records(store):
+        for location, version in outcome.heads.items():
+            versions_by_location[location] = max(
+                version, versions_by_location.get(location, FIRST_VERSION)
+            )
+    return versions_by_location
 
 
-def rebased_versions(commits: Iterable[Commit]) -> Mapping[str, int]:
+def adopted_versions(commits: Iterable[Commit]) -> Mapping[str, int]:
     """Return the HEAD version up to which rows were adopted, by table directory."""
-    found: dict[str, int] = {}
-    for one in commits:
-        for location, version in one.details.get(REBASED, {}).items():
-            found[location] = max(int(version), found.get(location, FIRST))
-    return found
+    versions_by_location: dict[str, int] = {}
+    for commit in commits:
+        for location, version in commit.details.get(REBASED_DETAIL, {}).items():
+            versions_by_location[location] = max(
+                int(version), versions_by_location.get(location, FIRST_VERSION)
+            )
+    return versions_by_location

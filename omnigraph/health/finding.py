@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Severity = Literal["error", "warning"]
-Unreadable = Literal["manifest", "ref", "log", "schema", "version", "file"]
-Broken = Literal["field", "count", "value", "key", "unique", "endpoint", "cardinality"]
-Kind = Unreadable | Broken | Literal["index", "drift", "intent", "record"]
+FindingSeverity = Literal["error", "warning"]
+UnreadableKind = Literal["manifest", "ref", "log", "schema", "version", "file"]
+BrokenRuleKind = Literal["field", "count", "value", "key", "unique", "endpoint", "cardinality"]
+FindingKind = UnreadableKind | BrokenRuleKind | Literal["index", "drift", "intent", "record"]
 # Kinds that mean data cannot be read (completely), as opposed to a broken rule.
-_FILES = frozenset({"version", "file", "index"})
-DAMAGE = frozenset({"manifest", "ref", "log", "schema", "version", "file"})
+_FILE_KINDS = frozenset({"version", "file", "index"})
+DAMAGE_KINDS = frozenset({"manifest", "ref", "log", "schema", "version", "file"})
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class IntegrityFinding:
     """One fault and its location: branch, type, entity, file."""
 
-    kind: Kind
+    kind: FindingKind
     reason: str
-    severity: Severity = "error"
+    severity: FindingSeverity = "error"
     branch: str | None = None
     type_key: str | None = None
     entity_id: str | None = None
@@ -31,21 +31,23 @@ class Finding:
     branches: tuple[str, ...] = ()
 
     @property
-    def subject(self) -> object:
+    def merge_key(self) -> object:
         """Equal for findings about the same file, whichever branch needs the file."""
-        return ("file", self.name) if self.name and self.kind in _FILES else self
+        return ("file", self.name) if self.name and self.kind in _FILE_KINDS else self
 
-    def joined(self, other: "Finding") -> "Finding":
+    def merged_with(self, duplicate: "IntegrityFinding") -> "IntegrityFinding":
         """Return one finding for two about the same file: the worse, with the branches of both.
 
-        >>> one = Finding("file", "lost", branch="main", name="f")
-        >>> str(one.joined(Finding("file", "lost", "warning", branch="side", name="f")))
+        >>> one = IntegrityFinding("file", "lost", branch="main", name="f")
+        >>> str(one.merged_with(IntegrityFinding("file", "lost", "warning", branch="side", name="f")))
         'error: file (main, side): lost [f]'
         """
-        worse = other if (self.severity, other.severity) == ("warning", "error") else self
-        better = self if worse is other else other
-        named = (*worse.all_branches, *better.all_branches)
-        return replace(worse, branches=tuple(dict.fromkeys(named)))
+        more_severe = (
+            duplicate if (self.severity, duplicate.severity) == ("warning", "error") else self
+        )
+        less_severe = self if more_severe is duplicate else duplicate
+        branch_names = (*more_severe.all_branches, *less_severe.all_branches)
+        return replace(more_severe, branches=tuple(dict.fromkeys(branch_names)))
 
     @property
     def all_branches(self) -> tuple[str, ...]:
@@ -53,10 +55,16 @@ class Finding:
         return self.branches or ((self.branch,) if self.branch is not None else ())
 
     def __str__(self) -> str:
-        parts = (", ".join(self.all_branches) or None, self.type_key, self.entity_id)
-        where = " ".join(one for one in parts if one is not None)
-        said = f"{self.severity}: {self.kind}{f' ({where})' if where else ''}: {self.reason}"
-        return f"{said} [{self.name}]" if self.name and self.name not in self.reason else said
+        location_parts = (", ".join(self.all_branches) or None, self.type_key, self.entity_id)
+        location = " ".join(part for part in location_parts if part is not None)
+        description = (
+            f"{self.severity}: {self.kind}{f' ({location})' if location else ''}: {self.reason}"
+        )
+        return (
+            f"{description} [{self.name}]"
+            if self.name and self.name not in self.reason
+            else description
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as JSON-compatible data; every member is always present."""
@@ -81,28 +89,28 @@ class Checkup:
     `read` holds how much was checked. `more` counts findings that were not kept.
     """
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[IntegrityFinding, ...] = ()
     readable: Mapping[str, str | None] = field(default_factory=dict)
     read: Mapping[str, int] = field(default_factory=dict)
     more: int = 0
 
     def __bool__(self) -> bool:
-        return not any(one.severity == "error" for one in self.findings)
+        return not any(finding.severity == "error" for finding in self.findings)
 
     def __repr__(self) -> str:
-        said = "healthy" if self else f"{len(self.findings) + self.more} findings"
-        return f"<Checkup: {said}; {', '.join(f'{n} {w}' for w, n in self.read.items())}>"
+        verdict = "healthy" if self else f"{len(self.findings) + self.more} findings"
+        return f"<Checkup: {verdict}; {', '.join(f'{number} {noun}' for noun, number in self.read.items())}>"
 
     @property
-    def damage(self) -> tuple[Finding, ...]:
+    def damage(self) -> tuple[IntegrityFinding, ...]:
         """Findings about data that cannot be read, without broken rules."""
-        return tuple(one for one in self.findings if one.kind in DAMAGE)
+        return tuple(finding for finding in self.findings if finding.kind in DAMAGE_KINDS)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON-compatible data."""
         return {
             "ok": bool(self),
-            "findings": [one.to_json() for one in self.findings],
+            "findings": [finding.to_json() for finding in self.findings],
             "more": self.more,
             "newest_readable": dict(self.readable),
             "read": dict(self.read),

@@ -8,92 +8,107 @@ from dataclasses import dataclass
 
 from omnigraph.errors import GraphNotInitialized, OmnigraphError, StorageError
 from omnigraph.history import refs
-from omnigraph.history.manifest import Opened, manifest_exists, read_manifest
+from omnigraph.history.manifest import LoadedManifest, manifest_exists, read_manifest
 from omnigraph.history.refs import Ref
-from omnigraph.history.remains import graph_trace
+from omnigraph.history.remains import find_graph_evidence
 from omnigraph.storage import layout
-from omnigraph.storage.head import attached_versions
+from omnigraph.storage.head import list_attached_versions
 from omnigraph.storage.store import Store
 
-from .finding import Finding
+from .finding import IntegrityFinding
 
-RESTORE = "restore the file from a backup, or continue from the newest readable commit"
+RESTORE_HINT = "restore the file from a backup, or continue from the newest readable commit"
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RefHead:
     """A branch or tag and the state it shows; `is_newest` unless an older state had to be used."""
 
     ref: Ref
-    opened: Opened
-    newest: bool = True
+    manifest: LoadedManifest
+    is_newest: bool = True
 
     @property
     def label(self) -> str:
         """The name of the branch or tag, as findings show it."""
-        return label(self.ref)
+        return ref_label(self.ref)
 
 
-def label(ref: Ref) -> str:
+def ref_label(ref: Ref) -> str:
     """Return the name of a branch, or `tag NAME` for a tag."""
-    return ref.name if ref.place == layout.REFS else f"tag {ref.name}"
+    return ref.name if ref.directory == layout.REFS else f"tag {ref.name}"
 
 
-def read_heads(store: Store, found: list[Finding]) -> list[Head]:
+def read_heads(store: Store, findings: list[IntegrityFinding]) -> list[RefHead]:
     """Read every branch and tag; faults are appended to `findings`."""
-    if not manifest_exists(store) and graph_trace(store) is None:
+    if not manifest_exists(store) and find_graph_evidence(store) is None:
         raise GraphNotInitialized(f"no graph at {store.root.uri}")
-    heads = [_read(store, ref, found) for ref in _names(store, found)]
-    return [one for one in heads if one is not None and not one.opened.state.head.closed]
+    heads = [_read_head(store, ref, findings) for ref in _list_refs(store, findings)]
+    return [head for head in heads if head is not None and not head.manifest.state.head.closed]
 
 
-def read_again(store: Store, head: Head) -> Head | None:
+def reread_head(store: Store, head: RefHead) -> RefHead | None:
     """Read a head again; None when the ref was deleted, unchanged when it cannot be read."""
     ref = head.ref
-    numbered = ref == refs.MAIN_REF or refs.highest_number(store, ref.name, ref.place) == ref.number
-    if not numbered:
+    is_current = (
+        ref == refs.MAIN_REF
+        or refs.find_highest_number(store, ref.name, ref.directory) == ref.number
+    )
+    if not is_current:
         return None
     try:
-        opened = read_manifest(store, ref.ulid)
+        manifest = read_manifest(store, ref.ulid)
     except OmnigraphError:
         return head
-    return None if opened.state.head.closed else Head(ref, opened)
+    return None if manifest.state.head.closed else RefHead(ref, manifest)
 
 
-def _names(store: Store, found: list[Finding]) -> list[Ref]:
-    every = [refs.MAIN_REF]
-    for place in (layout.REFS, layout.TAGS):
-        for name, number in sorted(refs.list_numbers(store, place).items()):
+def _list_refs(store: Store, findings: list[IntegrityFinding]) -> list[Ref]:
+    all_refs = [refs.MAIN_REF]
+    for ref_directory in (layout.REFS, layout.TAGS):
+        for ref_name, ref_number in sorted(refs.list_highest_numbers(store, ref_directory).items()):
             try:
-                ref = refs.read_ref(store, name, number, place) if number % 2 else None
+                ref = (
+                    refs.read_ref(store, ref_name, ref_number, ref_directory)
+                    if ref_number % 2
+                    else None
+                )
             except StorageError as error:
-                where = layout.ref_name(name, number, place)
-                at = label(Ref(name, "", place=place))
-                hint = error.hint or RESTORE
-                found.append(Finding("ref", error.message, branch=at, name=where, hint=hint))
+                ref_path = layout.ref_name(ref_name, ref_number, ref_directory)
+                branch_label = ref_label(Ref(ref_name, "", directory=ref_directory))
+                hint = error.hint or RESTORE_HINT
+                findings.append(
+                    IntegrityFinding(
+                        "ref", error.message, branch=branch_label, name=ref_path, hint=hint
+                    )
+                )
                 continue
-            every += [ref] if ref is not None else []
-    return every
+            all_refs += [ref] if ref is not None else []
+    return all_refs
 
 
-def _read(store: Store, ref: Ref, found: list[Finding]) -> Head | None:
+def _read_head(store: Store, ref: Ref, findings: list[IntegrityFinding]) -> RefHead | None:
     try:
-        return Head(ref, read_manifest(store, ref.ulid))
+        return RefHead(ref, read_manifest(store, ref.ulid))
     except OmnigraphError as error:
-        if refs.highest_number(store, ref.name, ref.place) != ref.number:
+        if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:
             return None  # deleted since it was listed
-        place = layout.manifest_directory(ref.ulid)
+        manifest_path = layout.manifest_directory(ref.ulid)
         message = error.message if not isinstance(error, GraphNotInitialized) else "it is missing"
-        found.append(Finding("manifest", message, branch=label(ref), name=place, hint=RESTORE))
-    return _older(store, ref)
+        findings.append(
+            IntegrityFinding(
+                "manifest", message, branch=ref_label(ref), name=manifest_path, hint=RESTORE_HINT
+            )
+        )
+    return _read_older_head(store, ref)
 
 
-def _older(store: Store, ref: Ref) -> Head | None:
+def _read_older_head(store: Store, ref: Ref) -> RefHead | None:
     """Return the newest state of a branch that can still be read."""
-    place = layout.manifest_directory(ref.ulid)
-    for version in reversed(attached_versions(store, place)):
+    manifest_path = layout.manifest_directory(ref.ulid)
+    for version in reversed(list_attached_versions(store, manifest_path)):
         try:
-            return Head(ref, read_manifest(store, ref.ulid, version), newest=False)
+            return RefHead(ref, read_manifest(store, ref.ulid, version), is_newest=False)
         except OmnigraphError:
             continue
     return None

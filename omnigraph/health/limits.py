@@ -16,12 +16,12 @@ COMMITS = 100_000  # per log; its chunks are merged, but commits are never remov
 UNRECLAIMED = 1 << 30  # unreferenced bytes; the limit is never below the referenced bytes
 INTENTS = 16  # operations that are running or were interrupted
 CACHE_SHARE = 0.9  # of the cache budget
-_UNSHOWN = "bytes that no branch references"
-_CLEANUP = "run `omnigraph cleanup {} --keep 10 --older-than 7d --confirm`"
+_UNREFERENCED = "bytes that no branch references"
+_CLEANUP_COMMAND = "run `omnigraph cleanup {} --keep 10 --older-than 7d --confirm`"
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class LimitWarning:
     """A quantity beyond its limit: what, how much, and the command to run."""
 
     what: str
@@ -31,10 +31,10 @@ class Warned:
     type_key: str | None = None
 
     def __str__(self) -> str:
-        where = f"{self.type_key} has " if self.type_key else "there are "
+        subject = f"{self.type_key} has " if self.type_key else "there are "
         if self.limit == 0:
-            return f"{where}{self.what}: {self.command}"
-        return f"{where}{self.found:,} {self.what} (more than {self.limit:,}): {self.command}"
+            return f"{subject}{self.what}: {self.command}"
+        return f"{subject}{self.found:,} {self.what} (more than {self.limit:,}): {self.command}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the warning as JSON-compatible data."""
@@ -47,67 +47,75 @@ class Warned:
         }
 
 
-def of_table(uri: str, key: str, rows: int, fragments: int, unindexed: int) -> Iterator[Warned]:
+def table_warnings(
+    uri: str, type_key: str, row_count: int, fragment_count: int, unindexed_count: int
+) -> Iterator[LimitWarning]:
     """Return warnings about one table.
 
-    >>> [str(one) for one in of_table("g", "node:P", 5_000, 300, 0)]
+    >>> [str(one) for one in table_warnings("g", "node:P", 5_000, 300, 0)]
     ['node:P has 300 fragments (more than 256): run `omnigraph optimize g`']
     """
     command = f"run `omnigraph optimize {uri}`"
     # A large table has many fragments even when it is well maintained.
-    limit = max(FRAGMENTS, 2 * rows // FRAGMENT_ROWS)
-    if fragments > limit:
-        yield Warned("fragments", fragments, limit, command, key)
-    if unindexed > UNINDEXED:
-        yield Warned("rows without an index", unindexed, UNINDEXED, command, key)
+    limit = max(FRAGMENTS, 2 * row_count // FRAGMENT_ROWS)
+    if fragment_count > limit:
+        yield LimitWarning("fragments", fragment_count, limit, command, type_key)
+    if unindexed_count > UNINDEXED:
+        yield LimitWarning("rows without an index", unindexed_count, UNINDEXED, command, type_key)
 
 
-def of_damage(uri: str, key: str) -> Iterator[Warned]:
+def damage_warnings(uri: str, type_key: str) -> Iterator[LimitWarning]:
     """Return a warning about files of a table that are missing or unreadable.
 
-    >>> [str(one) for one in of_damage("g", "node:P")]
+    >>> [str(one) for one in damage_warnings("g", "node:P")]
     ['node:P has missing or damaged files: run `omnigraph check g`']
     """
-    yield Warned("missing or damaged files", 1, 0, f"run `omnigraph check {uri}`", key)
+    yield LimitWarning("missing or damaged files", 1, 0, f"run `omnigraph check {uri}`", type_key)
 
 
-def of_log(uri: str, commits: int) -> Iterator[Warned]:
+def log_warnings(uri: str, commit_count: int) -> Iterator[LimitWarning]:
     """Return warnings about the log of a branch."""
-    if commits > COMMITS:
+    if commit_count > COMMITS:
         command = f"write larger batches; to start over, `omnigraph export {uri}` into a new graph"
-        yield Warned("commits in the log", commits, COMMITS, command)
+        yield LimitWarning("commits in the log", commit_count, COMMITS, command)
 
 
-def of_data(uri: str, key: str, unreclaimed: int, limit: int) -> Iterator[Warned]:
+def unreferenced_data_warnings(
+    uri: str, type_key: str, unreferenced_bytes: int, limit: int
+) -> Iterator[LimitWarning]:
     """Return warnings about unreferenced data files of one table."""
-    if unreclaimed > limit:
-        yield Warned(_UNSHOWN, unreclaimed, limit, _CLEANUP.format(uri), key)
+    if unreferenced_bytes > limit:
+        yield LimitWarning(
+            _UNREFERENCED, unreferenced_bytes, limit, _CLEANUP_COMMAND.format(uri), type_key
+        )
 
 
-def of_store(uri: str, shown: int, unreclaimed: int, intents: int) -> Iterator[Warned]:
+def store_warnings(
+    uri: str, referenced_bytes: int, unreferenced_bytes: int, unfinished_count: int
+) -> Iterator[LimitWarning]:
     """Return warnings about all files of the graph together."""
-    limit = max(UNRECLAIMED, shown)
-    if unreclaimed > limit:
-        yield Warned(_UNSHOWN, unreclaimed, limit, _CLEANUP.format(uri))
-    if intents > INTENTS:
+    limit = max(UNRECLAIMED, referenced_bytes)
+    if unreferenced_bytes > limit:
+        yield LimitWarning(_UNREFERENCED, unreferenced_bytes, limit, _CLEANUP_COMMAND.format(uri))
+    if unfinished_count > INTENTS:
         command = "open the graph for writing once to recover interrupted operations"
-        yield Warned("unfinished operations", intents, INTENTS, command)
+        yield LimitWarning("unfinished operations", unfinished_count, INTENTS, command)
 
 
-def of_set_aside(uri: str, count: int) -> Iterator[Warned]:
+def set_aside_warnings(uri: str, operation_count: int) -> Iterator[LimitWarning]:
     """Return a warning about operations that recovery could not resolve.
 
-    >>> [str(one) for one in of_set_aside("g", 2)]
+    >>> [str(one) for one in set_aside_warnings("g", 2)]
     ['there are 2 operations set aside: run `omnigraph recovery list g`']
     """
-    if count:
-        what = f"{count} operation{'s'[: count > 1]} set aside"
-        yield Warned(what, count, 0, f"run `omnigraph recovery list {uri}`")
+    if operation_count:
+        description = f"{operation_count} operation{'s'[: operation_count > 1]} set aside"
+        yield LimitWarning(description, operation_count, 0, f"run `omnigraph recovery list {uri}`")
 
 
-def of_cache(used: int, budget: int) -> Iterator[Warned]:
+def cache_warnings(used_bytes: int, cache_budget: int) -> Iterator[LimitWarning]:
     """Return warnings about the local cache directory."""
-    limit = int(budget * CACHE_SHARE)
-    if budget and used > limit:
+    limit = int(cache_budget * CACHE_SHARE)
+    if cache_budget and used_bytes > limit:
         command = "raise OMNIGRAPH_CACHE_BYTES, or delete the files: they are recreated"
-        yield Warned("bytes in the cache directory", used, limit, command)
+        yield LimitWarning("bytes in the cache directory", used_bytes, limit, command)

@@ -11,34 +11,34 @@ from typing import Literal
 
 from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.history import refs
-from omnigraph.history.audit import list_outcomes
+from omnigraph.history.audit import list_recovery_records
 from omnigraph.history.commit import Commit
-from omnigraph.history.intent import listing
-from omnigraph.history.log import Log
-from omnigraph.history.manifest import Opened, read_manifest
-from omnigraph.history.retention.lost import torn_version_of
-from omnigraph.history.state import State
+from omnigraph.history.intent import list_intents
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.manifest import LoadedManifest, read_manifest
+from omnigraph.history.retention.lost import parse_torn_version
+from omnigraph.history.state import GraphState
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
-from .finding import Finding
-from .fragments import Fragment, ManifestFiles, list_files, newer_fragments
-from .past import Past
+from .finding import IntegrityFinding
+from .fragments import ManifestFiles, OrphanFragment, list_manifest_files, read_newer_fragments
+from .past import BranchLog
 
-_RESTORE = "run `omnigraph repair --confirm` to restore the commits on top of the branch"
-_DIVERGED = (
+_RESTORE_HINT = "run `omnigraph repair --confirm` to restore the commits on top of the branch"
+_DIVERGED_HINT = (
     "the branch was written to since: merge or cherry-pick the commits from where they are, or"
     " restore the files from a backup"
 )
-_UNKNOWN = "restore the manifest from a backup; do not run cleanup before that"
-_PERHAPS = (
+_UNKNOWN_HINT = "restore the manifest from a backup; do not run cleanup before that"
+_SUSPICION_HINT = (
     "if you know that this commit was acknowledged, run `omnigraph repair --confirm --commit ID`"
     " to publish it again; otherwise the next write or cleanup resolves this"
 )
 
 
 @dataclass(slots=True)
-class LostVersions:
+class LostVersionEvidence:
     """Evidence that versions of one branch were lost.
 
     `proofs` are sentences, each sufficient by itself. `proved_commits` were provably published;
@@ -46,219 +46,316 @@ class LostVersions:
     by interrupted writes, and `candidate_commits` are the commits of those.
     """
 
-    past: Past
-    opened: Opened
+    branch_log: BranchLog
+    manifest: LoadedManifest
     proofs: list[str] = field(default_factory=list)
-    commits: dict[str, tuple[Commit, State]] = field(default_factory=dict)
-    suspects: list[str] = field(default_factory=list)
-    candidates: dict[str, tuple[Commit, State]] = field(default_factory=dict)
-    gaps: list[int] = field(default_factory=list)
+    proved_commits: dict[str, tuple[Commit, GraphState]] = field(default_factory=dict)
+    suspicions: list[str] = field(default_factory=list)
+    candidate_commits: dict[str, tuple[Commit, GraphState]] = field(default_factory=dict)
+    missing_versions: list[int] = field(default_factory=list)
 
-    def accept(self, commit_id: str | None) -> bool:
+    def accept_commit(self, commit_id: str | None) -> bool:
         """Treat a candidate as published on the caller's word; return False if it is not one."""
-        if commit_id is None or commit_id not in self.candidates:
+        if commit_id is None or commit_id not in self.candidate_commits:
             return False
-        self.commits[commit_id] = self.candidates[commit_id]
+        self.proved_commits[commit_id] = self.candidate_commits[commit_id]
         self.proofs.append(f"commit {commit_id} was acknowledged")
         return True
 
     @property
-    def chain(self) -> list[tuple[Commit, State]]:
+    def restorable_commits(self) -> list[tuple[Commit, GraphState]]:
         """The proved commits on top of the head, oldest first; these can be published again."""
-        found: list[tuple[Commit, State]] = []
-        at: str | None = self.opened.state.head.commit_id
-        children = {one.parent: (one, state) for one, state in self.commits.values()}
-        while at in children:
-            found.append(children[at])
-            at = children[at][0].id
-        return found
+        ordered: list[tuple[Commit, GraphState]] = []
+        parent_id: str | None = self.manifest.state.head.commit_id
+        commits_by_parent = {
+            commit.parent: (commit, state) for commit, state in self.proved_commits.values()
+        }
+        while parent_id in commits_by_parent:
+            ordered.append(commits_by_parent[parent_id])
+            parent_id = commits_by_parent[parent_id][0].id
+        return ordered
 
 
-def find_lost_versions(store: Store, pasts: Iterable[Past]) -> list[LostVersions]:
+def find_lost_versions(store: Store, branch_logs: Iterable[BranchLog]) -> list[LostVersionEvidence]:
     """Return every branch with evidence of lost versions."""
-    pasts = list(pasts)
-    branches = [log for log in pasts if log.head.ref.place == layout.REFS and log.whole]
-    outside = _outside(store)
-    found = [_examine(store, log, pasts, outside) for log in branches if log.head.newest]
-    return [one for one in found if one is not None and (one.proofs or one.suspects or one.gaps)]
+    branch_logs = list(branch_logs)
+    complete_logs = [
+        branch_log
+        for branch_log in branch_logs
+        if branch_log.head.ref.directory == layout.REFS and branch_log.complete
+    ]
+    records = _read_external_records(store)
+    examined = [
+        _examine_branch(store, branch_log, branch_logs, records)
+        for branch_log in complete_logs
+        if branch_log.head.is_newest
+    ]
+    return [
+        evidence
+        for evidence in examined
+        if evidence is not None
+        and (evidence.proofs or evidence.suspicions or evidence.missing_versions)
+    ]
 
 
-def check_lost_versions(found: Iterable[LostVersions]) -> Iterator[Finding]:
+def check_lost_versions(lost_versions: Iterable[LostVersionEvidence]) -> Iterator[IntegrityFinding]:
     """Return one finding per branch and severity."""
-    for one in found:
-        branch, name = one.past.head.label, layout.manifest_directory(one.past.head.ref.ulid)
-        if one.proofs:
-            restorable = len(one.chain) == len(one.commits) > 0
-            hint = _RESTORE if restorable else _DIVERGED if one.commits else _UNKNOWN
-            yield Finding("manifest", _lost(one), branch=branch, name=name, hint=hint)
-        for text in one.suspects if not one.proofs else ():
-            yield Finding("manifest", text, "warning", branch=branch, name=name, hint=_PERHAPS)
-        if one.gaps:
-            shown = f"{one.gaps[0]} to {one.gaps[-1]}" if len(one.gaps) > 1 else f"{one.gaps[0]}"
-            reason = f"versions {shown} of the manifest are missing; no other version needs them"
+    for evidence in lost_versions:
+        branch, manifest_path = (
+            evidence.branch_log.head.label,
+            layout.manifest_directory(evidence.branch_log.head.ref.ulid),
+        )
+        if evidence.proofs:
+            restorable = len(evidence.restorable_commits) == len(evidence.proved_commits) > 0
+            hint = (
+                _RESTORE_HINT
+                if restorable
+                else _DIVERGED_HINT
+                if evidence.proved_commits
+                else _UNKNOWN_HINT
+            )
+            yield IntegrityFinding(
+                "manifest", _describe_lost(evidence), branch=branch, name=manifest_path, hint=hint
+            )
+        for suspicion in evidence.suspicions if not evidence.proofs else ():
+            yield IntegrityFinding(
+                "manifest",
+                suspicion,
+                "warning",
+                branch=branch,
+                name=manifest_path,
+                hint=_SUSPICION_HINT,
+            )
+        if evidence.missing_versions:
+            version_range = (
+                f"{evidence.missing_versions[0]} to {evidence.missing_versions[-1]}"
+                if len(evidence.missing_versions) > 1
+                else f"{evidence.missing_versions[0]}"
+            )
+            reason = (
+                f"versions {version_range} of the manifest are missing; no other version needs them"
+            )
             hint = "another program removed them; restore them from a backup, or ignore this"
-            yield Finding("manifest", reason, "warning", branch=branch, name=name, hint=hint)
+            yield IntegrityFinding(
+                "manifest", reason, "warning", branch=branch, name=manifest_path, hint=hint
+            )
 
 
-def _lost(one: LostVersions) -> str:
-    ids = sorted(one.commits)
-    named = f": commit {', '.join(ids[:3])}{' …' if len(ids) > 3 else ''}" if ids else ""
+def _describe_lost(evidence: LostVersionEvidence) -> str:
+    commit_ids = sorted(evidence.proved_commits)
+    commit_list = (
+        f": commit {', '.join(commit_ids[:3])}{' …' if len(commit_ids) > 3 else ''}"
+        if commit_ids
+        else ""
+    )
     return (
-        f"versions above {one.opened.version} were published and are missing{named}"
-        f" ({'; '.join(one.proofs[:3])})"
+        f"versions above {evidence.manifest.version} were published and are missing{commit_list}"
+        f" ({'; '.join(evidence.proofs[:3])})"
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Outside:
+class _ExternalRecords:
     """Commits that intents and audit records name, by manifest ULID and by branch name."""
 
-    bases: Mapping[str, Mapping[str, str]]
-    audits: Mapping[str, Mapping[str, str]]
-    set_aside: Set[str] = frozenset()
+    intent_bases: Mapping[str, Mapping[str, str]]
+    audited_commits: Mapping[str, Mapping[str, str]]
+    set_aside_ids: Set[str] = frozenset()
 
 
-def _outside(store: Store) -> _Outside:
-    bases: dict[str, dict[str, str]] = {}
-    audits: dict[str, dict[str, str]] = {}
-    set_aside: set[str] = set()
+def _read_external_records(store: Store) -> _ExternalRecords:
+    intent_bases: dict[str, dict[str, str]] = {}
+    audited_commits: dict[str, dict[str, str]] = {}
+    set_aside_ids: set[str] = set()
     try:
-        for pending in listing(store).pending:
+        for pending in list_intents(store).pending:
             intent = pending.intent
             if intent.base_commit:
-                named = bases.setdefault(intent.branch_ulid, {})
-                named[intent.base_commit] = f"unfinished {intent.operation} {intent.id}"
-        for one in list_outcomes(store):
-            set_aside |= {one.operation_id} if one.kind == "set_aside" else set()
-            if one.commit_id is not None and one.kind in ("finished", "refused"):
-                audits.setdefault(one.branch, {})[one.commit_id] = one.operation_id
+                base_commits = intent_bases.setdefault(intent.branch_ulid, {})
+                base_commits[intent.base_commit] = f"unfinished {intent.operation} {intent.id}"
+        for outcome in list_recovery_records(store):
+            set_aside_ids |= {outcome.operation_id} if outcome.kind == "set_aside" else set()
+            if outcome.commit_id is not None and outcome.kind in ("finished", "refused"):
+                audited_commits.setdefault(outcome.branch, {})[outcome.commit_id] = (
+                    outcome.operation_id
+                )
     except (StorageError, KeyError):
-        return _Outside({}, {})  # unreadable records are reported elsewhere
-    return _Outside(bases, audits, set_aside)
+        return _ExternalRecords({}, {})  # unreadable records are reported elsewhere
+    return _ExternalRecords(intent_bases, audited_commits, set_aside_ids)
 
 
-def _examine(
-    store: Store, past: Past, pasts: Iterable[Past], outside: _Outside
-) -> LostVersions | None:
+def _examine_branch(
+    store: Store, branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
+) -> LostVersionEvidence | None:
     """Collect all evidence about one branch, compared with its newest state as of now."""
-    ref = past.head.ref
-    claims = dict(_claims(past, pasts, outside))
-    files = list_files(store, ref.ulid)
-    fragments = newer_fragments(store, ref.ulid, files)
+    ref = branch_log.head.ref
+    claims = dict(_collect_claims(branch_log, branch_logs, records))
+    manifest_files = list_manifest_files(store, ref.ulid)
+    fragments = read_newer_fragments(store, ref.ulid, manifest_files)
     try:
-        opened = read_manifest(store, ref.ulid)
-        log = Log(store, opened.state)
-        missing = {one: claim for one, claim in claims.items() if log.find(one) is None}
+        manifest = read_manifest(store, ref.ulid)
+        log = HistoryLog(store, manifest.state)
+        missing_claims = {
+            claimed_id: claim
+            for claimed_id, claim in claims.items()
+            if log.find(claimed_id) is None
+        }
     except OmnigraphError:
         return None  # reported where the branch itself is read
-    found = LostVersions(past, opened)
-    for commit_id, claim in missing.items():
-        _weigh(found, past, commit_id, claim)
-    if opened.version == files.newest:  # nothing was published meanwhile
-        _weigh_files(found, files, fragments, log)
-        if _was_set_aside(ref.ulid, files.newest, outside.set_aside):
-            found.suspects, found.proofs, found.commits = [*found.proofs, *found.suspects], [], {}
-        found.gaps = [
-            version for version in files.gaps if version in list_files(store, ref.ulid).gaps
+    evidence = LostVersionEvidence(branch_log, manifest)
+    for commit_id, claim in missing_claims.items():
+        _weigh_claim(evidence, branch_log, commit_id, claim)
+    if manifest.version == manifest_files.newest_version:  # nothing was published meanwhile
+        _weigh_manifest_files(evidence, manifest_files, fragments, log)
+        if _has_torn_version(ref.ulid, manifest_files.newest_version, records.set_aside_ids):
+            evidence.suspicions, evidence.proofs, evidence.proved_commits = (
+                [*evidence.proofs, *evidence.suspicions],
+                [],
+                {},
+            )
+        evidence.missing_versions = [
+            version
+            for version in manifest_files.missing_versions
+            if version in list_manifest_files(store, ref.ulid).missing_versions
         ]
-    return found
+    return evidence
 
 
-def _was_set_aside(ulid: str, newest: int, events: Set[str]) -> bool:
+def _has_torn_version(manifest_ulid: str, newest_version: int, operation_ids: Set[str]) -> bool:
     """Return whether newer versions were torn by a power loss: visible, but never acknowledged."""
-    place = layout.manifest_directory(ulid)
-    return any(torn_version_of(one, place) > newest for one in events)
+    manifest_path = layout.manifest_directory(manifest_ulid)
+    return any(
+        parse_torn_version(operation_id, manifest_path) > newest_version
+        for operation_id in operation_ids
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Claim:
+class _CommitClaim:
     """A record elsewhere that refers to a commit of the branch."""
 
-    text: str
+    description: str
     commit: Commit | None = None
-    state: State | None = None
+    state: GraphState | None = None
     certain: bool = True
 
 
-def _claims(past: Past, pasts: Iterable[Past], outside: _Outside) -> Iterator[tuple[str, _Claim]]:
+def _collect_claims(
+    branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
+) -> Iterator[tuple[str, _CommitClaim]]:
     """Return commits that others say the branch must have; stronger claims come last."""
-    ref = past.head.ref
-    alone = ref == refs.MAIN_REF or ref.number == 1  # no other branch ever used this name
-    for commit_id, operation in outside.audits.get(ref.name, {}).items() if alone else ():
-        text = f"the audit of operation {operation} names commit {commit_id}"
-        yield commit_id, _Claim(text, certain=False)
-    for commit_id, operation in outside.bases.get(ref.ulid, {}).items():
-        yield commit_id, _Claim(f"the {operation} is based on commit {commit_id}")
-    for other in (log for log in pasts if log is not past):
-        label, state = other.head.label, other.state
-        for one in other.commits.values() if alone else ():
-            if one.branch == ref.name and one.id not in past.commits:
-                anchor = "own" if ref == refs.MAIN_REF else _anchor(one, past, other)
+    ref = branch_log.head.ref
+    is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # no other branch ever used this name
+    for commit_id, operation in (
+        records.audited_commits.get(ref.name, {}).items() if is_name_unique else ()
+    ):
+        description = f"the audit of operation {operation} names commit {commit_id}"
+        yield commit_id, _CommitClaim(description, certain=False)
+    for commit_id, operation in records.intent_bases.get(ref.ulid, {}).items():
+        yield commit_id, _CommitClaim(f"the {operation} is based on commit {commit_id}")
+    for other_log in (
+        candidate_log for candidate_log in branch_logs if candidate_log is not branch_log
+    ):
+        label, state = other_log.head.label, other_log.state
+        for claimed_commit in other_log.commits.values() if is_name_unique else ():
+            if claimed_commit.branch == ref.name and claimed_commit.id not in branch_log.commits:
+                anchor = (
+                    "own"
+                    if ref == refs.MAIN_REF
+                    else _find_anchor(claimed_commit, branch_log, other_log)
+                )
                 if anchor is not None:
-                    text = f"{label} has commit {one.id}"
-                    yield one.id, _Claim(text, one, state, anchor == "own")
+                    description = f"{label} has commit {claimed_commit.id}"
+                    yield (
+                        claimed_commit.id,
+                        _CommitClaim(description, claimed_commit, state, anchor == "own"),
+                    )
         origin, fork = state.origin, state.head.fork
         if origin is not None and origin.parent_ulid == ref.ulid and fork is not None:
-            commit = other.commits.get(fork)
-            yield fork, _Claim(f"{label} was forked from commit {fork}", commit, state)
+            fork_commit = other_log.commits.get(fork)
+            yield fork, _CommitClaim(f"{label} was forked from commit {fork}", fork_commit, state)
 
 
-def _anchor(commit: Commit, past: Past, other: Past) -> Literal["own", "fork"] | None:
+def _find_anchor(
+    commit: Commit, branch_log: BranchLog, other_log: BranchLog
+) -> Literal["own", "fork"] | None:
     """Follow first parents to a commit published on this very manifest ("own"), or to its fork.
 
     A fork proves little: the name may have belonged to another branch that was lost before.
     """
-    head = past.state.head
-    own, at = set[str](), past.commits.get(head.commit_id)
-    while at is not None and at.id != head.fork:
-        own.add(at.id)
-        at = past.commits.get(at.parent or "")
-    before: Commit | None = commit
-    while before is not None and before.id not in past.commits:
-        before = other.commits.get(before.parent or "")
-    if before is None:
+    head = branch_log.state.head
+    own_commits, own_commit = set[str](), branch_log.commits.get(head.commit_id)
+    while own_commit is not None and own_commit.id != head.fork:
+        own_commits.add(own_commit.id)
+        own_commit = branch_log.commits.get(own_commit.parent or "")
+    claimed_ancestor: Commit | None = commit
+    while claimed_ancestor is not None and claimed_ancestor.id not in branch_log.commits:
+        claimed_ancestor = other_log.commits.get(claimed_ancestor.parent or "")
+    if claimed_ancestor is None:
         return None
-    return "own" if before.id in own else "fork" if before.id == head.commit_id else None
+    return (
+        "own"
+        if claimed_ancestor.id in own_commits
+        else "fork"
+        if claimed_ancestor.id == head.commit_id
+        else None
+    )
 
 
-def _weigh(found: LostVersions, past: Past, commit_id: str, claim: _Claim) -> None:
+def _weigh_claim(
+    evidence: LostVersionEvidence, branch_log: BranchLog, commit_id: str, claim: _CommitClaim
+) -> None:
     if not claim.certain:
-        found.suspects.append(f"{claim.text}, which the branch does not have")
+        evidence.suspicions.append(f"{claim.description}, which the branch does not have")
         return
-    found.proofs.append(claim.text)
+    evidence.proofs.append(claim.description)
     if claim.commit is not None and claim.state is not None:
-        found.commits[commit_id] = (claim.commit, claim.state)
+        evidence.proved_commits[commit_id] = (claim.commit, claim.state)
 
 
-def _weigh_files(
-    found: LostVersions, files: ManifestFiles, fragments: list[Fragment], log: Log
+def _weigh_manifest_files(
+    evidence: LostVersionEvidence,
+    manifest_files: ManifestFiles,
+    fragments: list[OrphanFragment],
+    log: HistoryLog,
 ) -> None:
     """Weigh swaps and fragments above the newest version; one based on another is proof."""
-    above = max(files.bases, default=0)
-    if above > files.newest:
-        found.proofs.append(f"a swap was based on version {above}")
-    for one in fragments:
-        head = one.state.head
+    highest_base = max(manifest_files.swap_bases, default=0)
+    if highest_base > manifest_files.newest_version:
+        evidence.proofs.append(f"a swap was based on version {highest_base}")
+    for fragment in fragments:
+        head = fragment.state.head
         if head.closed or log.find(head.commit_id) is not None:
             continue  # an interrupted fence or deletion, which has no commit of its own
-        known = {commit.id: commit for commit in one.state.tail}
-        for other in fragments:
-            if _stands_on(other.state, head.commit_id) and other is not one:
-                text = f"the state of version {other.version} is based on commit {head.commit_id}"
-                found.proofs.append(text)
-                found.commits[head.commit_id] = (known[head.commit_id], one.state)
-        if head.commit_id not in found.commits:
-            found.candidates[head.commit_id] = (known[head.commit_id], one.state)
-            begun = ", its swap was begun," if one.version - 1 in files.bases else ""
-            found.suspects.append(
-                f"the rows of version {one.version} with commit {head.commit_id} exist{begun}"
+        tail_commits = {commit.id: commit for commit in fragment.state.tail}
+        for other_fragment in fragments:
+            if (
+                _is_based_on(other_fragment.state, head.commit_id)
+                and other_fragment is not fragment
+            ):
+                description = f"the state of version {other_fragment.version} is based on commit {head.commit_id}"
+                evidence.proofs.append(description)
+                evidence.proved_commits[head.commit_id] = (
+                    tail_commits[head.commit_id],
+                    fragment.state,
+                )
+        if head.commit_id not in evidence.proved_commits:
+            evidence.candidate_commits[head.commit_id] = (
+                tail_commits[head.commit_id],
+                fragment.state,
+            )
+            swap_note = (
+                ", its swap was begun," if fragment.version - 1 in manifest_files.swap_bases else ""
+            )
+            evidence.suspicions.append(
+                f"the rows of version {fragment.version} with commit {head.commit_id} exist{swap_note}"
                 " but the version does not: a write was interrupted or is still running, or the"
                 " newest version was deleted"
             )
 
 
-def _stands_on(state: State, commit_id: str) -> bool:
+def _is_based_on(state: GraphState, commit_id: str) -> bool:
     """Return whether a state builds on a commit, other than by the write of that commit itself."""
     if state.head.commit_id == commit_id:
         return state.head.nonce is not None
-    return any(one.id == commit_id for one in state.tail)
+    return any(commit.id == commit_id for commit in state.tail)

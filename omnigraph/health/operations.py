@@ -6,62 +6,66 @@ never resolves an operation.
 
 from collections.abc import Iterator
 
-from omnigraph.history.audit import list_outcomes
-from omnigraph.history.intent import SetAside, listing
+from omnigraph.history.audit import list_recovery_records
+from omnigraph.history.intent import SetAsideIntent, list_intents
 from omnigraph.history.retention.condemned import (
-    CONDEMNED,
-    SWEEP,
+    QUEUE_PART,
+    SWEEP_PART,
     DamagedListError,
     list_runs,
-    read_names,
+    read_listed_names,
 )
-from omnigraph.history.set_aside import list_set_aside
+from omnigraph.history.set_aside import list_set_aside_operations
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
-from .finding import Finding
+from .finding import IntegrityFinding
 
-_PASSED_OVER = "the file is ignored; move it away if you do not need it"
+_IGNORED_FILE_HINT = "the file is ignored; move it away if you do not need it"
 
 
-def check_operations(store: Store) -> Iterator[Finding]:
+def check_operations(store: Store) -> Iterator[IntegrityFinding]:
     """Report what needs attention in `__recovery`, `_audit` and `__gc`."""
-    for one in list_set_aside(store):
-        yield _set_aside(store.root.uri, one)
-    for stray in listing(store).strays:
+    for set_aside in list_set_aside_operations(store):
+        yield _set_aside_finding(store.root.uri, set_aside)
+    for stray in list_intents(store).foreign_files:
         if not stray.name.rpartition("/")[2].startswith("."):  # operating systems create those
-            message = "this file is not a record of an operation"
-            yield Finding("intent", message, "warning", name=stray.name, hint=_PASSED_OVER)
-    for outcome in list_outcomes(store):
+            reason = "this file is not a record of an operation"
+            yield IntegrityFinding(
+                "intent", reason, "warning", name=stray.name, hint=_IGNORED_FILE_HINT
+            )
+    for outcome in list_recovery_records(store):
         if outcome.kind == "unreadable":
-            name = f"{layout.AUDIT}/{outcome.operation_id}.json"
-            yield _damaged_record(outcome.error or "", name)
-    yield from _damaged_lists(store)
+            audit_path = f"{layout.AUDIT}/{outcome.operation_id}.json"
+            yield _damaged_record_finding(outcome.error or "", audit_path)
+    yield from _check_delete_queues(store)
 
 
-def _set_aside(uri: str, one: SetAside) -> Finding:
-    intent = one.intent
-    what = f"{intent.operation} {one.id}" if intent is not None else f"operation {one.id}"
-    name = layout.intent_name(one.id)
-    if one.needs:
+def _set_aside_finding(uri: str, operation: SetAsideIntent) -> IntegrityFinding:
+    intent = operation.intent
+    subject = (
+        f"{intent.operation} {operation.id}" if intent is not None else f"operation {operation.id}"
+    )
+    intent_path = layout.intent_name(operation.id)
+    if operation.needs:
         hint = "a release that knows the operation resolves it when it opens the graph for writing"
     else:
-        command = f"`omnigraph recovery retry {one.id} --store {uri}`"
+        command = f"`omnigraph recovery retry {operation.id} --store {uri}`"
         hint = f"fix the cause, then run {command}; or give it up with `recovery drop`"
     branch = intent.branch if intent is not None else None
-    reason = f"{what} is unfinished and was set aside: {one.error}"
-    return Finding("intent", reason, "warning", branch, name=name, hint=hint)
+    reason = f"{subject} is unfinished and was set aside: {operation.error}"
+    return IntegrityFinding("intent", reason, "warning", branch, name=intent_path, hint=hint)
 
 
-def _damaged_lists(store: Store) -> Iterator[Finding]:
-    for run in list_runs(store):
-        for part in (CONDEMNED, SWEEP):
+def _check_delete_queues(store: Store) -> Iterator[IntegrityFinding]:
+    for cleanup_run in list_runs(store):
+        for list_name in (QUEUE_PART, SWEEP_PART):
             try:
-                read_names(store, run, part)
+                read_listed_names(store, cleanup_run, list_name)
             except DamagedListError as error:
-                yield _damaged_record(error.message, layout.gc_name(run, part))
+                yield _damaged_record_finding(error.message, layout.gc_name(cleanup_run, list_name))
 
 
-def _damaged_record(reason: str, name: str) -> Finding:
+def _damaged_record_finding(reason: str, record_path: str) -> IntegrityFinding:
     hint = "restore the file from a backup, or delete it while no cleanup is running"
-    return Finding("record", reason, "warning", name=name, hint=hint)
+    return IntegrityFinding("record", reason, "warning", name=record_path, hint=hint)

@@ -13,54 +13,58 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ConstraintViolation, OmnigraphError, UsageError
-from omnigraph.history.audit import list_outcomes, record_repair, record_seen
+from omnigraph.history.audit import (
+    list_recovery_records,
+    record_external_changes_seen,
+    record_repair,
+)
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import Line
-from omnigraph.history.log import Log
-from omnigraph.history.plan import PublishPlan, SameSchema, Signature, WriteTxn
+from omnigraph.history.line import BranchState
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.plan import CommitMetadata, PublishPlan, SameSchema, WriteTxn
 from omnigraph.history.publish import publish
-from omnigraph.history.schemas import Contract, read_schema
-from omnigraph.history.state import State
-from omnigraph.ingest.ids import agree, key_ids
+from omnigraph.history.schemas import StoredSchema, read_schema
+from omnigraph.history.state import GraphState
+from omnigraph.ingest.ids import check_ids_match_keys, key_ids
 from omnigraph.ingest.stage import stage
-from omnigraph.lang.schema.catalog import Node
-from omnigraph.rules.check import check, type_named
-from omnigraph.rules.delta import Delta, TableDelta, written
-from omnigraph.rules.lookup import Committed
+from omnigraph.lang.schema.catalog import NodeType
+from omnigraph.rules.check import check_delta, type_for_key
+from omnigraph.rules.delta import Delta, TableDelta, build_table_delta
+from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.head import FIRST, head_rows, unremembering
+from omnigraph.storage.head import FIRST_VERSION, read_head_rows, without_caches
 from omnigraph.storage.store import Store
 
 from .check import check_graph
 from .drift import (
-    REBASED,
-    Classification,
+    REBASED_DETAIL,
     Drift,
+    DriftClassification,
+    adopted_versions,
     read_drift,
-    rebased_versions,
-    seen_versions,
+    reported_versions,
 )
 from .heads import read_heads
 from .lost_versions import find_lost_versions
-from .past import read_past
-from .repair_report import Action, DatasetRepair, Repair
+from .past import read_branch_log
+from .repair_report import DatasetRepair, Repair, RepairAction
 from .restore_names import NameChoice, repair_names
 from .restore_versions import VersionRepair, repair_missing_manifests, repair_versions
 
-ACTOR = "omnigraph:repair:force"
-NAMES_ACTOR = "omnigraph:repair"
-_REFUSED = "breaks_rules"
-_HURT = "files of the branch are missing or damaged: restore them first"
+FORCE_ACTOR = "omnigraph:repair:force"
+REPAIR_ACTOR = "omnigraph:repair"
+_BREAKS_RULES = "breaks_rules"
+_DAMAGED_BRANCH = "files of the branch are missing or damaged: restore them first"
 
 
 def repair_graph(
     store: Store,
-    line: Line | None,
+    branch_state: BranchState | None,
     *,
     confirm: bool = False,
     force: bool = False,
-    choice: NameChoice | None = None,
-    accept: str | None = None,
+    name_choice: NameChoice | None = None,
+    acknowledged_commit: str | None = None,
 ) -> Repair:
     """Report what external writers did; with `force` and `confirm`, adopt appended rows.
 
@@ -70,267 +74,335 @@ def repair_graph(
     """
     if force and not confirm:
         raise UsageError(reason="force needs confirm: look at the preview first")
-    named = repair_names(store, choice or NameChoice(), confirm=confirm, actor=NAMES_ACTOR)
-    restored = repair_manifests(store, confirm=confirm, accept=accept)
-    seen = check_graph(store, quick=True)
-    lost = Repair(not confirm, (), damage=seen.damage, readable=seen.readable, names=named)
-    if line is None:
-        return replace(lost, versions=restored)
-    found = list(_found(line, store))
-    hurt = any(one.severity == "error" and one.branch == line.name for one in seen.damage)
-    if hurt:
-        commit, errors = None, {table_drift.key: _HURT for table_drift in found}
+    name_repairs = repair_names(
+        store, name_choice or NameChoice(), confirm=confirm, actor=REPAIR_ACTOR
+    )
+    version_repairs = repair_manifests(
+        store, confirm=confirm, acknowledged_commit=acknowledged_commit
+    )
+    checkup = check_graph(store, quick=True)
+    partial_report = Repair(
+        not confirm, (), damage=checkup.damage, readable=checkup.readable, names=name_repairs
+    )
+    if branch_state is None:
+        return replace(partial_report, versions=version_repairs)
+    table_drifts = list(_read_table_drifts(branch_state, store))
+    is_damaged = any(
+        finding.severity == "error" and finding.branch == branch_state.name
+        for finding in checkup.damage
+    )
+    if is_damaged:
+        commit, errors = (
+            None,
+            {table_drift.type_key: _DAMAGED_BRANCH for table_drift in table_drifts},
+        )
     else:
-        commit, errors = _rebase(line, forced=force) if confirm else (None, {})
-    taken = rebased_versions([commit]) if commit is not None else {}
-    rows = tuple(_row(table_drift, confirm, force, taken, errors) for table_drift in found)
-    _leave_audit(line)
-    if force and not hurt:
-        _note_refused(line, found, rows)
+        commit, errors = _adopt_rows(branch_state, is_forced=force) if confirm else (None, {})
+    adopted_heads = adopted_versions([commit]) if commit is not None else {}
+    table_reports = tuple(
+        _table_report(table_drift, confirm, force, adopted_heads, errors)
+        for table_drift in table_drifts
+    )
+    _record_missing_audits(branch_state)
+    if force and not is_damaged:
+        _record_refused(branch_state, table_drifts, table_reports)
     return Repair(
         not confirm,
-        rows,
+        table_reports,
         commit.manifest_version if commit is not None else None,
         commit.id if commit is not None else None,
-        seen.damage,
-        seen.readable,
-        named,
-        restored,
+        checkup.damage,
+        checkup.readable,
+        name_repairs,
+        version_repairs,
     )
 
 
 def repair_manifests(
-    store: Store, *, confirm: bool, accept: str | None = None
+    store: Store, *, confirm: bool, acknowledged_commit: str | None = None
 ) -> tuple[VersionRepair, ...]:
     """Restore manifest versions that are provably lost, where that is possible.
 
     `acknowledged_commit` is a commit that the caller knows to have been acknowledged.
     """
-    missing = repair_missing_manifests(store, confirm=confirm, actor=NAMES_ACTOR)
-    fresh = unremembering(store)
-    pasts = [read_past(fresh, one) for one in read_heads(fresh, [])]
-    lost = find_lost_versions(fresh, pasts)
-    actor = NAMES_ACTOR
-    return missing + repair_versions(fresh, lost, confirm=confirm, actor=actor, accept=accept)
+    manifest_repairs = repair_missing_manifests(store, confirm=confirm, actor=REPAIR_ACTOR)
+    fresh_store = without_caches(store)
+    branch_logs = [read_branch_log(fresh_store, head) for head in read_heads(fresh_store, [])]
+    lost_versions = find_lost_versions(fresh_store, branch_logs)
+    actor = REPAIR_ACTOR
+    return manifest_repairs + repair_versions(
+        fresh_store,
+        lost_versions,
+        confirm=confirm,
+        actor=actor,
+        acknowledged_commit=acknowledged_commit,
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _TableDrift:
     """A table of this branch or of another one, and the drift at its HEAD.
 
     `already_reported`: an earlier repair reported that this drift must be left alone.
     """
 
-    key: str
+    type_key: str
     version: int
     drift: Drift
-    elsewhere: bool = False
-    seen: bool = False
+    on_other_branch: bool = False
+    already_reported: bool = False
 
 
-def _found(line: Line, store: Store) -> Iterator[_Table]:
+def _read_table_drifts(branch_state: BranchState, store: Store) -> Iterator[_TableDrift]:
     """Return the tables that the branch shows, then those that only other branches show."""
-    own = line.refresh().state
-    yield from _of_state(store, own)
-    seen = {one.location for one in own.tables.values()}
+    own_state = branch_state.refresh().state
+    yield from _read_state_drifts(store, own_state)
+    seen_locations = {entry.location for entry in own_state.tables.values()}
     for head in read_heads(store, []):
-        state = head.opened.state
-        others = {k: e for k, e in state.tables.items() if e.location not in seen}
-        seen |= {one.location for one in others.values()}
-        for table_drift in _of_state(store, replace(state, tables=others)):
-            key = f"{table_drift.key}@{head.label}"
-            yield replace(table_drift, key=key, elsewhere=True)
+        state = head.manifest.state
+        other_tables = {
+            type_key: table_entry
+            for type_key, table_entry in state.tables.items()
+            if table_entry.location not in seen_locations
+        }
+        seen_locations |= {entry.location for entry in other_tables.values()}
+        for table_drift in _read_state_drifts(store, replace(state, tables=other_tables)):
+            labelled_key = f"{table_drift.type_key}@{head.label}"
+            yield replace(table_drift, type_key=labelled_key, on_other_branch=True)
 
 
-def _of_state(store: Store, state: State) -> Iterator[_Table]:
+def _read_state_drifts(store: Store, state: GraphState) -> Iterator[_TableDrift]:
     """Return the tables of a state, each with the drift above the version its log adopted."""
-    known, fresh = _taken(store, state), unremembering(store)
-    seen: Mapping[str, int] | None = None
-    for key, entry in sorted(state.tables.items()):
-        drift = read_drift(fresh, entry.location, known.get(entry.location, FIRST))
-        if seen is None and drift.classification != "no_drift":
-            seen = seen_versions(store)
-        told = drift.head <= (seen or {}).get(entry.location, 0)
-        yield _Table(key, entry.version, drift, seen=told)
+    adopted_heads, fresh_store = _read_adopted_heads(store, state), without_caches(store)
+    reported_heads: Mapping[str, int] | None = None
+    for type_key, entry in sorted(state.tables.items()):
+        drift = read_drift(
+            fresh_store, entry.location, adopted_heads.get(entry.location, FIRST_VERSION)
+        )
+        if reported_heads is None and drift.classification != "no_drift":
+            reported_heads = reported_versions(store)
+        already_reported = drift.head_version <= (reported_heads or {}).get(entry.location, 0)
+        yield _TableDrift(type_key, entry.version, drift, already_reported=already_reported)
 
 
-def _taken(store: Store, state: State) -> Mapping[str, int]:
-    log = Log(store, state)
-    return rebased_versions(log.ancestors(state.head.commit_id).values())
+def _read_adopted_heads(store: Store, state: GraphState) -> Mapping[str, int]:
+    log = HistoryLog(store, state)
+    return adopted_versions(log.ancestors(state.head.commit_id).values())
 
 
-def _row(
-    one: _Table, confirm: bool, force: bool, taken: Mapping[str, int], errors: Mapping[str, str]
+def _table_report(
+    table_drift: _TableDrift,
+    confirm: bool,
+    force: bool,
+    adopted_heads: Mapping[str, int],
+    errors_by_type: Mapping[str, str],
 ) -> DatasetRepair:
-    drift = one.drift
-    done = drift.location in taken
-    action, skipped = _action(one, confirm, force)
-    if skipped == _REFUSED and one.key not in errors:
-        action, skipped = "no_effect", None  # the appended version held no rows
-    if skipped == _REFUSED and errors.get(one.key) == _HURT:
-        skipped = "damaged"
+    drift = table_drift.drift
+    was_adopted = drift.location in adopted_heads
+    action, skip_reason = _choose_action(table_drift, confirm, force)
+    if skip_reason == _BREAKS_RULES and table_drift.type_key not in errors_by_type:
+        action, skip_reason = "no_effect", None  # the appended version held no rows
+    if skip_reason == _BREAKS_RULES and errors_by_type.get(table_drift.type_key) == _DAMAGED_BRANCH:
+        skip_reason = "damaged"
     return DatasetRepair(
-        one.key,
+        table_drift.type_key,
         drift.classification,
-        "forced" if done else action,
+        "forced" if was_adopted else action,
         tuple(step.operation for step in drift.steps),
-        one.version,
-        drift.head,
-        done,
-        None if done else skipped,
-        drift.error or (errors.get(one.key) if action == "refused" else None),
+        table_drift.version,
+        drift.head_version,
+        was_adopted,
+        None if was_adopted else skip_reason,
+        drift.error or (errors_by_type.get(table_drift.type_key) if action == "refused" else None),
     )
 
 
-def _action(one: _Table, confirm: bool, force: bool) -> tuple[Action, str | None]:
+def _choose_action(
+    table_drift: _TableDrift, confirm: bool, force: bool
+) -> tuple[RepairAction, str | None]:
     """Choose the action for drift that this run did not adopt."""
-    kind = one.drift.classification
-    harmless: dict[Classification, Action] = {
+    classification = table_drift.drift.classification
+    harmless_actions: dict[DriftClassification, RepairAction] = {
         "no_drift": "no_op",
         "rebased": "no_op",
         "verified_maintenance": "no_effect",
     }
-    if one.drift.head < FIRST:
+    if table_drift.drift.head_version < FIRST_VERSION:
         return "refused" if confirm else "preview", "damaged"
-    if kind in harmless:
-        return harmless[kind], None
-    if one.seen and not force:
+    if classification in harmless_actions:
+        return harmless_actions[classification], None
+    if table_drift.already_reported and not force:
         return "no_op", "seen"
-    if one.elsewhere or not confirm:
-        return "preview", "other_branch" if one.elsewhere else "needs_confirm"
-    if kind == "appended":
-        return "refused", "needs_force" if not force else _REFUSED
+    if table_drift.on_other_branch or not confirm:
+        return "preview", "other_branch" if table_drift.on_other_branch else "needs_confirm"
+    if classification == "appended":
+        return "refused", "needs_force" if not force else _BREAKS_RULES
     return "refused", "not_only_appended_rows"
 
 
-def _rebase(line: Line, *, forced: bool) -> tuple[Commit | None, dict[str, str]]:
+def _adopt_rows(
+    branch_state: BranchState, *, is_forced: bool
+) -> tuple[Commit | None, dict[str, str]]:
     """Adopt appended rows in one commit; tables whose rows break a rule are left out."""
-    errors: dict[str, str] = {}
-    if not forced:
-        return None, errors
+    errors_by_type: dict[str, str] = {}
+    if not is_forced:
+        return None, errors_by_type
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        errors.clear()
-        return _plan(txn, errors)
+        errors_by_type.clear()
+        return _plan_adoption(txn, errors_by_type)
 
-    return publish(line, prepare, Signature(actor=ACTOR)), errors
+    return publish(branch_state, prepare, CommitMetadata(actor=FORCE_ACTOR)), errors_by_type
 
 
-def _plan(txn: WriteTxn, errors: dict[str, str]) -> PublishPlan | None:
+def _plan_adoption(txn: WriteTxn, errors_by_type: dict[str, str]) -> PublishPlan | None:
     """Plan the adoption on this base; the base's log tells what was adopted before."""
     state = txn.base.state
     contract = read_schema(txn.store, state.schema)
-    tables: dict[str, TableDelta] = {}
-    heads: dict[str, int] = {}
-    for one in _of_state(txn.store, state):
-        if one.drift.classification != "appended":
+    deltas: dict[str, TableDelta] = {}
+    adopted_heads: dict[str, int] = {}
+    for table_drift in _read_state_drifts(txn.store, state):
+        if table_drift.drift.classification != "appended":
             continue
         try:
-            tables[one.key] = _appended(txn, contract, one)
+            deltas[table_drift.type_key] = _appended_delta(txn, contract, table_drift)
         except OmnigraphError as error:
-            errors[one.key] = error.message
+            errors_by_type[table_drift.type_key] = error.message
         else:
-            heads[one.drift.location] = one.drift.head
-    return _judged(txn, contract, tables, heads, errors)
+            adopted_heads[table_drift.drift.location] = table_drift.drift.head_version
+    return _plan_valid_tables(txn, contract, deltas, adopted_heads, errors_by_type)
 
 
-def _appended(txn: WriteTxn, contract: Contract, one: _Table) -> TableDelta:
+def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDrift) -> TableDelta:
     """Return the rows of HEAD that were not adopted before, with the columns of the table."""
-    key, drift, fresh = one.key, one.drift, unremembering(txn.store)
-    table = txn.table(key)
-    rows = head_rows(fresh, drift.location, drift.head)
-    if drift.since > FIRST:
-        before = head_rows(fresh, drift.location, drift.since)["id"].to_pylist()
-        rows = rows.filter(_beyond(rows["id"].to_pylist(), before))
-    wanted = row_schema(table.schema)
-    if not _same_columns(rows.schema, wanted):
-        names = ", ".join(rows.schema.names)
-        raise ConstraintViolation(f"its columns ({names}) no longer match those of the table")
-    rows = rows.select(wanted.names)
-    _check_keys(contract, key, rows)
-    return written(key, rows, "insert")
+    type_key, drift, fresh_store = (
+        table_drift.type_key,
+        table_drift.drift,
+        without_caches(txn.store),
+    )
+    table = txn.table(type_key)
+    head_table = read_head_rows(fresh_store, drift.location, drift.head_version)
+    if drift.adopted_version > FIRST_VERSION:
+        adopted_ids = read_head_rows(fresh_store, drift.location, drift.adopted_version)[
+            "id"
+        ].to_pylist()
+        head_table = head_table.filter(
+            _mask_additional_ids(head_table["id"].to_pylist(), adopted_ids)
+        )
+    expected_schema = row_schema(table.schema)
+    if not _has_same_columns(head_table.schema, expected_schema):
+        column_names = ", ".join(head_table.schema.names)
+        raise ConstraintViolation(
+            f"its columns ({column_names}) no longer match those of the table"
+        )
+    head_table = head_table.select(expected_schema.names)
+    _check_keys(contract, type_key, head_table)
+    return build_table_delta(type_key, head_table, "insert")
 
 
-def _beyond(ids: list[str], before: list[str]) -> pa.Array:
+def _mask_additional_ids(entity_ids: list[str], adopted_ids: list[str]) -> pa.Array:
     """Mask the ids that exceed those adopted before; a repeated id counts as additional."""
-    left = Counter(before)
+    remaining = Counter(adopted_ids)
     mask = []
-    for one in ids:
-        known = left[one] > 0
-        left[one] -= known
-        mask.append(not known)
+    for entity_id in entity_ids:
+        is_adopted = remaining[entity_id] > 0
+        remaining[entity_id] -= is_adopted
+        mask.append(not is_adopted)
     return pa.array(mask, pa.bool_())
 
 
-def _same_columns(one: pa.Schema, other: pa.Schema) -> bool:
-    if sorted(one.names) != sorted(other.names):
+def _has_same_columns(actual_schema: pa.Schema, expected_schema: pa.Schema) -> bool:
+    if sorted(actual_schema.names) != sorted(expected_schema.names):
         return False
-    return all(one.field(name).type.equals(other.field(name).type) for name in one.names)
+    return all(
+        actual_schema.field(column).type.equals(expected_schema.field(column).type)
+        for column in actual_schema.names
+    )
 
 
-def _check_keys(contract: Contract, key: str, rows: pa.Table) -> None:
+def _check_keys(contract: StoredSchema, type_key: str, rows: pa.Table) -> None:
     """Check that ids are not empty and match the keys."""
-    told: list[str] = []
+    faults: list[str] = []
 
-    def fault(_: int, error: OmnigraphError) -> None:
-        told.append(str(error.details.get("reason") or error.message))
+    def record_fault(_: int, error: OmnigraphError) -> None:
+        faults.append(str(error.details.get("reason") or error.message))
 
-    node = type_named(contract.ir.catalog, key)
-    ids = rows["id"].combine_chunks()
-    if ids.null_count or pc.any(pc.equal(ids, "")).as_py():
-        told.append("an id is empty")
-    elif isinstance(node, Node) and node.key:
-        agree(key_ids(contract.ir, node, rows, fault), ids, fault)
-    if told:
-        raise ConstraintViolation(told[0])
+    schema_type = type_for_key(contract.ir.catalog, type_key)
+    entity_ids = rows["id"].combine_chunks()
+    if entity_ids.null_count or pc.any(pc.equal(entity_ids, "")).as_py():
+        faults.append("an id is empty")
+    elif isinstance(schema_type, NodeType) and schema_type.key:
+        check_ids_match_keys(
+            key_ids(contract.ir, schema_type, rows, record_fault), entity_ids, record_fault
+        )
+    if faults:
+        raise ConstraintViolation(faults[0])
 
 
-def _judged(
+def _plan_valid_tables(
     txn: WriteTxn,
-    contract: Contract,
-    tables: dict[str, TableDelta],
-    heads: dict[str, int],
-    errors: dict[str, str],
+    contract: StoredSchema,
+    deltas: dict[str, TableDelta],
+    adopted_heads: dict[str, int],
+    errors_by_type: dict[str, str],
 ) -> PublishPlan | None:
     """Plan all tables that obey the rules together; others are left out and reported."""
     state = txn.base.state
-    while tables:
-        lookup = Committed(txn)
-        delta, broken = check(contract.ir.catalog, Delta(tables), lookup, limit=None)
-        if not broken:
-            needs = (SameSchema(state.schema.hash), *lookup.requirements)
-            plan = stage(txn, delta, "repair", needs)
-            taken = {state.tables[key].location for key in tables}
-            named = {place: head for place, head in heads.items() if place in taken}
-            return None if plan is None else replace(plan, details={REBASED: named})
-        wrong = {one.type_key for one in broken} & tables.keys()
-        for one in broken:
-            errors.setdefault(one.type_key, one.error().message)
-        tables = {
-            key: table_delta for key, table_delta in tables.items() if wrong and key not in wrong
+    while deltas:
+        lookup = RecordingLookup(txn)
+        delta, violations = check_delta(contract.ir.catalog, Delta(deltas), lookup, limit=None)
+        if not violations:
+            requirements = (SameSchema(state.schema.hash), *lookup.requirements)
+            plan = stage(txn, delta, "repair", requirements)
+            planned_locations = {state.tables[type_key].location for type_key in deltas}
+            planned_heads = {
+                location: head_version
+                for location, head_version in adopted_heads.items()
+                if location in planned_locations
+            }
+            return None if plan is None else replace(plan, details={REBASED_DETAIL: planned_heads})
+        invalid_types = {violation.type_key for violation in violations} & deltas.keys()
+        for violation in violations:
+            errors_by_type.setdefault(violation.type_key, violation.to_error().message)
+        deltas = {
+            type_key: table_delta
+            for type_key, table_delta in deltas.items()
+            if invalid_types and type_key not in invalid_types
         }
     return None
 
 
-def _note_refused(line: Line, found: Iterable[_Table], rows: Iterable[DatasetRepair]) -> None:
+def _record_refused(
+    branch_state: BranchState,
+    table_drifts: Iterable[_TableDrift],
+    table_reports: Iterable[DatasetRepair],
+) -> None:
     """Record drift that can only be left alone, so that it is reported again only if it grows."""
-    left = {
-        one.drift.location: one.drift.head
-        for one, row in zip(found, rows, strict=True)
-        if not one.seen and one.drift.head >= FIRST and row.action in ("refused", "no_effect")
+    refused_heads = {
+        table_drift.drift.location: table_drift.drift.head_version
+        for table_drift, table_report in zip(table_drifts, table_reports, strict=True)
+        if not table_drift.already_reported
+        and table_drift.drift.head_version >= FIRST_VERSION
+        and table_report.action in ("refused", "no_effect")
     }
-    if left:
-        record_seen(line.store, line.name, ACTOR, left)
+    if refused_heads:
+        record_external_changes_seen(
+            branch_state.store, branch_state.name, FORCE_ACTOR, refused_heads
+        )
 
 
-def _leave_audit(line: Line) -> None:
+def _record_missing_audits(branch_state: BranchState) -> None:
     """Write one audit object per repair commit, also for repairs interrupted after the commit."""
-    state = line.base().state
-    commits: Iterable[Commit] = Log(line.store, state).ancestors(state.head.commit_id).values()
-    made = {one.id: one for one in commits if REBASED in one.details}
-    if not made or line.store.effects.read_only:
+    state = branch_state.last_known().state
+    commits: Iterable[Commit] = (
+        HistoryLog(branch_state.store, state).ancestors(state.head.commit_id).values()
+    )
+    repair_commits = {commit.id: commit for commit in commits if REBASED_DETAIL in commit.details}
+    if not repair_commits or branch_state.store.effects.read_only:
         return
-    known = {outcome.operation_id for outcome in list_outcomes(line.store)}
-    for one in made.values():
-        if one.id not in known:
-            record_repair(line.store, one.id, one.branch or line.name, one.actor)
+    audited_ids = {outcome.operation_id for outcome in list_recovery_records(branch_state.store)}
+    for commit in repair_commits.values():
+        if commit.id not in audited_ids:
+            record_repair(
+                branch_state.store, commit.id, commit.branch or branch_state.name, commit.actor
+            )

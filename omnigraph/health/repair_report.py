@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .drift import Classification
-from .finding import Finding
+from .drift import DriftClassification
+from .finding import IntegrityFinding
 from .restore_names import NameRepair
 from .restore_versions import VersionRepair
 
-Action = Literal["no_op", "no_effect", "preview", "refused", "forced"]
+RepairAction = Literal["no_op", "no_effect", "preview", "refused", "forced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class DatasetRepair:
     """
 
     type_key: str
-    classification: Classification
-    action: Action
+    classification: DriftClassification
+    action: RepairAction
     operations: tuple[str, ...] = ()
     manifest_version: int | None = None
     lance_head_version: int | None = None
@@ -56,37 +56,40 @@ class Repair:
     datasets: tuple[DatasetRepair, ...]
     manifest_version: int | None = None
     commit_id: str | None = None
-    damage: tuple[Finding, ...] = ()
+    damage: tuple[IntegrityFinding, ...] = ()
     readable: Mapping[str, str | None] | None = None
     names: tuple[NameRepair, ...] = ()
     versions: tuple[VersionRepair, ...] = ()
 
     def __repr__(self) -> str:
-        found = [one for one in self.datasets if one.classification != "no_drift"]
-        told = ", ".join(f"{one.type_key} {one.classification}" for one in found) or "no drift"
-        lost = f", {len(self.damage)} findings of damage" if self.damage else ""
-        return f"<Repair{' preview' if self.preview else ''}: {told}{lost}>"
+        drifted = [dataset for dataset in self.datasets if dataset.classification != "no_drift"]
+        drift_summary = (
+            ", ".join(f"{dataset.type_key} {dataset.classification}" for dataset in drifted)
+            or "no drift"
+        )
+        damage_note = f", {len(self.damage)} findings of damage" if self.damage else ""
+        return f"<Repair{' preview' if self.preview else ''}: {drift_summary}{damage_note}>"
 
     @property
     def refused(self) -> tuple[DatasetRepair, ...]:
         """The tables for which the requested repair was not done."""
-        return tuple(one for one in self.datasets if one.action == "refused")
+        return tuple(dataset for dataset in self.datasets if dataset.action == "refused")
 
     @property
     def not_restored(self) -> tuple[NameRepair | VersionRepair, ...]:
         """The branches and tags whose names or versions could not be restored."""
-        found: list[NameRepair | VersionRepair] = [*self.names, *self.versions]
-        return tuple(one for one in found if one.action == "refused")
+        repairs: list[NameRepair | VersionRepair] = [*self.names, *self.versions]
+        return tuple(repair for repair in repairs if repair.action == "refused")
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON-compatible data."""
         return {
             "preview": self.preview,
-            "datasets": [one.to_json() for one in self.datasets],
+            "datasets": [row.to_json() for row in self.datasets],
             "manifest_version": self.manifest_version,
             "graph_commit_id": self.commit_id,
-            "names": [one.to_json() for one in self.names],
-            "versions": [one.to_json() for one in self.versions],
-            "damage": [one.to_json() for one in self.damage],
+            "names": [row.to_json() for row in self.names],
+            "versions": [row.to_json() for row in self.versions],
+            "damage": [row.to_json() for row in self.damage],
             "newest_readable": dict(self.readable or {}),
         }

@@ -12,22 +12,22 @@ from typing import Any, Literal
 from omnigraph import ids
 from omnigraph.errors import AlreadyExists, InputError, OmnigraphError, UsageError
 from omnigraph.history import names, refs
-from omnigraph.history.audit import Outcome
-from omnigraph.history.branches import free_number, others
-from omnigraph.history.closing import close
-from omnigraph.history.line import line_of
+from omnigraph.history.audit import RecoveryRecord
+from omnigraph.history.branches import conflicting_names, next_ref_number
+from omnigraph.history.closing import publish_closing_version
+from omnigraph.history.line import branch_state_of
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.origin import RefKind
 from omnigraph.history.refs import Ref
-from omnigraph.history.retention.condemned import check_unlisted
+from omnigraph.history.retention.condemned import check_head_not_queued
 from omnigraph.history.tags import free_tag_number
 from omnigraph.history.unnamed import (
-    PLACES,
+    REF_DIRECTORIES,
     DamagedRef,
-    Names,
-    Unnamed,
-    find_unnamed,
-    read_names,
+    RefListing,
+    UnnamedManifest,
+    find_manifests_without_ref,
+    list_refs_consistently,
 )
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
@@ -68,9 +68,9 @@ class NameRepair:
     reason: str | None = None
 
     def __str__(self) -> str:
-        what = f"{self.kind or 'branch or tag'} {self.name or ''}".strip()
-        said = f"{what} ({self.target}): {self.status}, {self.action}"
-        return f"{said}: {self.reason}" if self.reason else said
+        subject = f"{self.kind or 'branch or tag'} {self.name or ''}".strip()
+        description = f"{subject} ({self.target}): {self.status}, {self.action}"
+        return f"{description}: {self.reason}" if self.reason else description
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON-compatible data."""
@@ -90,161 +90,238 @@ def repair_names(
 ) -> tuple[NameRepair, ...]:
     """Restore every name that is known, and carry out the caller's choice for the others."""
     choice.check()
-    found, known = find_unnamed(store)
-    unnamed = [one for one in found if one.status not in ("never_named", "unreadable")]
-    run = _Run(store, choice, confirm, actor, known)
-    rows = [run.repair(one, _is_unique(one, unnamed)) for one in unnamed]
-    rows += run.repair_refs({(one.kind, one.name) for one in unnamed})
-    run.check_used()
-    return tuple(rows)
+    all_unnamed, ref_names = find_manifests_without_ref(store)
+    repairable = [
+        manifest for manifest in all_unnamed if manifest.status not in ("never_named", "unreadable")
+    ]
+    repair_run = _NameRepairRun(store, choice, confirm, actor, ref_names)
+    name_repairs = [
+        repair_run.repair_manifest(manifest, _is_name_unique(manifest, repairable))
+        for manifest in repairable
+    ]
+    name_repairs += repair_run.repair_refs(
+        {(manifest.kind, manifest.name) for manifest in repairable}
+    )
+    repair_run.check_choice_used()
+    return tuple(name_repairs)
 
 
-def _is_unique(one: Unnamed, unnamed: list[Unnamed]) -> bool:
-    return Counter((other.kind, other.name) for other in unnamed)[one.kind, one.name] == 1
+def _is_name_unique(manifest: UnnamedManifest, manifests: list[UnnamedManifest]) -> bool:
+    return (
+        Counter((candidate.kind, candidate.name) for candidate in manifests)[
+            manifest.kind, manifest.name
+        ]
+        == 1
+    )
 
 
 @dataclass(slots=True)
-class _Run:
+class _NameRepairRun:
     """State of one repair of names."""
 
     store: Store
     choice: NameChoice
     confirm: bool
     actor: str | None
-    names: Names
-    used: bool = False
+    ref_names: RefListing
+    choice_used: bool = False
 
-    def repair(self, one: Unnamed, unique: bool) -> NameRepair:
+    def repair_manifest(self, manifest: UnnamedManifest, is_name_unique: bool) -> NameRepair:
         """Restore, close or drop one manifest; report a reason when that is not possible."""
-        row = NameRepair(one.directory, one.status, one.kind, one.name, one.commit_id, "no_op")
+        name_repair = NameRepair(
+            manifest.directory,
+            manifest.status,
+            manifest.kind,
+            manifest.name,
+            manifest.commit_id,
+            "no_op",
+        )
         choice = self.choice
-        if choice.drop == one.ulid:
-            self.used = True
-            return self._apply(row, "dropped", lambda: self._close(one, "drop_branch"))
-        if choice.restore == one.ulid:
-            self.used = True
-            kind: RefKind = "tag" if choice.tag else one.kind or "branch"
-            row = replace(row, kind=kind, name=choice.name or one.name)
-            return self._apply(row, "restored", lambda: self._restore(one, row.name, kind))
+        if choice.drop == manifest.ulid:
+            self.choice_used = True
+            return self._apply_action(
+                name_repair, "dropped", lambda: self._close_manifest(manifest, "drop_branch")
+            )
+        if choice.restore == manifest.ulid:
+            self.choice_used = True
+            kind: RefKind = "tag" if choice.tag else manifest.kind or "branch"
+            name_repair = replace(name_repair, kind=kind, name=choice.name or manifest.name)
+            return self._apply_action(
+                name_repair,
+                "restored",
+                lambda: self._restore_name(manifest, name_repair.name, kind),
+            )
         if choice.restore is not None or choice.drop is not None:
-            return row
-        if one.status == "closing_lost":
-            return self._apply(row, "closed", lambda: self._close(one, "close_branch"))
-        if one.name is None or one.kind is None or not unique:
-            why = "its name is unknown" if unique else "several manifests had this name"
-            advice = f"{why}: choose with restore {one.ulid} and name, or drop {one.ulid}"
-            return replace(row, action="refused" if self.confirm else "preview", reason=advice)
-        return self._apply(row, "restored", lambda: self._restore(one, one.name, one.kind))
+            return name_repair
+        if manifest.status == "closing_lost":
+            return self._apply_action(
+                name_repair, "closed", lambda: self._close_manifest(manifest, "close_branch")
+            )
+        if manifest.name is None or manifest.kind is None or not is_name_unique:
+            cause = "its name is unknown" if is_name_unique else "several manifests had this name"
+            advice = (
+                f"{cause}: choose with restore {manifest.ulid} and name, or drop {manifest.ulid}"
+            )
+            return replace(
+                name_repair, action="refused" if self.confirm else "preview", reason=advice
+            )
+        return self._apply_action(
+            name_repair,
+            "restored",
+            lambda: self._restore_name(manifest, manifest.name, manifest.kind),
+        )
 
-    def repair_refs(self, known: set[tuple[RefKind | None, str | None]]) -> Iterator[NameRepair]:
+    def repair_refs(
+        self, repaired_names: set[tuple[RefKind | None, str | None]]
+    ) -> Iterator[NameRepair]:
         """Repair refs that lead to no manifest: they are damaged, or the manifest is missing."""
-        for one in self.names.damaged:
-            kind = refs.kind_of(one.place)
-            if (kind, one.name) in known and self.choice.drop != one.name:
+        for damaged_ref in self.ref_names.damaged_refs:
+            kind = refs.ref_kind_of(damaged_ref.ref_directory)
+            if (kind, damaged_ref.name) in repaired_names and self.choice.drop != damaged_ref.name:
                 continue  # its manifest was found
-            yield self._release(one, "ref_damaged", kind)
-        if self.choice.drop is None or self.used:
+            yield self._repair_damaged_ref(damaged_ref, "ref_damaged", kind)
+        if self.choice.drop is None or self.choice_used:
             return
-        for place in PLACES:
-            number = self.names.numbers[place].get(self.choice.drop, 0)
-            ref = self._read(self.choice.drop, number, place)
+        for ref_directory in REF_DIRECTORIES:
+            number = self.ref_names.highest_numbers[ref_directory].get(self.choice.drop, 0)
+            ref = self._read_ref(self.choice.drop, number, ref_directory)
             if ref is not None and not manifest_exists(self.store, ref.ulid):
-                dangling = DamagedRef(place, ref.name, number, "its manifest is missing")
-                yield self._release(dangling, "manifest_missing", refs.kind_of(place))
+                dangling = DamagedRef(ref_directory, ref.name, number, "its manifest is missing")
+                yield self._repair_damaged_ref(
+                    dangling, "manifest_missing", refs.ref_kind_of(ref_directory)
+                )
 
-    def _read(self, name: str, number: int, place: str) -> Ref | None:
-        damaged = any((one.name, one.place) == (name, place) for one in self.names.damaged)
-        return None if damaged or not number % 2 else refs.read_ref(self.store, name, number, place)
+    def _read_ref(self, ref_name: str, number: int, ref_directory: str) -> Ref | None:
+        is_damaged = any(
+            (damaged_ref.name, damaged_ref.ref_directory) == (ref_name, ref_directory)
+            for damaged_ref in self.ref_names.damaged_refs
+        )
+        return (
+            None
+            if is_damaged or not number % 2
+            else refs.read_ref(self.store, ref_name, number, ref_directory)
+        )
 
-    def _release(self, one: DamagedRef, status: str, kind: RefKind) -> NameRepair:
-        row = NameRepair(one.path, status, kind, one.name, None, "no_op", one.reason)
-        if self.choice.drop == one.name:
-            self.used = True
-            return self._apply(replace(row, reason=None), "dropped", lambda: self._close_name(one))
-        advice = f"its manifest is unknown: choose one with restore and name {one.name},"
-        advice += f" or drop {one.name}"
-        return replace(row, action="refused" if self.confirm else "preview", reason=advice)
+    def _repair_damaged_ref(
+        self, damaged_ref: DamagedRef, status: str, kind: RefKind
+    ) -> NameRepair:
+        name_repair = NameRepair(
+            damaged_ref.object_name,
+            status,
+            kind,
+            damaged_ref.name,
+            None,
+            "no_op",
+            damaged_ref.reason,
+        )
+        if self.choice.drop == damaged_ref.name:
+            self.choice_used = True
+            return self._apply_action(
+                replace(name_repair, reason=None), "dropped", lambda: self._close_name(damaged_ref)
+            )
+        advice = f"its manifest is unknown: choose one with restore and name {damaged_ref.name},"
+        advice += f" or drop {damaged_ref.name}"
+        return replace(name_repair, action="refused" if self.confirm else "preview", reason=advice)
 
-    def check_used(self) -> None:
+    def check_choice_used(self) -> None:
         """Reject a choice that does not match anything in need of repair."""
-        chosen = self.choice.restore or self.choice.drop
-        if chosen is not None and not self.used:
+        target = self.choice.restore or self.choice.drop
+        if target is not None and not self.choice_used:
             raise InputError(
-                f"'{chosen}' does not need a repair of its name",
+                f"'{target}' does not need a repair of its name",
                 reason="unknown manifest",
                 hint="run `omnigraph repair` to list what does",
             )
 
-    def _apply(self, row: NameRepair, action: NameAction, work: Any) -> NameRepair:
+    def _apply_action(
+        self, name_repair: NameRepair, action: NameAction, apply_change: Any
+    ) -> NameRepair:
         if not self.confirm:
-            return replace(row, action="preview", reason=f"would be {action}")
+            return replace(name_repair, action="preview", reason=f"would be {action}")
         try:
-            work()
+            apply_change()
         except OmnigraphError as error:
             if error.effect != "none":
                 raise
-            return replace(row, action="refused", reason=error.message)
-        return replace(row, action=action)
+            return replace(name_repair, action="refused", reason=error.message)
+        return replace(name_repair, action=action)
 
-    def _restore(self, one: Unnamed, name: str | None, kind: RefKind | None) -> None:
-        if name is None or kind is None or one.opened is None:
-            raise InputError(f"{one.directory} needs a name", reason="unknown name")
+    def _restore_name(
+        self, manifest: UnnamedManifest, name: str | None, kind: RefKind | None
+    ) -> None:
+        if name is None or kind is None or manifest.manifest is None:
+            raise InputError(f"{manifest.directory} needs a name", reason="unknown name")
         # A name that the manifest had before stays valid, whatever the rules for new names are.
-        text = name if name == one.name else names.check_new(name, kind)
-        ref = self._next_ref(one, text, kind)
-        check_unlisted(self.store, one.opened.state, one.opened.state.head.commit_id)
-        refs.claim(self.store, ref, _facts(one, kind))
-        self._check_alone(ref)
-        self._record("restore_name", ref.name, one.commit_id)
+        valid_name = name if name == manifest.name else names.check_new_ref_name(name, kind)
+        ref = self._next_ref(manifest, valid_name, kind)
+        check_head_not_queued(
+            self.store, manifest.manifest.state, manifest.manifest.state.head.commit_id
+        )
+        refs.create_ref_object(self.store, ref, _ref_facts(manifest, kind))
+        self._check_name_conflicts(ref)
+        self._record_event("restore_name", ref.name, manifest.commit_id)
 
-    def _next_ref(self, one: Unnamed, name: str, kind: RefKind) -> Ref:
+    def _next_ref(self, manifest: UnnamedManifest, name: str, kind: RefKind) -> Ref:
         """Return the ref to write; its number is above every number known for the name."""
-        place = layout.TAGS if kind == "tag" else layout.REFS
-        damaged = [ref for ref in self.names.damaged if (ref.place, ref.name) == (place, name)]
-        if damaged:
-            number = damaged[0].number + 2
+        ref_directory = layout.TAGS if kind == "tag" else layout.REFS
+        damaged_refs = [
+            damaged_ref
+            for damaged_ref in self.ref_names.damaged_refs
+            if (damaged_ref.ref_directory, damaged_ref.name) == (ref_directory, name)
+        ]
+        if damaged_refs:
+            number = damaged_refs[0].number + 2
         elif kind == "tag":
             number = free_tag_number(self.store, name)
         else:
-            number = free_number(self.store, name)
-        origin = one.opened.state.origin if one.opened is not None else None
-        if origin is not None and (origin.name, origin.place) == (name, place):
+            number = next_ref_number(self.store, name)
+        origin = manifest.manifest.state.origin if manifest.manifest is not None else None
+        if origin is not None and (origin.name, origin.ref_directory) == (name, ref_directory):
             number = max(number, origin.number)
-        fork = one.opened.state.head.fork if one.opened is not None else None
+        fork = manifest.manifest.state.head.fork if manifest.manifest is not None else None
         return Ref(
-            name, one.ulid, number, origin.parent if origin is not None else None, fork, place
+            name,
+            manifest.ulid,
+            number,
+            origin.parent if origin is not None else None,
+            fork,
+            ref_directory,
         )
 
-    def _check_alone(self, ref: Ref) -> None:
+    def _check_name_conflicts(self, ref: Ref) -> None:
         """Withdraw the ref if its name overlaps another, or if the manifest got a second name."""
-        names_now = read_names(self.store)
+        current_names = list_refs_consistently(self.store)
         try:
-            if ref.place == layout.REFS:
-                numbers = names_now.numbers[ref.place]
-                names.check_disjoint(ref.name, others(self.store, ref.name, numbers))
-            self._check_only_name(ref, names_now)
+            if ref.directory == layout.REFS:
+                ref_numbers = current_names.highest_numbers[ref.directory]
+                names.check_disjoint(ref.name, conflicting_names(self.store, ref.name, ref_numbers))
+            self._check_only_name(ref, current_names)
         except AlreadyExists:
-            refs.withdraw(self.store, ref, ids.new_ulid())
+            refs.withdraw_name(self.store, ref, ids.new_ulid())
             raise
 
-    def _check_only_name(self, ref: Ref, known: Names) -> None:
-        for place in PLACES:
-            for name, number in known.numbers[place].items():
-                other = self._read(name, number, place)
-                if other is not None and other.ulid == ref.ulid and other != ref:
-                    message = f"{refs.kind_of(place)} '{name}' already names this manifest"
-                    raise AlreadyExists(message, branch=name)
+    def _check_only_name(self, ref: Ref, current_names: RefListing) -> None:
+        for ref_directory in REF_DIRECTORIES:
+            for ref_name, number in current_names.highest_numbers[ref_directory].items():
+                other_ref = self._read_ref(ref_name, number, ref_directory)
+                if other_ref is not None and other_ref.ulid == ref.ulid and other_ref != ref:
+                    message = f"{refs.ref_kind_of(ref_directory)} '{ref_name}' already names this manifest"
+                    raise AlreadyExists(message, branch=ref_name)
 
-    def _close(self, one: Unnamed, operation: str) -> None:
-        close(self.store, line_of(self.store, one.label, one.ulid))
-        self._record(operation, one.label, one.commit_id)
+    def _close_manifest(self, manifest: UnnamedManifest, operation: str) -> None:
+        publish_closing_version(
+            self.store, branch_state_of(self.store, manifest.label, manifest.ulid)
+        )
+        self._record_event(operation, manifest.label, manifest.commit_id)
 
-    def _close_name(self, one: DamagedRef) -> None:
-        path = layout.ref_name(one.name, one.number + 1, one.place)
-        self.store.objects.create_json(path, {"deleted": None, "nonce": "dropped"})
-        self._record("drop_name", one.name, None)
+    def _close_name(self, damaged_ref: DamagedRef) -> None:
+        tombstone_path = layout.ref_name(
+            damaged_ref.name, damaged_ref.number + 1, damaged_ref.ref_directory
+        )
+        self.store.objects.create_json(tombstone_path, {"deleted": None, "nonce": "dropped"})
+        self._record_event("drop_name", damaged_ref.name, None)
 
-    def _record(self, operation: str, branch: str, commit_id: str | None) -> None:
+    def _record_event(self, operation: str, branch: str, commit_id: str | None) -> None:
         record_repair_event(self.store, operation, branch, commit_id, self.actor)
 
 
@@ -252,15 +329,15 @@ def record_repair_event(
     store: Store, operation: str, branch: str, commit_id: str | None, actor: str | None
 ) -> None:
     """Write the audit object of a repair that has no commit of its own."""
-    event, now = ids.new_ulid(), ids.now_micros()
-    outcome = Outcome(event, "repaired", operation, branch, actor, commit_id, now)
-    store.objects.create_json(f"{layout.AUDIT}/{event}.json", outcome.to_json())
+    event_id, created_at = ids.new_ulid(), ids.now_micros()
+    outcome = RecoveryRecord(event_id, "repaired", operation, branch, actor, commit_id, created_at)
+    store.objects.create_json(f"{layout.AUDIT}/{event_id}.json", outcome.to_json())
 
 
-def _facts(one: Unnamed, kind: RefKind) -> dict[str, Any]:
+def _ref_facts(manifest: UnnamedManifest, kind: RefKind) -> dict[str, Any]:
     """Return the members of a restored ref; concurrent repairs must write identical objects."""
-    facts: dict[str, Any] = {"nonce": f"restored-{one.ulid}"}
-    origin = one.opened.state.origin if one.opened is not None else None
+    facts: dict[str, Any] = {"nonce": f"restored-{manifest.ulid}"}
+    origin = manifest.manifest.state.origin if manifest.manifest is not None else None
     if kind == "tag" and origin is not None:
         facts |= {"created_at": origin.created_at, "actor_id": origin.actor}
         facts |= {"message": origin.message}

@@ -12,69 +12,83 @@ from itertools import count
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.history.commit import Commit
-from omnigraph.history.manifest import Opened
-from omnigraph.storage.fragments import bytes_of, fragment_ids
+from omnigraph.history.manifest import LoadedManifest
+from omnigraph.storage.fragments import fragment_bytes, list_fragment_ids
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, data_files
 
 from . import limits
-from .limits import Warned, of_cache
+from .limits import LimitWarning, cache_warnings
 
-WRITES = 64  # writes of this process between two checks of the cache
-STATES = 256  # manifest versions of a branch, by any writer, between two checks of its tables
-_FILES = 1_000  # files of a table that are looked at: the result of one request
-_log = logging.getLogger("omnigraph")
-_written = count()
+CACHE_CHECK_INTERVAL = 64  # writes of this process between two checks of the cache
+TABLE_CHECK_INTERVAL = (
+    256  # manifest versions of a branch, by any writer, between two checks of its tables
+)
+_MAX_LISTED_FILES = 1_000  # files of a table that are looked at: the result of one request
+_logger = logging.getLogger("omnigraph")
+_write_counter = count()
 
 
-def seldom_warnings(store: Store, opened: Opened, commit: Commit) -> Iterator[Warned]:
+def periodic_warnings(
+    store: Store, manifest: LoadedManifest, commit: Commit
+) -> Iterator[LimitWarning]:
     """Return warnings about limits that are checked only from time to time."""
     try:
-        if next(_written) % WRITES == 0:
-            yield from _of_cache()
-        if opened.version % STATES == 0:
-            yield from _of_tables(store, opened, commit)
+        if next(_write_counter) % CACHE_CHECK_INTERVAL == 0:
+            yield from _cache_warnings()
+        if manifest.version % TABLE_CHECK_INTERVAL == 0:
+            yield from _table_warnings(store, manifest, commit)
     except (OmnigraphError, OSError) as error:
-        _log.info("skipped the check for unreferenced data: %s", error)
+        _logger.info("skipped the check for unreferenced data: %s", error)
 
 
-def _of_cache() -> Iterator[Warned]:
+def _cache_warnings() -> Iterator[LimitWarning]:
     if "omnigraph.engine.cache" in sys.modules:  # otherwise this process has cached nothing
-        from .cached import cache_use
+        from .cached import read_cache_usage
 
-        used, _, budget = cache_use()
-        yield from of_cache(used, budget)
+        used_bytes, _, cache_budget = read_cache_usage()
+        yield from cache_warnings(used_bytes, cache_budget)
 
 
-def _of_tables(store: Store, opened: Opened, commit: Commit) -> Iterator[Warned]:
-    for key in sorted(commit.tables):
-        entry = opened.state.tables.get(key)
-        held = store.handles.get(entry.location, entry.lance_version) if entry else None
-        if entry is None or held is None:
+def _table_warnings(
+    store: Store, manifest: LoadedManifest, commit: Commit
+) -> Iterator[LimitWarning]:
+    for type_key in sorted(commit.tables):
+        entry = manifest.state.tables.get(type_key)
+        dataset = store.dataset_cache.get(entry.location, entry.lance_version) if entry else None
+        if entry is None or dataset is None:
             continue
-        table = Table(entry.location, held)
-        shown = bytes_of(table, fragment_ids(table))
-        limit = max(limits.UNRECLAIMED, shown)
-        loose = _loose(store, table)
-        if sum(loose.values()) > limit:  # other branches may reference some of them
-            for name in _named_elsewhere(store, entry.location):
-                loose.pop(name, None)
-        yield from limits.of_data(store.root.uri, key, sum(loose.values()), limit)
+        table = Table(entry.location, dataset)
+        referenced_bytes = fragment_bytes(table, list_fragment_ids(table))
+        limit = max(limits.UNRECLAIMED, referenced_bytes)
+        unreferenced_files = _list_unreferenced(store, table)
+        if sum(unreferenced_files.values()) > limit:  # other branches may reference some of them
+            for file_name in _list_branch_files(store, entry.location):
+                unreferenced_files.pop(file_name, None)
+        yield from limits.unreferenced_data_warnings(
+            store.root.uri, type_key, sum(unreferenced_files.values()), limit
+        )
 
 
-def _loose(store: Store, table: Table) -> dict[str, int]:
+def _list_unreferenced(store: Store, table: Table) -> dict[str, int]:
     """Return data files that the newest version of a table does not reference, with their sizes."""
     fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
-    named = set(data_files(table, fragments))
-    listed = store.objects.first(f"{table.location}/data", _FILES)
-    return {one.name: one.size for one in listed if one.name not in named}
+    referenced_names = set(data_files(table, fragments))
+    listed_files = store.objects.list_first(f"{table.location}/data", _MAX_LISTED_FILES)
+    return {
+        listed_file.name: listed_file.size
+        for listed_file in listed_files
+        if listed_file.name not in referenced_names
+    }
 
 
-def _named_elsewhere(store: Store, location: str) -> Iterator[str]:
+def _list_branch_files(store: Store, location: str) -> Iterator[str]:
     from omnigraph.storage.transfer import version_files
 
     from .heads import read_heads
 
-    entries = (one for head in read_heads(store, []) for one in head.opened.state.tables.values())
-    for version in {one.lance_version for one in entries if one.location == location}:
-        yield from version_files(store, location, version).data
+    entries = (
+        entry for head in read_heads(store, []) for entry in head.manifest.state.tables.values()
+    )
+    for version in {entry.lance_version for entry in entries if entry.location == location}:
+        yield from version_files(store, location, version).data_files

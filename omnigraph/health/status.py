@@ -10,25 +10,38 @@ from typing import Any
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.intent import listing
-from omnigraph.history.manifest import Opened
-from omnigraph.history.missing import missing_words
-from omnigraph.history.retention.live import Live
-from omnigraph.history.retention.survey import MANIFESTS, TABLES, kind_of, place_of
-from omnigraph.history.set_aside import list_set_aside
-from omnigraph.history.state import State
+from omnigraph.history.intent import list_intents
+from omnigraph.history.manifest import LoadedManifest
+from omnigraph.history.missing import describe_missing_files
+from omnigraph.history.retention.live import LiveSet
+from omnigraph.history.retention.survey import (
+    MANIFEST_ROOTS,
+    TABLE_ROOTS,
+    owning_directory,
+    subdirectory_of,
+)
+from omnigraph.history.set_aside import list_set_aside_operations
+from omnigraph.history.state import GraphState
 from omnigraph.storage import layout
-from omnigraph.storage.cell import files_of
-from omnigraph.storage.failures import AbsentError, unpanicked
-from omnigraph.storage.objects import Found
+from omnigraph.storage.cell import cell_files
+from omnigraph.storage.failures import AbsentError, panics_as_errors
+from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
-from omnigraph.storage.table import open_version
+from omnigraph.storage.table import open_unchecked_version
 from omnigraph.storage.transfer import version_files
 
-from .cached import cache_use
-from .heads import Head, read_heads
-from .limits import Warned, of_cache, of_damage, of_log, of_set_aside, of_store, of_table
-from .written import log_length, unindexed_rows
+from .cached import read_cache_usage
+from .heads import RefHead, read_heads
+from .limits import (
+    LimitWarning,
+    cache_warnings,
+    damage_warnings,
+    log_warnings,
+    set_aside_warnings,
+    store_warnings,
+    table_warnings,
+)
+from .written import count_log_commits, count_unindexed_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +62,7 @@ class DatasetStatus:
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON-compatible data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {field_name: getattr(self, field_name) for field_name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +82,7 @@ class Status:
     unreclaimed_bytes: int
     cache_bytes: int
     cache_directory: str | None
-    warnings: tuple[Warned, ...] = field(default=())
+    warnings: tuple[LimitWarning, ...] = field(default=())
 
     def __repr__(self) -> str:
         tables = f"{len(self.datasets)} tables, {self.bytes:,} bytes"
@@ -77,112 +90,141 @@ class Status:
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as JSON-compatible data."""
-        names = [name for name in self.__slots__ if name not in ("datasets", "warnings")]
-        facts = {name: getattr(self, name) for name in names}
-        facts["graph_commit_id"] = facts.pop("commit_id")
-        facts["datasets"] = [one.to_json() for one in self.datasets]
-        facts["warnings"] = [one.to_json() for one in self.warnings]
-        return facts
+        field_names = [
+            field_name
+            for field_name in self.__slots__
+            if field_name not in ("datasets", "warnings")
+        ]
+        members = {field_name: getattr(self, field_name) for field_name in field_names}
+        members["graph_commit_id"] = members.pop("commit_id")
+        members["datasets"] = [row.to_json() for row in self.datasets]
+        members["warnings"] = [row.to_json() for row in self.warnings]
+        return members
 
 
-def _warnings(uri: str, one: DatasetStatus) -> Iterator[Warned]:
-    if one.error is not None:
-        return of_damage(uri, one.type_key)
-    return of_table(uri, one.type_key, one.rows, one.fragments, one.unindexed_rows)
+def _dataset_warnings(uri: str, dataset: DatasetStatus) -> Iterator[LimitWarning]:
+    if dataset.error is not None:
+        return damage_warnings(uri, dataset.type_key)
+    return table_warnings(
+        uri, dataset.type_key, dataset.rows, dataset.fragments, dataset.unindexed_rows
+    )
 
 
-def read_status(store: Store, branch: str, opened: Opened) -> Status:
+def read_status(store: Store, branch: str, manifest: LoadedManifest) -> Status:
     """Examine one branch and all files of the graph, with a single listing of the root."""
-    state, heads = opened.state, read_heads(store, [])
-    files = {one.name: one for one in store.objects.list("")}
-    datasets = tuple(_datasets(store, state, files))
-    size = sum(one.size for one in files.values())
-    unreclaimed = _unreclaimed(store, heads, files)
-    pending, aside = len(listing(store).pending), len(list_set_aside(store))
-    cache, place, budget = cache_use()
-    uri, log = store.root.uri, log_length(state)
+    state, heads = manifest.state, read_heads(store, [])
+    files_by_name = {file.name: file for file in store.objects.list("")}
+    datasets = tuple(_read_datasets(store, state, files_by_name))
+    total_bytes = sum(file.size for file in files_by_name.values())
+    unreferenced_bytes = _unreferenced_bytes(store, heads, files_by_name)
+    pending_count, set_aside_count = (
+        len(list_intents(store).pending),
+        len(list_set_aside_operations(store)),
+    )
+    cache_bytes, cache_directory, cache_budget = read_cache_usage()
+    uri, commit_count = store.root.uri, count_log_commits(state)
     warnings = [
-        *(warned for dataset in datasets for warned in _warnings(uri, dataset)),
-        *of_log(uri, log),
-        *of_store(uri, size - unreclaimed, unreclaimed, pending),
-        *of_set_aside(uri, aside),
-        *of_cache(cache, budget),
+        *(warning for dataset in datasets for warning in _dataset_warnings(uri, dataset)),
+        *log_warnings(uri, commit_count),
+        *store_warnings(uri, total_bytes - unreferenced_bytes, unreferenced_bytes, pending_count),
+        *set_aside_warnings(uri, set_aside_count),
+        *cache_warnings(cache_bytes, cache_budget),
     ]
-    tags = sum(head.ref.place == layout.TAGS for head in heads)
+    tag_count = sum(head.ref.directory == layout.TAGS for head in heads)
     return Status(
         branch,
         state.head.commit_id,
         datasets,
-        len(heads) - tags,
-        tags,
-        log,
-        _versions(files, layout.manifest_directory(state.head.ulid)),
-        pending,
-        aside,
-        size,
-        unreclaimed,
-        cache,
-        place,
+        len(heads) - tag_count,
+        tag_count,
+        commit_count,
+        _count_versions(files_by_name, layout.manifest_directory(state.head.ulid)),
+        pending_count,
+        set_aside_count,
+        total_bytes,
+        unreferenced_bytes,
+        cache_bytes,
+        cache_directory,
         tuple(warnings),
     )
 
 
-def _datasets(store: Store, state: State, files: Mapping[str, Found]) -> Iterator[DatasetStatus]:
-    sizes: dict[str, int] = {}
-    for one in files.values():
-        sizes[place_of(one.name)] = sizes.get(place_of(one.name), 0) + one.size
-    for key, entry in sorted(state.tables.items()):
-        inside, error = (0, 0, 0), _error(store, key, entry, files)
+def _read_datasets(
+    store: Store, state: GraphState, files_by_name: Mapping[str, ListedObject]
+) -> Iterator[DatasetStatus]:
+    bytes_by_directory: dict[str, int] = {}
+    for file in files_by_name.values():
+        bytes_by_directory[owning_directory(file.name)] = (
+            bytes_by_directory.get(owning_directory(file.name), 0) + file.size
+        )
+    for type_key, entry in sorted(state.tables.items()):
+        measurements, error = (0, 0, 0), _table_error(store, type_key, entry, files_by_name)
         if error is None:
-            table = open_version(store, entry.location, entry.lance_version)
+            table = open_unchecked_version(store, entry.location, entry.lance_version)
             fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
-            deleted = sum(fragment.num_deletions for fragment in fragments)
-            left = unindexed_rows(store, state, key, table, fragments)
-            inside = deleted, len(fragments), left
-        kept = _versions(files, entry.location), sizes.get(entry.location, 0)
-        yield DatasetStatus(key, entry.rows, *inside, *kept, error)
+            deleted_rows = sum(fragment.num_deletions for fragment in fragments)
+            unindexed_count = count_unindexed_rows(store, state, type_key, table, fragments)
+            measurements = deleted_rows, len(fragments), unindexed_count
+        history_sizes = (
+            _count_versions(files_by_name, entry.location),
+            bytes_by_directory.get(entry.location, 0),
+        )
+        yield DatasetStatus(type_key, entry.row_count, *measurements, *history_sizes, error)
 
 
-def _error(store: Store, key: str, entry: TableEntry, files: Mapping[str, Found]) -> str | None:
+def _table_error(
+    store: Store, type_key: str, entry: TableEntry, files_by_name: Mapping[str, ListedObject]
+) -> str | None:
     """Return why a table cannot be examined, for example a missing file; None if it can."""
-    own = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
+    version_path = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
     try:
-        with unpanicked():
-            named = version_files(store, entry.location, entry.lance_version).all
+        with panics_as_errors():
+            required_files = version_files(store, entry.location, entry.lance_version).named_files
     except AbsentError:
-        return missing_words(store, key, [own])
+        return describe_missing_files(store, type_key, [version_path])
     except (OmnigraphError, OSError, ValueError, RuntimeError) as error:
-        return f"{own} cannot be read: {getattr(error, 'message', error)}"
-    lost = [name for name in named if name not in files]
-    return missing_words(store, key, lost) if lost else None
+        return f"{version_path} cannot be read: {getattr(error, 'message', error)}"
+    missing_files = [file_name for file_name in required_files if file_name not in files_by_name]
+    return describe_missing_files(store, type_key, missing_files) if missing_files else None
 
 
-def _versions(files: Mapping[str, Found], place: str) -> int:
-    prefix = f"{place}/_versions/"
-    return sum(name.startswith(prefix) and name.endswith(".manifest") for name in files)
-
-
-def _unreclaimed(store: Store, heads: Sequence[Head], files: Mapping[str, Found]) -> int:
-    """Return the bytes of tables and manifests that no branch or tag references now."""
-    live = Live()
-    for head in heads:
-        live.names |= set(files_of(head.opened.cell))
-        for entry in head.opened.state.tables.values():
-            _add(store, live, entry)
-    judged = (one for name, one in files.items() if name.startswith((*TABLES, *MANIFESTS)))
+def _count_versions(files_by_name: Mapping[str, ListedObject], directory: str) -> int:
+    prefix = f"{directory}/_versions/"
     return sum(
-        one.size
-        for one in judged
-        if kind_of(one.name) != "_transactions" and not live.holds(one.name)
+        file_name.startswith(prefix) and file_name.endswith(".manifest")
+        for file_name in files_by_name
     )
 
 
-def _add(store: Store, live: Live, entry: TableEntry) -> None:
+def _unreferenced_bytes(
+    store: Store, heads: Sequence[RefHead], files_by_name: Mapping[str, ListedObject]
+) -> int:
+    """Return the bytes of tables and manifests that no branch or tag references now."""
+    live = LiveSet()
+    for head in heads:
+        live.names |= set(cell_files(head.manifest.cell))
+        for entry in head.manifest.state.tables.values():
+            _add_live_files(store, live, entry)
+    candidate_files = (
+        file
+        for file_name, file in files_by_name.items()
+        if file_name.startswith((*TABLE_ROOTS, *MANIFEST_ROOTS))
+    )
+    return sum(
+        file.size
+        for file in candidate_files
+        if subdirectory_of(file.name) != "_transactions" and not live.contains(file.name)
+    )
+
+
+def _add_live_files(store: Store, live: LiveSet, entry: TableEntry) -> None:
     try:
-        with unpanicked():
-            files = version_files(store, entry.location, entry.lance_version)
+        with panics_as_errors():
+            table_files = version_files(store, entry.location, entry.lance_version)
     except (OmnigraphError, OSError, ValueError, RuntimeError):
-        live.places |= {entry.location}  # damaged: what it needs is unknown, so all of it is live
+        live.directories |= {
+            entry.location
+        }  # damaged: what it needs is unknown, so all of it is live
         return
-    live.add_version(entry.location, entry.lance_version, files)
+    live.add_version(entry.location, entry.lance_version, table_files)
     live.names |= {f"{entry.location}/_versions/{(1 << 64) - 2}.manifest"}

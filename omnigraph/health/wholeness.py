@@ -11,221 +11,288 @@ from typing import Literal
 
 from omnigraph import ids
 from omnigraph.errors import OmnigraphError
-from omnigraph.history.retention.survey import place_of
+from omnigraph.history.retention.survey import owning_directory
 from omnigraph.storage.checksums import FileChecksum, FileChecksums
 from omnigraph.storage.deletions import deleted_offsets, deletion_files
-from omnigraph.storage.failures import AbsentError, unpanicked
-from omnigraph.storage.hands import Hands
-from omnigraph.storage.lost_index import short_segments
-from omnigraph.storage.physical import open_file, stored_batches
-from omnigraph.storage.store import Store, version_names
-from omnigraph.storage.table import open_version
-from omnigraph.storage.transfer import Files, version_files
+from omnigraph.storage.failures import AbsentError, panics_as_errors
+from omnigraph.storage.hands import MaintenanceExecutor
+from omnigraph.storage.lost_index import incomplete_segments
+from omnigraph.storage.physical import read_raw_batches, read_row_count
+from omnigraph.storage.store import Store, version_file_names
+from omnigraph.storage.table import open_unchecked_version
+from omnigraph.storage.transfer import VersionFiles, version_files
 
-Fault = tuple[str, str]  # file name, and what is wrong with the file
-Version = tuple[str, int]
+FileFault = tuple[str, str]  # file name, and what is wrong with the file
+TableVersion = tuple[str, int]
 _MISSING = "it is missing"
-_ROWS, _BLOB = ".lance", ".blob"
-_INDEXED = (".lance", ".idx")  # files that any kind of index consists of
-Standing = Literal["whole", "reclaimed", "broken"]
+_DATA_SUFFIX, _BLOB_SUFFIX = ".lance", ".blob"
+_INDEX_SUFFIXES = (".lance", ".idx")  # files that any kind of index consists of
+VersionCondition = Literal["whole", "reclaimed", "broken"]
 
 
 @dataclass(slots=True)
-class Wholeness:
+class FileIntegrity:
     """What is known of the versions and files of one root; `open_files` also opens the files."""
 
     store: Store
-    opened: bool = True
-    versions: dict[Version, tuple[Fault, ...]] = field(default_factory=dict)
-    bad: dict[str, str] = field(default_factory=dict)
-    _sound: set[str] = field(default_factory=set)
-    _listed: dict[str, dict[str, int]] = field(default_factory=dict)
-    _files: dict[Version, Files] = field(default_factory=dict)
-    _short: dict[Version, frozenset[str]] = field(default_factory=dict)
-    _indexed: dict[str, bool] = field(default_factory=dict)
+    open_files: bool = True
+    version_faults: dict[TableVersion, tuple[FileFault, ...]] = field(default_factory=dict)
+    damaged_files: dict[str, str] = field(default_factory=dict)
+    _intact_files: set[str] = field(default_factory=set)
+    _listings: dict[str, dict[str, int]] = field(default_factory=dict)
+    _files_by_version: dict[TableVersion, VersionFiles] = field(default_factory=dict)
+    _incomplete_segments: dict[TableVersion, frozenset[str]] = field(default_factory=dict)
+    _readable_index_files: dict[str, bool] = field(default_factory=dict)
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
-    verified: dict[str, str | None] = field(default_factory=dict)
-    unrecorded: set[str] = field(default_factory=set)
-    _blobs: dict[str, list[str]] = field(default_factory=dict)
+    verified_files: dict[str, str | None] = field(default_factory=dict)
+    unrecorded_files: set[str] = field(default_factory=set)
+    _blobs_by_file: dict[str, list[str]] = field(default_factory=dict)
 
-    def learn(self, checksums: FileChecksums) -> None:
+    def add_checksums(self, checksums: FileChecksums) -> None:
         """Add the checksums that commits recorded."""
-        for name in checksums.keys() - self.checksums.keys():
-            self.checksums[name] = checksums[name]
-            if name.endswith(_BLOB):
-                self._blobs.setdefault(f"{name.rpartition('/')[0]}{_ROWS}", []).append(name)
+        for file_name in checksums.keys() - self.checksums.keys():
+            self.checksums[file_name] = checksums[file_name]
+            if file_name.endswith(_BLOB_SUFFIX):
+                self._blobs_by_file.setdefault(
+                    f"{file_name.rpartition('/')[0]}{_DATA_SUFFIX}", []
+                ).append(file_name)
 
-    def verify(self, executor: Hands, share: float = 1.0) -> None:
+    def verify_checksums(self, executor: MaintenanceExecutor, share: float = 1.0) -> None:
         """Compare the content of existing files with their recorded checksums.
 
         A `share` below 1 verifies only this fraction of them, chosen at random.
         """
-        places = {place_of(name) for name in self.checksums}
-        listed = {name for place in places for name in self._listing(place)}
-        waiting = (self.checksums.keys() & listed) - self.verified.keys()
-        chosen = [one for one in sorted(waiting) if share >= 1 or ids.random_fraction() < share]
-        wrong = executor.verify(self.store, {name: self.checksums[name] for name in chosen})
-        self.verified |= {name: wrong.get(name) for name in chosen}
+        directories = {owning_directory(file_name) for file_name in self.checksums}
+        existing_files = {
+            file_name for directory in directories for file_name in self._list_table(directory)
+        }
+        unverified_files = (self.checksums.keys() & existing_files) - self.verified_files.keys()
+        selected_files = [
+            candidate
+            for candidate in sorted(unverified_files)
+            if share >= 1 or ids.random_fraction() < share
+        ]
+        mismatches = executor.verify_files(
+            self.store, {file_name: self.checksums[file_name] for file_name in selected_files}
+        )
+        self.verified_files |= {
+            file_name: mismatches.get(file_name) for file_name in selected_files
+        }
 
     @property
-    def looked_at(self) -> int:
+    def checked_count(self) -> int:
         """How many files were checked."""
-        return len(self._sound) + len(self.bad) + len(self.versions)
+        return len(self._intact_files) + len(self.damaged_files) + len(self.version_faults)
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         """Forget which files exist: others have written and cleaned up meanwhile."""
-        for known in (self.versions, self.bad, self._sound, self._listed, self._files):
-            known.clear()
-        self._short.clear()
-        self._indexed.clear()
+        for cached in (
+            self.version_faults,
+            self.damaged_files,
+            self._intact_files,
+            self._listings,
+            self._files_by_version,
+        ):
+            cached.clear()
+        self._incomplete_segments.clear()
+        self._readable_index_files.clear()
 
-    def faults(self, version: Version) -> tuple[Fault, ...]:
+    def faults(self, version: TableVersion) -> tuple[FileFault, ...]:
         """Return the files that a version needs and that are missing or unreadable."""
-        if version not in self.versions:
-            self.versions[version] = tuple(self._faults(version))
-        files = self._files.get(version)
-        names = () if files is None else self._with_blobs(files)
-        later = tuple((name, self.bad[name]) for name in names if name in self.bad)
-        return tuple(dict.fromkeys((*self.versions[version], *later)))
+        if version not in self.version_faults:
+            self.version_faults[version] = tuple(self._find_faults(version))
+        table_files = self._files_by_version.get(version)
+        file_names = () if table_files is None else self._with_blobs(table_files)
+        later_faults = tuple(
+            (file_name, self.damaged_files[file_name])
+            for file_name in file_names
+            if file_name in self.damaged_files
+        )
+        return tuple(dict.fromkeys((*self.version_faults[version], *later_faults)))
 
-    def lost_indexes(self, version: Version) -> list[str]:
+    def lost_indexes(self, version: TableVersion) -> list[str]:
         """Return index directories with a missing file; rows can be read without them."""
         self.faults(version)
-        files, listed = self._files.get(version), self._listing(version[0])
-        if files is None or not files.places:
+        table_files, file_sizes = self._files_by_version.get(version), self._list_table(version[0])
+        if table_files is None or not table_files.index_directories:
             return []
-        if version not in self._short:
-            table = open_version(self.store, *version)
-            self._short[version] = short_segments(table, listed)
-        lost = self._short[version]
-        return [one for one in files.places if one.rpartition("/")[2] in lost]
+        if version not in self._incomplete_segments:
+            table = open_unchecked_version(self.store, *version)
+            self._incomplete_segments[version] = incomplete_segments(table, file_sizes)
+        incomplete = self._incomplete_segments[version]
+        return [
+            index_directory
+            for index_directory in table_files.index_directories
+            if index_directory.rpartition("/")[2] in incomplete
+        ]
 
-    def damaged_indexes(self, version: Version) -> list[str]:
+    def damaged_indexes(self, version: TableVersion) -> list[str]:
         """Return index directories that are complete but contain a file that cannot be opened."""
-        lost, listed = self.lost_indexes(version), self._listing(version[0])
-        files = self._files.get(version)
-        there = [one for one in (files.places if files is not None else ()) if one not in lost]
-        return [one for one in there if not self._opens(one, listed)]
+        incomplete, file_sizes = self.lost_indexes(version), self._list_table(version[0])
+        table_files = self._files_by_version.get(version)
+        complete = [
+            index_directory
+            for index_directory in (
+                table_files.index_directories if table_files is not None else ()
+            )
+            if index_directory not in incomplete
+        ]
+        return [
+            index_directory
+            for index_directory in complete
+            if not self._is_index_intact(index_directory, file_sizes)
+        ]
 
-    def _opens(self, place: str, listed: Mapping[str, int]) -> bool:
+    def _is_index_intact(self, index_directory: str, file_sizes: Mapping[str, int]) -> bool:
         """Return whether every file of an index is intact; each file is opened once."""
-        inside = [one for one in listed if one.startswith(f"{place}/")]
-        if any(self._differs(name, listed) for name in inside):
+        index_files = [
+            candidate for candidate in file_sizes if candidate.startswith(f"{index_directory}/")
+        ]
+        if any(self._checksum_mismatch(file_name, file_sizes) for file_name in index_files):
             return False
-        names = [one for one in inside if one.endswith(_INDEXED) and one not in self.verified]
-        for name in names if self.opened else ():
-            if name not in self._indexed:
+        unverified_files = [
+            candidate
+            for candidate in index_files
+            if candidate.endswith(_INDEX_SUFFIXES) and candidate not in self.verified_files
+        ]
+        for file_name in unverified_files if self.open_files else ():
+            if file_name not in self._readable_index_files:
                 try:
-                    open_file(self.store, name)
+                    read_row_count(self.store, file_name)
                 except ValueError:
-                    self._indexed[name] = False
+                    self._readable_index_files[file_name] = False
                 else:
-                    self._indexed[name] = True
-        return all(self._indexed.get(name, True) for name in names)
+                    self._readable_index_files[file_name] = True
+        return all(
+            self._readable_index_files.get(file_name, True) for file_name in unverified_files
+        )
 
-    def standing(self, version: Version) -> Standing:
+    def classify_version(self, version: TableVersion) -> VersionCondition:
         """Return whether a past version is whole, was reclaimed by a cleanup, or is broken."""
         faults = self.faults(version)
         if not faults:
             return "whole"
-        name = f"{version[0]}/_versions/d{version[1]}.manifest"
-        return "reclaimed" if faults == ((name, _MISSING),) else "broken"
+        version_path = f"{version[0]}/_versions/d{version[1]}.manifest"
+        return "reclaimed" if faults == ((version_path, _MISSING),) else "broken"
 
-    def read_through(self, version: Version) -> None:
+    def read_data_files(self, version: TableVersion) -> None:
         """Read every data file of a version to its end, to find those that cannot be read."""
-        files = self._files.get(version)
-        for name in files.data if files is not None else ():
+        table_files = self._files_by_version.get(version)
+        for file_name in table_files.data_files if table_files is not None else ():
             try:
-                for _ in stored_batches(self.store, name):
+                for _ in read_raw_batches(self.store, file_name):
                     pass
             except ValueError:
-                self.bad.setdefault(name, "it cannot be read to its end")
+                self.damaged_files.setdefault(file_name, "it cannot be read to its end")
 
-    def _faults(self, version: Version) -> Iterable[Fault]:
-        location, number = version
-        listed = self._listing(location)
-        own = version_names(location, number) & listed.keys()
-        if not own:
-            yield f"{location}/_versions/d{number}.manifest", _MISSING
+    def _find_faults(self, version: TableVersion) -> Iterable[FileFault]:
+        location, lance_version = version
+        file_sizes = self._list_table(location)
+        version_paths = version_file_names(location, lance_version) & file_sizes.keys()
+        if not version_paths:
+            yield f"{location}/_versions/d{lance_version}.manifest", _MISSING
             return
-        (name,) = own
-        difference = self._differs(name, listed)
+        (file_name,) = version_paths
+        difference = self._checksum_mismatch(file_name, file_sizes)
         if difference is not None:
-            yield name, difference
+            yield file_name, difference
             return
         try:
-            with unpanicked():
-                files = self._files[version] = version_files(self.store, location, number)
-                if self.opened:
-                    self._read_deletions(location, number, listed)
+            with panics_as_errors():
+                table_files = self._files_by_version[version] = version_files(
+                    self.store, location, lance_version
+                )
+                if self.open_files:
+                    self._check_deletion_files(location, lance_version, file_sizes)
         except AbsentError:
-            yield f"{location}/_versions/d{number}.manifest", _MISSING
+            yield f"{location}/_versions/d{lance_version}.manifest", _MISSING
             return
         except (OmnigraphError, OSError, ValueError, RuntimeError):
-            yield f"{location}/_versions/d{number}.manifest", "the version cannot be read"
+            yield f"{location}/_versions/d{lance_version}.manifest", "the version cannot be read"
             return
-        names = self._with_blobs(files)
-        yield from (fault for name in names for fault in self._file(name, listed))
+        file_names = self._with_blobs(table_files)
+        yield from (
+            fault for file_name in file_names for fault in self._file_faults(file_name, file_sizes)
+        )
 
-    def _with_blobs(self, files: Files) -> Iterator[str]:
+    def _with_blobs(self, table_files: VersionFiles) -> Iterator[str]:
         """Return the files that a version references, and the recorded blobs of its data files."""
-        yield from files.all
-        for name in files.data:
-            yield from self._blobs.get(name, ())
+        yield from table_files.named_files
+        for data_file in table_files.data_files:
+            yield from self._blobs_by_file.get(data_file, ())
 
-    def _differs(self, name: str, listed: Mapping[str, int]) -> str | None:
+    def _checksum_mismatch(self, file_name: str, file_sizes: Mapping[str, int]) -> str | None:
         """Return how a file differs from its checksum: by size or, if verified, by content."""
-        expected = self.checksums.get(name)
+        expected = self.checksums.get(file_name)
         if expected is None:
-            self.unrecorded.add(name)
+            self.unrecorded_files.add(file_name)
             return None
-        if listed[name] != expected.size and not expected.manifest_only:
-            return f"it has {listed[name]} bytes instead of {expected.size}"
-        return self.verified.get(name)
+        if file_sizes[file_name] != expected.size and not expected.manifest_only:
+            return f"it has {file_sizes[file_name]} bytes instead of {expected.size}"
+        return self.verified_files.get(file_name)
 
-    def _read_deletions(self, location: str, number: int, listed: dict[str, int]) -> None:
+    def _check_deletion_files(
+        self, location: str, lance_version: int, file_sizes: dict[str, int]
+    ) -> None:
         """Check that deletion files match the version: otherwise deleted rows would reappear."""
-        table = open_version(self.store, location, number)
-        for one in table.dataset.get_fragments():
-            for name in deletion_files(table, [one.metadata]):
-                if name in self._sound or name in self.bad or not listed.get(name):
+        table = open_unchecked_version(self.store, location, lance_version)
+        for fragment in table.dataset.get_fragments():
+            for file_name in deletion_files(table, [fragment.metadata]):
+                if (
+                    file_name in self._intact_files
+                    or file_name in self.damaged_files
+                    or not file_sizes.get(file_name)
+                ):
                     continue
-                if self._differs(name, listed) is not None:
+                if self._checksum_mismatch(file_name, file_sizes) is not None:
                     continue  # reported with the files of the version
-                if deleted_offsets(self.store, table, one) is None:
-                    self.bad[name] = "the list of deleted rows cannot be read"
+                if deleted_offsets(self.store, table, fragment) is None:
+                    self.damaged_files[file_name] = "the list of deleted rows cannot be read"
 
-    def blame(self, version: Version, reason: str) -> None:
+    def mark_unreadable(self, version: TableVersion, reason: str) -> None:
         """Record that a version cannot be read although none of its files is known to be bad."""
-        name = f"{version[0]}/_versions/d{version[1]}.manifest"
-        self.versions[version] = (*self.versions.get(version, ()), (name, reason))
+        version_path = f"{version[0]}/_versions/d{version[1]}.manifest"
+        self.version_faults[version] = (
+            *self.version_faults.get(version, ()),
+            (version_path, reason),
+        )
 
-    def _file(self, name: str, listed: dict[str, int]) -> Iterable[Fault]:
-        if name in self._sound:
+    def _file_faults(self, file_name: str, file_sizes: dict[str, int]) -> Iterable[FileFault]:
+        if file_name in self._intact_files:
             return
-        if name not in self.bad:
-            self.bad |= dict(self._look(name, listed))
-        if name in self.bad:
-            yield name, self.bad[name]
+        if file_name not in self.damaged_files:
+            self.damaged_files |= dict(self._inspect_file(file_name, file_sizes))
+        if file_name in self.damaged_files:
+            yield file_name, self.damaged_files[file_name]
         else:
-            self._sound.add(name)
+            self._intact_files.add(file_name)
 
-    def _look(self, name: str, listed: dict[str, int]) -> Iterable[Fault]:
-        if name not in listed:
-            yield name, _MISSING
+    def _inspect_file(self, file_name: str, file_sizes: dict[str, int]) -> Iterable[FileFault]:
+        if file_name not in file_sizes:
+            yield file_name, _MISSING
             return
-        difference = "it is empty" if listed[name] == 0 else self._differs(name, listed)
+        difference = (
+            "it is empty"
+            if file_sizes[file_name] == 0
+            else self._checksum_mismatch(file_name, file_sizes)
+        )
         if difference is not None:
-            yield name, difference
-        elif self.opened and name.endswith(_ROWS) and name not in self.verified:
+            yield file_name, difference
+        elif (
+            self.open_files
+            and file_name.endswith(_DATA_SUFFIX)
+            and file_name not in self.verified_files
+        ):
             try:
-                open_file(self.store, name)
+                read_row_count(self.store, file_name)
             except ValueError:
-                yield name, "it cannot be opened"
+                yield file_name, "it cannot be opened"
 
-    def _listing(self, location: str) -> dict[str, int]:
+    def _list_table(self, location: str) -> dict[str, int]:
         """List all files of a table, before any of them is opened."""
-        if location not in self._listed:
-            found = self.store.objects.list(location)
-            self._listed[location] = {one.name: one.size for one in found}
-        return self._listed[location]
+        if location not in self._listings:
+            table_files = self.store.objects.list(location)
+            self._listings[location] = {
+                table_file.name: table_file.size for table_file in table_files
+            }
+        return self._listings[location]

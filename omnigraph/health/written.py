@@ -9,45 +9,53 @@ from typing import Any
 
 from omnigraph.history.commit import Commit
 from omnigraph.history.schemas import read_schema
-from omnigraph.history.state import State
-from omnigraph.rules.check import type_named
-from omnigraph.rules.indexed import indexed_columns, text_columns
-from omnigraph.storage.index import covered
+from omnigraph.history.state import GraphState
+from omnigraph.rules.check import type_for_key
+from omnigraph.rules.indexed import fulltext_indexes, scalar_indexes
+from omnigraph.storage.index import index_coverage
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 
-from .limits import UNINDEXED, Warned, of_log, of_table
+from .limits import UNINDEXED, LimitWarning, log_warnings, table_warnings
 
 
-def written_warnings(store: Store, state: State, commit: Commit) -> list[Warned]:
+def commit_warnings(store: Store, state: GraphState, commit: Commit) -> list[LimitWarning]:
     """Return warnings about fragments and unindexed rows of the written tables, and the log."""
     uri = store.root.uri
-    found = list(of_log(uri, log_length(state)))
-    for key in sorted(commit.tables):
-        entry = state.tables.get(key)
-        held = store.handles.get(entry.location, entry.lance_version) if entry else None
-        if entry is None or held is None:
+    warnings = list(log_warnings(uri, count_log_commits(state)))
+    for type_key in sorted(commit.tables):
+        entry = state.tables.get(type_key)
+        dataset = store.dataset_cache.get(entry.location, entry.lance_version) if entry else None
+        if entry is None or dataset is None:
             continue
-        fragments = held.get_fragments()
-        left = 0
-        if entry.rows > UNINDEXED:
-            table = Table(entry.location, held)
-            left = unindexed_rows(store, state, key, table, [one.metadata for one in fragments])
-        found += of_table(uri, key, entry.rows, len(fragments), left)
-    return found
+        fragments = dataset.get_fragments()
+        unindexed_count = 0
+        if entry.row_count > UNINDEXED:
+            table = Table(entry.location, dataset)
+            unindexed_count = count_unindexed_rows(
+                store, state, type_key, table, [fragment.metadata for fragment in fragments]
+            )
+        warnings += table_warnings(uri, type_key, entry.row_count, len(fragments), unindexed_count)
+    return warnings
 
 
-def log_length(state: State) -> int:
+def count_log_commits(state: GraphState) -> int:
     """Return the number of commits in the log of a state."""
-    return len(state.tail) + sum(one.count for one in state.chunks)
+    return len(state.tail) + sum(chunk.commit_count for chunk in state.chunks)
 
 
-def unindexed_rows(
-    store: Store, state: State, key: str, table: Table, fragments: Sequence[Any]
+def count_unindexed_rows(
+    store: Store, state: GraphState, type_key: str, table: Table, fragments: Sequence[Any]
 ) -> int:
     """Return the rows outside the least complete index of those that the schema requires."""
     catalog = read_schema(store, state.schema).ir.catalog
-    known = covered(table)
-    one = type_named(catalog, key)
-    held = [known.get(name, frozenset()) for name in indexed_columns(one) | text_columns(one)]
-    return max(sum(int(f.num_rows) for f in fragments if f.id not in some) for some in held)
+    coverage = index_coverage(table)
+    schema_type = type_for_key(catalog, type_key)
+    covered_fragments = [
+        coverage.get(column, frozenset())
+        for column in scalar_indexes(schema_type) | fulltext_indexes(schema_type)
+    ]
+    return max(
+        sum(int(fragment.num_rows) for fragment in fragments if fragment.id not in fragment_ids)
+        for fragment_ids in covered_fragments
+    )

@@ -15,13 +15,13 @@ from omnigraph.storage.store import Store
 
 from .intent import Intent
 
-ACTOR = "omnigraph:recovery"
-Settled = Literal["finished", "refused", "discarded", "dropped"]
-Kind = Settled | Literal["set_aside", "repaired", "seen", "unreadable"]
+RECOVERY_ACTOR = "omnigraph:recovery"
+FinalOutcomeKind = Literal["finished", "refused", "discarded", "dropped"]
+OutcomeKind = FinalOutcomeKind | Literal["set_aside", "repaired", "seen", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RecoveryRecord:
     """The outcome of one recovered operation.
 
     `heads` maps table directories to the HEAD version up to which changes of external writers were
@@ -30,7 +30,7 @@ class Outcome:
     """
 
     operation_id: str
-    kind: Kind
+    kind: OutcomeKind
     operation: str
     branch: str
     for_actor: str | None
@@ -38,7 +38,7 @@ class Outcome:
     recorded_at: int
     heads: Mapping[str, int] = field(default_factory=dict)
     error: str | None = None
-    actor: str = ACTOR
+    actor: str = RECOVERY_ACTOR
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as it is stored and displayed."""
@@ -56,95 +56,127 @@ class Outcome:
         }
 
 
-def record(store: Store, intent: Intent, kind: Kind, error: str | None = None) -> Outcome:
+def record_outcome(
+    store: Store, intent: Intent, kind: OutcomeKind, error: str | None = None
+) -> RecoveryRecord:
     """Record how an intent ended; the first record of an operation wins."""
-    outcome = outcome_of(intent, kind, error)
-    _write(store, intent.id, outcome)
-    return outcome
+    recovery_record = build_recovery_record(intent, kind, error)
+    _store_record(store, intent.id, recovery_record)
+    return recovery_record
 
 
-def record_unsettled(store: Store, outcome: Outcome) -> None:
+def record_operation_set_aside(store: Store, recovery_record: RecoveryRecord) -> None:
     """Record that an operation was set aside; its final outcome gets a record of its own."""
-    _write(store, f"{outcome.operation_id}-set_aside", outcome)
+    _store_record(store, f"{recovery_record.operation_id}-set_aside", recovery_record)
 
 
-def record_dropped(store: Store, outcome: Outcome) -> None:
+def record_operation_dropped(store: Store, recovery_record: RecoveryRecord) -> None:
     """Record that an operation was given up on request."""
-    _write(store, outcome.operation_id, outcome)
+    _store_record(store, recovery_record.operation_id, recovery_record)
 
 
-def outcome_of(intent: Intent, kind: Kind, error: str | None = None) -> Outcome:
+def build_recovery_record(
+    intent: Intent, kind: OutcomeKind, error: str | None = None
+) -> RecoveryRecord:
     """Build the record of an operation, dated now."""
-    known = (intent.operation, intent.branch, intent.actor, intent.commit_id, ids.now_micros())
-    return Outcome(intent.id, kind, *known, error=error)
-
-
-def outcome_of_unreadable(operation_id: str, kind: Kind, error: str | None = None) -> Outcome:
-    """Build the record of an operation of which only the id is known."""
-    return Outcome(operation_id, kind, "unknown", "", None, None, ids.now_micros(), error=error)
-
-
-def _write(store: Store, name: str, outcome: Outcome) -> None:
-    store.objects.create_json(f"{layout.AUDIT}/{name}.json", outcome.to_json())
-
-
-def record_set_aside(store: Store, event: str, branch: str) -> Outcome:
-    """Record that a torn manifest version was set aside."""
-    outcome = Outcome(event, "set_aside", "set_aside", branch, None, None, ids.now_micros())
-    store.objects.create_json(f"{layout.AUDIT}/{event}.json", outcome.to_json())
-    return outcome
-
-
-def record_repair(store: Store, commit_id: str, branch: str, actor: str | None) -> Outcome:
-    """Record that rows of external writers were adopted, under the id of the adopting commit."""
-    known = ids.now_micros()
-    outcome = Outcome(commit_id, "repaired", "repair", branch, actor, commit_id, known)
-    store.objects.create_json(f"{layout.AUDIT}/{commit_id}.json", outcome.to_json())
-    return outcome
-
-
-def record_seen(store: Store, branch: str, actor: str | None, heads: Mapping[str, int]) -> Outcome:
-    """Record that commits of external writers were reported and can only be left alone."""
-    event, known = ids.new_ulid(), ids.now_micros()
-    outcome = Outcome(event, "seen", "repair", branch, actor, None, known, dict(heads))
-    store.objects.create_json(f"{layout.AUDIT}/{event}.json", outcome.to_json())
-    return outcome
-
-
-def list_outcomes(store: Store) -> list[Outcome]:
-    """Return all records, oldest operation first; an unreadable one is listed as such."""
-    listed = (
-        item.name.removeprefix(f"{layout.AUDIT}/") for item in store.objects.list(layout.AUDIT)
+    operation_facts = (
+        intent.operation,
+        intent.branch,
+        intent.actor,
+        intent.commit_id,
+        ids.now_micros(),
     )
-    names = [name for name in listed if name.endswith(".json") and "/" not in name]
-    outcomes = (_read(store, name.removesuffix(".json")) for name in names)
-    return [one for one in outcomes if one is not None]
+    return RecoveryRecord(intent.id, kind, *operation_facts, error=error)
 
 
-def _read(store: Store, name: str) -> Outcome | None:
+def build_unreadable_record(
+    operation_id: str, kind: OutcomeKind, error: str | None = None
+) -> RecoveryRecord:
+    """Build the record of an operation of which only the id is known."""
+    return RecoveryRecord(
+        operation_id, kind, "unknown", "", None, None, ids.now_micros(), error=error
+    )
+
+
+def _store_record(store: Store, record_id: str, recovery_record: RecoveryRecord) -> None:
+    store.objects.create_json(f"{layout.AUDIT}/{record_id}.json", recovery_record.to_json())
+
+
+def record_torn_version(store: Store, event_id: str, branch_name: str) -> RecoveryRecord:
+    """Record that a torn manifest version was set aside."""
+    recovery_record = RecoveryRecord(
+        event_id, "set_aside", "set_aside", branch_name, None, None, ids.now_micros()
+    )
+    store.objects.create_json(f"{layout.AUDIT}/{event_id}.json", recovery_record.to_json())
+    return recovery_record
+
+
+def record_repair(
+    store: Store, commit_id: str, branch_name: str, actor: str | None
+) -> RecoveryRecord:
+    """Record that rows of external writers were adopted, under the id of the adopting commit."""
+    recorded_at = ids.now_micros()
+    recovery_record = RecoveryRecord(
+        commit_id, "repaired", "repair", branch_name, actor, commit_id, recorded_at
+    )
+    store.objects.create_json(f"{layout.AUDIT}/{commit_id}.json", recovery_record.to_json())
+    return recovery_record
+
+
+def record_external_changes_seen(
+    store: Store, branch_name: str, actor: str | None, table_heads: Mapping[str, int]
+) -> RecoveryRecord:
+    """Record that commits of external writers were reported and can only be left alone."""
+    event_id, recorded_at = ids.new_ulid(), ids.now_micros()
+    recovery_record = RecoveryRecord(
+        event_id, "seen", "repair", branch_name, actor, None, recorded_at, dict(table_heads)
+    )
+    store.objects.create_json(f"{layout.AUDIT}/{event_id}.json", recovery_record.to_json())
+    return recovery_record
+
+
+def list_recovery_records(store: Store) -> list[RecoveryRecord]:
+    """Return all records, oldest operation first; an unreadable one is listed as such."""
+    object_names = (
+        stored_object.name.removeprefix(f"{layout.AUDIT}/")
+        for stored_object in store.objects.list(layout.AUDIT)
+    )
+    record_files = [
+        file_name
+        for file_name in object_names
+        if file_name.endswith(".json") and "/" not in file_name
+    ]
+    records = (_read_record(store, file_name.removesuffix(".json")) for file_name in record_files)
+    return [recovery_record for recovery_record in records if recovery_record is not None]
+
+
+def _read_record(store: Store, record_id: str) -> RecoveryRecord | None:
     """Read one record; None if it no longer exists."""
     try:
-        facts = store.objects.read_json(f"{layout.AUDIT}/{name}.json")
-        return None if facts is None else _outcome(facts)
+        stored_facts = store.objects.read_json(f"{layout.AUDIT}/{record_id}.json")
+        return None if stored_facts is None else _parse_record(stored_facts)
     except StorageError as error:
         if error.kind != "permanent":
             raise
-        return outcome_of_unreadable(name, "unreadable", error.message)
+        return build_unreadable_record(record_id, "unreadable", error.message)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        message = f"{layout.AUDIT}/{name}.json is damaged ({type(error).__name__}: {error})"
-        return outcome_of_unreadable(name, "unreadable", message)
+        message = f"{layout.AUDIT}/{record_id}.json is damaged ({type(error).__name__}: {error})"
+        return build_unreadable_record(record_id, "unreadable", message)
 
 
-def _outcome(facts: Mapping[str, Any]) -> Outcome:
-    return Outcome(
-        facts["operation_id"],
-        facts["recovery_kind"],
-        facts["operation"],
-        facts["graph_branch"],
-        facts.get("recovery_for_actor"),
-        facts.get("graph_commit_id"),
-        facts["created_at"],
-        {str(name): int(version) for name, version in facts.get("heads", {}).items()},
-        facts.get("error"),
-        facts.get("actor_id") or ACTOR,
+def _parse_record(stored_facts: Mapping[str, Any]) -> RecoveryRecord:
+    return RecoveryRecord(
+        stored_facts["operation_id"],
+        stored_facts["recovery_kind"],
+        stored_facts["operation"],
+        stored_facts["graph_branch"],
+        stored_facts.get("recovery_for_actor"),
+        stored_facts.get("graph_commit_id"),
+        stored_facts["created_at"],
+        {
+            str(table_directory): int(head_version)
+            for table_directory, head_version in stored_facts.get("heads", {}).items()
+        },
+        stored_facts.get("error"),
+        stored_facts.get("actor_id") or RECOVERY_ACTOR,
     )

@@ -22,38 +22,43 @@ from omnigraph.errors import (
 )
 from omnigraph.storage import layout
 from omnigraph.storage.cell import UnsyncedError
-from omnigraph.storage.failures import reported, undecided
+from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect
 from omnigraph.storage.store import Store
-from omnigraph.storage.torn import TornError
+from omnigraph.storage.torn import TornVersionError
 
 from . import intent as intents
 from . import names, refs
-from .audit import record
-from .closing import close
+from .audit import record_outcome
+from .closing import publish_closing_version
 from .intent import Intent
-from .line import Line, ReplacedError, line_of
-from .log import Log
+from .line import BranchState, GraphReplacedError, branch_state_of
+from .log import HistoryLog
 from .manifest import (
-    Opened,
+    LoadedManifest,
     create_manifest,
     manifest_exists,
     read_manifest,
-    secure,
+    sync_manifest,
 )
-from .mend import set_torn_aside
-from .missing import missing_manifest
+from .mend import set_aside_torn_versions
+from .missing import missing_manifest_error
 from .origin import Origin
 from .recovery_failure import judge_failure
 from .refs import Ref
-from .retention.condemned import check_kept, check_unlisted
-from .schemas import dropped_for_good, erased_by
-from .state import Head, State
+from .retention.condemned import check_head_not_queued, check_state_retained
+from .schemas import dropped_history_error, read_erased_directories
+from .state import BranchHead, GraphState
 
-_FORK_ATTEMPTS = 4
-_PARTS = ("json", "verdict")  # parts of an intent without a lease: it ends with its owner
-TAG = "tag_create"
-CREATIONS = ("branch_create", TAG)  # operations whose intent creates a manifest and names it
-Intend = Callable[[str], Intent]  # builds the intent of a creation, given its starting commit
+_MAX_FORK_ATTEMPTS = 4
+_INTENT_PARTS = ("json", "verdict")  # parts of an intent without a lease: it ends with its owner
+TAG_CREATE = "tag_create"
+CREATE_OPERATIONS = (
+    "branch_create",
+    TAG_CREATE,
+)  # operations whose intent creates a manifest and names it
+IntentFactory = Callable[
+    [str], Intent
+]  # builds the intent of a creation, given its starting commit
 
 
 def list_branches(store: Store) -> list[str]:
@@ -61,163 +66,183 @@ def list_branches(store: Store) -> list[str]:
 
     A name whose deletion was interrupted is listed until the branch is opened for writing.
     """
-    return refs.open_names(refs.list_numbers(store))
+    return refs.select_open_names(refs.list_highest_numbers(store))
 
 
-def open_line(store: Store, name: str) -> Line:
+def open_branch(store: Store, branch_name: str) -> BranchState:
     """Open a branch by name, at its newest state.
 
     Releases a name left behind by an interrupted deletion, unless the store is read-only.
     """
-    return line_behind(store, refs.find_ref(store, names.clean(name)))
+    return open_ref(store, refs.find_ref(store, names.strip_name(branch_name)))
 
 
-def line_behind(store: Store, ref: Ref) -> Line:
+def open_ref(store: Store, ref: Ref) -> BranchState:
     """Open the branch that a ref points to, at its newest state."""
-    line = line_of(store, ref.name, ref.ulid)
+    branch_state = branch_state_of(store, ref.name, ref.ulid)
     try:
-        newest = _newest(line)
-    except ReplacedError:  # the state cached in this process belonged to another graph
-        line = line_of(store, ref.name, ref.ulid)
-        newest = _newest(line)
+        manifest = _load_newest(branch_state)
+    except GraphReplacedError:  # the state cached in this process belonged to another graph
+        branch_state = branch_state_of(store, ref.name, ref.ulid)
+        manifest = _load_newest(branch_state)
     except GraphNotInitialized as error:
-        raise missing_manifest(store, ref) from error
-    if newest.state.head.closed:
+        raise missing_manifest_error(store, ref) from error
+    if manifest.state.head.closed:
         if not store.effects.read_only:
-            refs.release(store, ref)
+            refs.close_name(store, ref)
         raise BranchNotFound(f"no branch '{ref.name}'", branch=ref.name)
-    line.name = ref.name  # it may have been renamed since this process cached it
-    return line
+    branch_state.name = ref.name  # it may have been renamed since this process cached it
+    return branch_state
 
 
-def _newest(line: Line) -> Opened:
+def _load_newest(branch_state: BranchState) -> LoadedManifest:
     """Load the newest state; a torn version that was never acknowledged is set aside first."""
     try:
-        return line.refresh()
-    except TornError:
-        if line.store.effects.read_only:
+        return branch_state.refresh()
+    except TornVersionError:
+        if branch_state.store.effects.read_only:
             raise
-        set_torn_aside(line.store, line.name, line.ulid)
-        return line.reload()
+        set_aside_torn_versions(branch_state.store, branch_state.name, branch_state.ulid)
+        return branch_state.reload()
 
 
 def create_branch(
-    store: Store, name: str, source: Line, *, commit_id: str | None = None, actor: str | None = None
-) -> Line:
+    store: Store,
+    branch_name: str,
+    source_branch: BranchState,
+    *,
+    commit_id: str | None = None,
+    actor: str | None = None,
+) -> BranchState:
     """Create a branch from the head of `source_branch`, or from a commit in its log."""
-    text = names.check_new(name)
-    with reported("none"):
-        number = free_number(store, text)
-        intent, state = armed(
-            store, source, commit_id, lambda base: _intent(text, source, base, actor)
+    clean_name = names.check_new_ref_name(branch_name)
+    with as_storage_errors("none"):
+        ref_number = next_ref_number(store, clean_name)
+        intent, state = arm_creation(
+            store,
+            source_branch,
+            commit_id,
+            lambda base_commit_id: _branch_intent(clean_name, source_branch, base_commit_id, actor),
         )
-    return carry_out(store, intent, state, number)
+    return execute_creation(store, intent, state, ref_number)
 
 
-def carry_out(store: Store, intent: Intent, state: State, number: int) -> Line:
+def execute_creation(
+    store: Store, intent: Intent, state: GraphState, ref_number: int
+) -> BranchState:
     """Request the verdict, then create what the intent describes, or find it already created."""
-    line = line_of(store, intent.facts["name"], _created(intent))
-    with undecided():
+    branch_state = branch_state_of(store, intent.facts["name"], _created_ulid(intent))
+    with failures_as_unknown_effect():
         if intents.decide(store, intent, "publish") != "publish":
-            return _made_by_another(store, line, place_of(intent))
-        _make(store, intent, line, state, number)
-    return line
+            return _find_created_elsewhere(store, branch_state, ref_directory(intent))
+        _create_and_name(store, intent, branch_state, state, ref_number)
+    return branch_state
 
 
-def place_of(intent: Intent) -> str:
+def ref_directory(intent: Intent) -> str:
     """Return the directory that holds the ref of what an intent creates."""
-    return layout.TAGS if intent.operation == TAG else layout.REFS
+    return layout.TAGS if intent.operation == TAG_CREATE else layout.REFS
 
 
-def _make(store: Store, intent: Intent, line: Line, state: State, number: int) -> None:
+def _create_and_name(
+    store: Store, intent: Intent, branch_state: BranchState, state: GraphState, ref_number: int
+) -> None:
     """Write the manifest, take the name, and retire the intent once the outcome is known."""
-    naming = False
+    manifest_written = False
     try:
-        line.advance(_write_manifest(store, intent, state, number))
-        naming = True
-        take_name(store, intent, number)
+        branch_state.advance(_write_manifest(store, intent, state, ref_number))
+        manifest_written = True
+        publish_name(store, intent, ref_number)
     except (AlreadyExists, NotFound):
-        _discard(store, intent)
+        _discard_creation(store, intent)
         raise
     except BaseException as error:
         # Before the name is taken nothing refers to the manifest, and nobody else will name it.
-        if not naming or _name_is_refused(store, intent, error):
-            _discard(store, intent)
+        if not manifest_written or _is_name_rejected(store, intent, error):
+            _discard_creation(store, intent)
         raise
-    intents.retire(store, intent, _PARTS)
+    intents.retire(store, intent, _INTENT_PARTS)
 
 
-def _name_is_refused(store: Store, intent: Intent, error: BaseException) -> bool:
+def _is_name_rejected(store: Store, intent: Intent, error: BaseException) -> bool:
     """Return whether the store rejects the name permanently, also for anyone who retries."""
     if not isinstance(error, Exception) or judge_failure(error) != "for_good":
         return False
     try:
-        ref = refs.look_up(store, intent.facts["name"], place_of(intent))
+        ref = refs.find_open_ref(store, intent.facts["name"], ref_directory(intent))
     except Exception as failure:
         return judge_failure(failure) == "for_good"
-    return ref is None or ref.ulid != intent.creates
+    return ref is None or ref.ulid != intent.created_ulid
 
 
-def _discard(store: Store, intent: Intent) -> None:
+def _discard_creation(store: Store, intent: Intent) -> None:
     """Record that a manifest was never named, then remove the intent.
 
     Without that record, a manifest whose intent is gone counts as named with a lost ref object.
     If the record cannot be written, the intent stays and recovery ends the creation.
     """
     with suppress(StorageError, OSError):
-        record(store, intent, "discarded")
-        intents.retire(store, intent, _PARTS)
+        record_outcome(store, intent, "discarded")
+        intents.retire(store, intent, _INTENT_PARTS)
 
 
-def _made_by_another(store: Store, line: Line, place: str) -> Line:
+def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: str) -> BranchState:
     """The intent is over or to be discarded: the ref tells whether another process finished it."""
     with suppress(NotFound):
-        if refs.find_ref(store, line.name, place).ulid == line.ulid:
-            return line
-    raise ConcurrentCommit(f"the creation of '{line.name}' took too long and was discarded")
+        if refs.find_ref(store, branch_state.name, directory).ulid == branch_state.ulid:
+            return branch_state
+    raise ConcurrentCommit(f"the creation of '{branch_state.name}' took too long and was discarded")
 
 
-def _write_manifest(store: Store, intent: Intent, state: State, number: int) -> Opened:
+def _write_manifest(
+    store: Store, intent: Intent, state: GraphState, ref_number: int
+) -> LoadedManifest:
     """Write the manifest of a new branch, or load the one that another wrote for this intent."""
     try:
-        return create_manifest(store, _created(intent), forked(intent, state, number))
+        return create_manifest(
+            store, _created_ulid(intent), forked_state(intent, state, ref_number)
+        )
     except UnsyncedError:
         raise
     except Exception:
-        if not manifest_exists(store, _created(intent)):
+        if not manifest_exists(store, _created_ulid(intent)):
             raise
-        return _made(store, intent)
+        return _load_created_manifest(store, intent)
 
 
-def _made(store: Store, intent: Intent) -> Opened:
+def _load_created_manifest(store: Store, intent: Intent) -> LoadedManifest:
     """Load an existing manifest and sync it, because its writer may not have done so yet."""
-    opened = read_manifest(store, _created(intent))
-    secure(opened)
-    return opened
+    manifest = read_manifest(store, _created_ulid(intent))
+    sync_manifest(manifest)
+    return manifest
 
 
-def finish_create(store: Store, intent: Intent, state: State, number: int) -> None:
+def resume_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> None:
     """Resume an interrupted creation: write the manifest, then take the name.
 
     Several processes may resume it at the same time: whoever writes the manifest, there is one.
     """
-    there = manifest_exists(store, _created(intent))
-    made = _made(store, intent) if there else _write_manifest(store, intent, state, number)
-    if made.state.head.closed:
+    already_written = manifest_exists(store, _created_ulid(intent))
+    manifest = (
+        _load_created_manifest(store, intent)
+        if already_written
+        else _write_manifest(store, intent, state, ref_number)
+    )
+    if manifest.state.head.closed:
         raise BranchNotFound(f"'{intent.facts['name']}' was deleted in the meantime")
-    take_name(store, intent, number)
+    publish_name(store, intent, ref_number)
 
 
-def forked(intent: Intent, state: State, number: int) -> State:
+def forked_state(intent: Intent, state: GraphState, ref_number: int) -> GraphState:
     """Return the first state of the branch or tag that an intent creates, with its origin record.
 
     `ref_number` is the number of the ref object that will name it.
     """
-    head = Head(intent.base_commit, _created(intent), fork=intent.base_commit)
+    head = BranchHead(intent.base_commit, _created_ulid(intent), fork=intent.base_commit)
     origin = Origin(
-        "tag" if intent.operation == TAG else "branch",
+        "tag" if intent.operation == TAG_CREATE else "branch",
         intent.facts["name"],
-        number,
+        ref_number,
         intent.id,
         intent.branch,
         intent.branch_ulid,
@@ -228,169 +253,215 @@ def forked(intent: Intent, state: State, number: int) -> State:
     return replace(state, head=head, origin=origin)
 
 
-def take_name(store: Store, intent: Intent, number: int) -> None:
+def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
     """Name a manifest that is already written; a crash before this point leaves only garbage."""
-    name, parent, fork = intent.facts["name"], intent.branch, intent.base_commit
-    ref = Ref(name, _created(intent), number, parent, fork, place_of(intent))
-    if intent.operation == TAG:
-        _take_tag(store, ref, intent)
+    branch_name, parent_branch, fork_commit_id = (
+        intent.facts["name"],
+        intent.branch,
+        intent.base_commit,
+    )
+    ref = Ref(
+        branch_name,
+        _created_ulid(intent),
+        ref_number,
+        parent_branch,
+        fork_commit_id,
+        ref_directory(intent),
+    )
+    if intent.operation == TAG_CREATE:
+        _publish_tag_name(store, ref, intent)
         return
-    numbers = refs.take(store, ref)
+    ref_numbers = refs.open_name(store, ref)
     try:
-        names.check_disjoint(name, others(store, name, numbers))
+        names.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers))
     except AlreadyExists:
         # Both saw a free name, and each now sees the other: neither may stay.
-        close(store, line_of(store, name, ref.ulid))
-        refs.release(store, ref)
+        publish_closing_version(store, branch_state_of(store, branch_name, ref.ulid))
+        refs.close_name(store, ref)
         raise
 
 
-def _take_tag(store: Store, ref: Ref, intent: Intent) -> None:
+def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
     """Create the ref of a tag, with its author and message; tag names may overlap freely.
 
     Reads the highest number again before reporting success.
     """
-    told = {
+    tag_facts = {
         "created_at": intent.created_at,
         "actor_id": intent.actor,
         "message": intent.message,
     }
-    refs.claim(store, ref, told)
-    if refs.highest_number(store, ref.name, ref.place) != ref.number:
-        raise refs.missing(ref.name, ref.place)
+    refs.create_ref_object(store, ref, tag_facts)
+    if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:
+        raise refs.name_not_found_error(ref.name, ref.directory)
 
 
-def free_number(store: Store, name: str, old: str | None = None) -> int:
+def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = None) -> int:
     """Return the number to take a name with; a leftover of an interrupted deletion is closed."""
-    numbers = refs.list_numbers(store)
-    number = numbers.get(name, 0)
-    names.check_disjoint(name, others(store, name, numbers, old))
-    if number % 2:
-        if not _left_behind(store, name):
-            names.check_disjoint(name, [name])
-        number += 1
-    return number + 1
+    ref_numbers = refs.list_highest_numbers(store)
+    ref_number = ref_numbers.get(branch_name, 0)
+    names.check_disjoint(
+        branch_name, conflicting_names(store, branch_name, ref_numbers, renamed_from)
+    )
+    if ref_number % 2:
+        if not _release_if_closed(store, branch_name):
+            names.check_disjoint(branch_name, [branch_name])
+        ref_number += 1
+    return ref_number + 1
 
 
-def others(
-    store: Store, name: str, numbers: Mapping[str, int], old: str | None = None
+def conflicting_names(
+    store: Store, branch_name: str, ref_numbers: Mapping[str, int], renamed_from: str | None = None
 ) -> list[str]:
     """Return other branch names that conflict with a name and are not mere leftovers."""
-    found = names.overlapping(name, refs.open_names(numbers))
-    return [one for one in found if one not in (name, old) and not _left_behind(store, one)]
+    overlapping_names = names.find_overlapping_names(
+        branch_name, refs.select_open_names(ref_numbers)
+    )
+    return [
+        other_name
+        for other_name in overlapping_names
+        if other_name not in (branch_name, renamed_from)
+        and not _release_if_closed(store, other_name)
+    ]
 
 
-def _left_behind(store: Store, name: str) -> bool:
+def _release_if_closed(store: Store, branch_name: str) -> bool:
     """Return whether the branch behind an open name is closed; if so, its name is released."""
     try:
-        open_line(store, name)
+        open_branch(store, branch_name)
     except BranchNotFound:
         return True
     return False
 
 
-def _created(intent: Intent) -> str:
-    if intent.creates is None:
+def _created_ulid(intent: Intent) -> str:
+    if intent.created_ulid is None:
         raise InternalError(f"intent {intent.id} creates no branch")
-    return intent.creates
+    return intent.created_ulid
 
 
-def armed(
-    store: Store, source: Line, commit_id: str | None, intend: Intend
-) -> tuple[Intent, State]:
+def arm_creation(
+    store: Store, source_branch: BranchState, commit_id: str | None, build_intent: IntentFactory
+) -> tuple[Intent, GraphState]:
     """Arm an intent and return it with the state it protects, even if the source moves on."""
-    for tries in range(_FORK_ATTEMPTS):
-        base = source.base()
-        intent = intend(commit_id or base.state.head.commit_id)
+    for attempt in range(_MAX_FORK_ATTEMPTS):
+        base_manifest = source_branch.last_known()
+        intent = build_intent(commit_id or base_manifest.state.head.commit_id)
         intents.arm(store, intent)
         # A source that never rests is forked at the commit the intent names, which still exists.
-        past = commit_id is not None or tries == _FORK_ATTEMPTS - 1
-        with suppress(_MovedError):
-            return intent, _guarded(store, source, base, intent, historical=past)
-    raise InternalError(f"branch '{source.name}' could not be forked")
+        historical = commit_id is not None or attempt == _MAX_FORK_ATTEMPTS - 1
+        with suppress(_SourceMovedError):
+            return intent, _load_protected_state(
+                store, source_branch, base_manifest, intent, historical=historical
+            )
+    raise InternalError(f"branch '{source_branch.name}' could not be forked")
 
 
-class _MovedError(Exception):
+class _SourceMovedError(Exception):
     """The source moved between reading its state and arming the intent."""
 
 
-def _intent(name: str, source: Line, commit_id: str, actor: str | None) -> Intent:
+def _branch_intent(
+    branch_name: str, source_branch: BranchState, commit_id: str, actor: str | None
+) -> Intent:
     return Intent(
         id=ids.new_ulid(),
         operation="branch_create",
-        branch=source.name,
-        branch_ulid=source.ulid,
+        branch=source_branch.name,
+        branch_ulid=source_branch.ulid,
         base_commit=commit_id,
         created_at=ids.now_micros(),
         actor=actor,
-        creates=ids.new_ulid(),
-        facts={"name": name},
+        created_ulid=ids.new_ulid(),
+        facts={"name": branch_name},
     )
 
 
-def _guarded(
-    store: Store, source: Line, base: Opened, intent: Intent, *, historical: bool
-) -> State:
+def _load_protected_state(
+    store: Store,
+    source_branch: BranchState,
+    base_manifest: LoadedManifest,
+    intent: Intent,
+    *,
+    historical: bool,
+) -> GraphState:
     """Return the state to fork, verified to be out of a cleanup's reach now the intent is armed."""
     try:
         if historical:
-            newest = source.refresh()
-            state = past_state(store, newest.state, intent.base_commit)
-            check_kept(store, state, intent.base_commit)
+            newest = source_branch.refresh()
+            state = state_at_commit(store, newest.state, intent.base_commit)
+            check_state_retained(store, state, intent.base_commit)
             _check_not_erased(store, newest.state, state, intent.base_commit)
         else:
-            check_unlisted(store, base.state, intent.base_commit)
-        newest = source.refresh()  # if the branch was deleted, nothing protects what it named
+            check_head_not_queued(store, base_manifest.state, intent.base_commit)
+        newest = (
+            source_branch.refresh()
+        )  # if the branch was deleted, nothing protects what it named
         if not historical:
             state = newest.state
         if newest.state.head.closed:
-            raise BranchNotFound(f"no branch '{source.name}'", branch=source.name)
-        if not historical and state.head != base.state.head:
-            raise _MovedError
+            raise BranchNotFound(f"no branch '{source_branch.name}'", branch=source_branch.name)
+        if not historical and state.head != base_manifest.state.head:
+            raise _SourceMovedError
         return state
     except BaseException:
         if intents.decide(store, intent, "discard") == "discard":
-            intents.retire(store, intent, _PARTS)
+            intents.retire(store, intent, _INTENT_PARTS)
         raise
 
 
-def _check_not_erased(store: Store, newest: State, past: State, commit_id: str) -> None:
+def _check_not_erased(
+    store: Store, newest_state: GraphState, past_state: GraphState, commit_id: str
+) -> None:
     """Refuse a fork that would bring back a type that its source dropped with its history."""
-    erased = erased_by(store, newest)
-    gone = next((key for key, one in sorted(past.tables.items()) if one.location in erased), None)
-    if gone is not None:
-        raise dropped_for_good(gone, commit_id)
+    erased_locations = read_erased_directories(store, newest_state)
+    erased_key = next(
+        (
+            table_key
+            for table_key, entry in sorted(past_state.tables.items())
+            if entry.location in erased_locations
+        ),
+        None,
+    )
+    if erased_key is not None:
+        raise dropped_history_error(erased_key, commit_id)
 
 
-def past_state(store: Store, state: State, commit_id: str) -> State:
+def state_at_commit(store: Store, newest_state: GraphState, commit_id: str) -> GraphState:
     """Return the state of a past commit with the whole log of the branch, a superset of its own."""
-    if state.head.commit_id == commit_id:
-        return state
-    log = Log(store, state)
-    tables, schema = log.state_of(commit_id)
-    streams = log.streams_of(commit_id, state.streams)
-    return replace(state, tables=tables, schema=schema, streams=streams)
+    if newest_state.head.commit_id == commit_id:
+        return newest_state
+    log = HistoryLog(store, newest_state)
+    tables, schema = log.tables_and_schema_at(commit_id)
+    streams = log.stream_tokens_at(commit_id, newest_state.streams)
+    return replace(newest_state, tables=tables, schema=schema, streams=streams)
 
 
 def delete_branch(
-    store: Store, name: str, *, bound: str | None = None, head: str | None = None
+    store: Store,
+    branch_name: str,
+    *,
+    current_branch: str | None = None,
+    expected_head: str | None = None,
 ) -> None:
     """Close a branch and release its name. Commits in the logs of other branches stay readable.
 
     With `expected_head`, delete only if the branch is at that commit, so later work is kept.
     """
-    text = names.clean(name)
-    if text == layout.MAIN:
+    clean_name = names.strip_name(branch_name)
+    if clean_name == layout.MAIN:
         raise InputError("'main' cannot be deleted", reason="main is the default branch")
-    if text == bound:
-        raise BranchBusy(f"this handle is on branch '{text}'", branch=text)
-    close_ref(store, refs.find_ref(store, text), head)
+    if clean_name == current_branch:
+        raise BranchBusy(f"this handle is on branch '{clean_name}'", branch=clean_name)
+    close_ref(store, refs.find_ref(store, clean_name), expected_head)
 
 
-def close_ref(store: Store, ref: Ref, head: str | None = None) -> None:
+def close_ref(store: Store, ref: Ref, expected_head: str | None = None) -> None:
     """Close the manifest behind a ref, then the ref; the second caller gets `NotFound`."""
-    already = close(store, line_of(store, ref.name, ref.ulid), head)
-    with undecided():
-        refs.release(store, ref)
-    if already:
-        raise refs.missing(ref.name, ref.place)
+    already_closed = publish_closing_version(
+        store, branch_state_of(store, ref.name, ref.ulid), expected_head
+    )
+    with failures_as_unknown_effect():
+        refs.close_name(store, ref)
+    if already_closed:
+        raise refs.name_not_found_error(ref.name, ref.directory)

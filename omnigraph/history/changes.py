@@ -22,80 +22,100 @@ from omnigraph.errors import (
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.naming import quote_name, require_names
-from omnigraph.storage.failures import DamagedError, storage_failure
+from omnigraph.storage.failures import DamagedError, to_storage_error
 
 from .commit import Commit, TableEntry
-from .cursor import digest_of
-from .diff import changed_keys, diff_table, former_key, snapshot_of
+from .cursor import hash_facts
+from .diff import changed_table_keys, diff_table, find_old_key, snapshot_at
 from .entities import OPS, TableChanges
 from .snapshot import Snapshot
 
-KINDS = ("node", "edge")
-_REMEMBERED = 16 << 20  # largest block, in bytes, that is cached while it is read page by page
+ENTITY_KINDS = ("node", "edge")
+_MAX_CACHED_BYTES = (
+    16 << 20
+)  # largest block, in bytes, that is cached while it is read page by page
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ChangeFilter:
     """Which changes to return; types by their ids, which no rename changes. None means all."""
 
     kinds: frozenset[str] | None = None
-    types: frozenset[int] | None = None
+    type_ids: frozenset[int] | None = None
     ops: frozenset[str] | None = None
 
     @property
     def digest(self) -> str:
         """Return the hash of the filter, which a cursor is bound to."""
-        facts = {"kinds": self.kinds, "types": self.types, "ops": self.ops}
-        return digest_of({n: None if v is None else sorted(v) for n, v in facts.items()})
+        filter_facts = {"kinds": self.kinds, "types": self.type_ids, "ops": self.ops}
+        return hash_facts(
+            {
+                member_name: None if members is None else sorted(members)
+                for member_name, members in filter_facts.items()
+            }
+        )
 
-    def wants(self, kind: str, type_id: int) -> bool:
+    def includes_type(self, kind: str, type_id: int) -> bool:
         """Return whether changes of a type are included at all."""
         return (self.kinds is None or kind in self.kinds) and (
-            self.types is None or type_id in self.types
+            self.type_ids is None or type_id in self.type_ids
         )
 
 
-def scope_of(
+def build_change_filter(
     schemas: Iterable[SchemaIR],
     *,
-    types: Collection[str] | None = None,
+    type_names: Collection[str] | None = None,
     kinds: Collection[str] | None = None,
     ops: Collection[str] | None = None,
-) -> Scope:
+) -> ChangeFilter:
     """Build a filter from the names that callers use; a type may occur in any of the schemas."""
-    return Scope(
-        _among("kind", kinds, KINDS),
-        None if types is None else _type_ids(list(schemas), types),
-        _among("op", ops, OPS),
+    return ChangeFilter(
+        _parse_choices("kind", kinds, ENTITY_KINDS),
+        None if type_names is None else _resolve_type_ids(list(schemas), type_names),
+        _parse_choices("op", ops, OPS),
     )
 
 
-def _among(
-    what: str, given: Collection[str] | None, known: tuple[str, ...]
+def _parse_choices(
+    option_name: str, requested_names: Collection[str] | None, valid_names: tuple[str, ...]
 ) -> frozenset[str] | None:
-    if given is None:
+    if requested_names is None:
         return None
-    chosen = set(require_names(given, what))
-    for one in sorted(chosen - set(known)):
-        expected = f"{', '.join(known[:-1])} or {known[-1]}"
-        raise InputError(reason=f"unknown {what} {quote_name(one)}; expected {expected}")
-    return None if chosen == set(known) else frozenset(chosen)
+    chosen_names = set(require_names(requested_names, option_name))
+    for unknown_name in sorted(chosen_names - set(valid_names)):
+        expected_names = f"{', '.join(valid_names[:-1])} or {valid_names[-1]}"
+        raise InputError(
+            reason=f"unknown {option_name} {quote_name(unknown_name)}; expected {expected_names}"
+        )
+    return None if chosen_names == set(valid_names) else frozenset(chosen_names)
 
 
-def _type_ids(schemas: list[SchemaIR], given: Collection[str]) -> frozenset[int]:
-    found: set[int] = set()
-    for name in require_names(given):
-        ids = (
-            [one.type_id for one in schema.types if one.kind in KINDS and one.name == name]
+def _resolve_type_ids(schemas: list[SchemaIR], requested_names: Collection[str]) -> frozenset[int]:
+    type_ids: set[int] = set()
+    for type_name in require_names(requested_names):
+        matches_by_schema = (
+            [
+                schema_type.type_id
+                for schema_type in schema.type_identities
+                if schema_type.kind in ENTITY_KINDS and schema_type.name == type_name
+            ]
             for schema in schemas
         )
-        numbers = next((matches for matches in ids if matches), None)
-        if numbers is None:
-            known = {t.name for schema in schemas for t in schema.types if t.kind in KINDS}
-            message = f"unknown type {quote_name(name)}"
-            raise InputError(reason=message, hint=did_you_mean(name, known))
-        found.update(numbers)
-    return frozenset(found)
+        matching_ids = next(
+            (type_id_matches for type_id_matches in matches_by_schema if type_id_matches), None
+        )
+        if matching_ids is None:
+            known_names = {
+                declared_type.name
+                for schema in schemas
+                for declared_type in schema.type_identities
+                if declared_type.kind in ENTITY_KINDS
+            }
+            message = f"unknown type {quote_name(type_name)}"
+            raise InputError(reason=message, hint=did_you_mean(type_name, known_names))
+        type_ids.update(matching_ids)
+    return frozenset(type_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,157 +127,196 @@ class TypeChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CommitBlock:
     """The changes of one commit against its first parent: nodes before edges, by type, then id."""
 
     commit: Commit
-    types: tuple[TypeChanges, ...]
+    type_changes: tuple[TypeChanges, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class CommitRange:
     """Commits on the first-parent path of a snapshot, oldest first, after a given commit."""
 
-    shown: Snapshot
-    after: str
+    snapshot: Snapshot
+    after_commit_id: str
     commits: tuple[Commit, ...] = field(default=(), repr=False)
 
-    def upto(self, cut: str) -> "Chain | None":
+    def truncate_at(self, last_commit_id: str) -> "CommitRange | None":
         """Return the range up to and including a commit; None if that commit is not part of it."""
-        ends = (at for at, one in enumerate(self.commits, 1) if one.id == cut)
-        found = next(ends, 0 if cut == self.after else None)
-        return None if found is None else replace(self, commits=self.commits[:found])
+        matching_counts = (
+            position
+            for position, commit in enumerate(self.commits, 1)
+            if commit.id == last_commit_id
+        )
+        commit_count = next(matching_counts, 0 if last_commit_id == self.after_commit_id else None)
+        return None if commit_count is None else replace(self, commits=self.commits[:commit_count])
 
 
-def chain_after(shown: Snapshot, after: str) -> Chain | None:
+def commits_after(snapshot: Snapshot, after_commit_id: str) -> CommitRange | None:
     """Return the commits after a commit, up to the snapshot; None if it is not on that path."""
-    found: list[Commit] = []
-    at: str | None = shown.commit_id
-    while at is not None and at != after:
+    newer_commits: list[Commit] = []
+    commit_id: str | None = snapshot.commit_id
+    while commit_id is not None and commit_id != after_commit_id:
         try:
-            found.append(shown.log.get(at))
+            newer_commits.append(snapshot.log.get(commit_id))
         except (CommitNotFound, HistoryReclaimed) as error:
-            raise ChangeFeedGap(first_unreadable_commit_id=at) from error
-        at = found[-1].parent
-    return None if at is None else Chain(shown, after, tuple(reversed(found)))
+            raise ChangeFeedGap(first_unreadable_commit_id=commit_id) from error
+        commit_id = newer_commits[-1].parent
+    return (
+        None
+        if commit_id is None
+        else CommitRange(snapshot, after_commit_id, tuple(reversed(newer_commits)))
+    )
 
 
-def blocks(chain: Chain, scope: Scope) -> Iterator[Block]:
+def iter_blocks(commit_range: CommitRange, change_filter: ChangeFilter) -> Iterator[CommitBlock]:
     """Yield the blocks of a commit range.
 
     Only the state before the first commit is looked up; each further state is derived from the
     previous one and what its commit says it changed.
     """
-    if not chain.commits:
+    if not commit_range.commits:
         return
-    old = _state_before(chain)
-    for commit in chain.commits:
-        new = _state_after(old, commit)
-        yield _block(old, new, commit, scope)
-        old = new
+    old_snapshot = _snapshot_before(commit_range)
+    for commit in commit_range.commits:
+        new_snapshot = _snapshot_after(old_snapshot, commit)
+        yield _load_block(old_snapshot, new_snapshot, commit, change_filter)
+        old_snapshot = new_snapshot
 
 
-def remember(shown: Snapshot, block: Block, scope: Scope) -> None:
+def cache_block(snapshot: Snapshot, block: CommitBlock, change_filter: ChangeFilter) -> None:
     """Cache a block that was returned only in part: the next page starts inside it."""
-    size = sum(_bytes(one.changes) for one in block.types)
-    if size <= _REMEMBERED:
-        name = _name(block.commit, scope)
-        shown.store.memory.put(name, block, weight=1 + size // 1024)
+    block_bytes = sum(_count_bytes(type_changes.changes) for type_changes in block.type_changes)
+    if block_bytes <= _MAX_CACHED_BYTES:
+        cache_key = _cache_key(block.commit, change_filter)
+        snapshot.store.object_cache.put(cache_key, block, weight=1 + block_bytes // 1024)
 
 
-def _bytes(found: TableChanges) -> int:
-    parts = (found.inserted, found.before, found.after, found.deleted)
-    return sum(one.nbytes for one in parts)
+def _count_bytes(changes: TableChanges) -> int:
+    row_tables = (changes.inserted, changes.updated_before, changes.updated_after, changes.deleted)
+    return sum(rows.nbytes for rows in row_tables)
 
 
-def _name(commit: Commit, scope: Scope) -> str:
-    return f"changes:{commit.id}:{scope.digest}"
+def _cache_key(commit: Commit, change_filter: ChangeFilter) -> str:
+    return f"changes:{commit.id}:{change_filter.digest}"
 
 
-def _block(old: Snapshot, new: Snapshot, commit: Commit, scope: Scope) -> Block:
-    known: Block | None = new.store.memory.get(_name(commit, scope))
-    if known is not None:
-        return known
+def _load_block(
+    old_snapshot: Snapshot, new_snapshot: Snapshot, commit: Commit, change_filter: ChangeFilter
+) -> CommitBlock:
+    cached_block: CommitBlock | None = new_snapshot.store.object_cache.get(
+        _cache_key(commit, change_filter)
+    )
+    if cached_block is not None:
+        return cached_block
     try:
-        return Block(commit, tuple(_told(old, new, scope)))
+        return CommitBlock(commit, tuple(_diff_types(old_snapshot, new_snapshot, change_filter)))
     except (HistoryReclaimed, OSError, StorageError, pa.ArrowInvalid) as error:
-        if not isinstance(error, HistoryReclaimed) and not _taken(old, new, error):
-            raise storage_failure(error, effect="none") from error
-        raise ChangeFeedGap(first_unreadable_commit_id=new.commit_id) from error
+        if not isinstance(error, HistoryReclaimed) and not _are_files_missing(
+            old_snapshot, new_snapshot, error
+        ):
+            raise to_storage_error(error, effect="none") from error
+        raise ChangeFeedGap(first_unreadable_commit_id=new_snapshot.commit_id) from error
 
 
-def _taken(old: Snapshot, new: Snapshot, error: Exception) -> bool:
+def _are_files_missing(old_snapshot: Snapshot, new_snapshot: Snapshot, error: Exception) -> bool:
     """Return whether the files are gone: a table that is already open reports it in many ways."""
-    lost = isinstance(error, DamagedError)  # an existing version is damaged: not by a cleanup
-    if isinstance(error, StorageError) and error.kind == "not_found" and not lost:
+    is_damage = isinstance(error, DamagedError)  # an existing version is damaged: not by a cleanup
+    if isinstance(error, StorageError) and error.kind == "not_found" and not is_damage:
         return True
-    before, after = set(old.tables.values()), set(new.tables.values())
-    return any(not new.store.has(one.location, one.lance_version) for one in before ^ after)
-
-
-def commit_block(shown: Snapshot, scope: Scope) -> Block:
-    """Return the block of the commit that a snapshot shows."""
-    commit = shown.commit
-    if commit.parent is None:
-        raise CommitHasNoParent(graph_commit_id=commit.id)
-    (found,) = blocks(Chain(shown, commit.parent, (commit,)), scope)
-    return found
-
-
-def _state_before(chain: Chain) -> Snapshot:
-    shown = chain.shown
-    try:
-        near = snapshot_of(shown, shown.log, chain.after)
-    except (CommitNotFound, HistoryReclaimed) as error:
-        raise ChangeFeedGap(first_unreadable_commit_id=chain.commits[0].id) from error
-    return replace(near, past=True, erased=shown.erased.union(shown.schema.erased))
-
-
-def _state_after(old: Snapshot, commit: Commit) -> Snapshot:
-    merged: dict[str, TableEntry | None] = {**old.tables, **commit.tables}
-    return replace(
-        old,
-        commit_id=commit.id,
-        manifest_version=commit.manifest_version,
-        schema_row=commit.schema or old.schema_row,
-        tables={key: one for key, one in merged.items() if one is not None},
+    old_entries, new_entries = set(old_snapshot.tables.values()), set(new_snapshot.tables.values())
+    return any(
+        not new_snapshot.store.has_version(entry.location, entry.lance_version)
+        for entry in old_entries ^ new_entries
     )
 
 
-def _told(old: Snapshot, new: Snapshot, scope: Scope) -> Iterator[TypeChanges]:
-    if old.schema_row.hash != new.schema_row.hash:
-        _check_names(old, new, scope)
-    for _, type_id, key in _in_order(old, new):
-        if scope.wants(key.partition(":")[0], type_id):
-            found = diff_table(old, new, key)
-            kept = found if scope.ops is None else found.only(tuple(scope.ops))
-            if not kept.empty:
-                yield TypeChanges(type_id, kept)
+def commit_block(snapshot: Snapshot, change_filter: ChangeFilter) -> CommitBlock:
+    """Return the block of the commit that a snapshot shows."""
+    commit = snapshot.commit
+    if commit.parent is None:
+        raise CommitHasNoParent(graph_commit_id=commit.id)
+    (block,) = iter_blocks(CommitRange(snapshot, commit.parent, (commit,)), change_filter)
+    return block
 
 
-def _check_names(old: Snapshot, new: Snapshot, scope: Scope) -> None:
+def _snapshot_before(commit_range: CommitRange) -> Snapshot:
+    snapshot = commit_range.snapshot
+    try:
+        first_parent_snapshot = snapshot_at(snapshot, snapshot.log, commit_range.after_commit_id)
+    except (CommitNotFound, HistoryReclaimed) as error:
+        raise ChangeFeedGap(first_unreadable_commit_id=commit_range.commits[0].id) from error
+    return replace(
+        first_parent_snapshot,
+        is_past=True,
+        erased_directories=snapshot.erased_directories.union(snapshot.schema.erased_directories),
+    )
+
+
+def _snapshot_after(old_snapshot: Snapshot, commit: Commit) -> Snapshot:
+    merged_tables: dict[str, TableEntry | None] = {**old_snapshot.tables, **commit.tables}
+    return replace(
+        old_snapshot,
+        commit_id=commit.id,
+        manifest_version=commit.manifest_version,
+        schema_row=commit.schema or old_snapshot.schema_row,
+        tables={
+            table_key: entry for table_key, entry in merged_tables.items() if entry is not None
+        },
+    )
+
+
+def _diff_types(
+    old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter
+) -> Iterator[TypeChanges]:
+    if old_snapshot.schema_row.hash != new_snapshot.schema_row.hash:
+        _check_property_names(old_snapshot, new_snapshot, change_filter)
+    for _, type_id, table_key in _changed_types(old_snapshot, new_snapshot):
+        if change_filter.includes_type(table_key.partition(":")[0], type_id):
+            table_changes = diff_table(old_snapshot, new_snapshot, table_key)
+            included_changes = (
+                table_changes
+                if change_filter.ops is None
+                else table_changes.select_ops(tuple(change_filter.ops))
+            )
+            if not included_changes.is_empty:
+                yield TypeChanges(type_id, included_changes)
+
+
+def _check_property_names(
+    old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter
+) -> None:
     """Raise if property names differ: readers that copy by name must know, even if no row did."""
-    for key in sorted(new.tables):
-        before = former_key(old, new, key)
-        if before not in old.tables or _names(old, before) == _names(new, key):
+    for table_key in sorted(new_snapshot.tables):
+        old_key = find_old_key(old_snapshot, new_snapshot, table_key)
+        if old_key not in old_snapshot.tables or _property_names(
+            old_snapshot, old_key
+        ) == _property_names(new_snapshot, table_key):
             continue
-        kind, _, name = key.partition(":")
-        if scope.wants(kind, new.schema.ir.type_id(kind, name)):  # type: ignore[arg-type]
-            raise ChangeSchemaBoundary(graph_commit_id=new.commit_id, type_name=name)
+        kind, _, type_name = table_key.partition(":")
+        if change_filter.includes_type(kind, new_snapshot.schema.ir.type_id(kind, type_name)):  # type: ignore[arg-type]
+            raise ChangeSchemaBoundary(graph_commit_id=new_snapshot.commit_id, type_name=type_name)
 
 
-def _names(shown: Snapshot, key: str) -> frozenset[str]:
-    kind, _, name = key.partition(":")
-    catalog = shown.schema.ir.catalog
-    found = catalog.node(name) if kind == "node" else catalog.edge(name)
-    return frozenset(one.name for one in found.properties) if found is not None else frozenset()
+def _property_names(snapshot: Snapshot, table_key: str) -> frozenset[str]:
+    kind, _, type_name = table_key.partition(":")
+    catalog = snapshot.schema.ir.catalog
+    declared_type = catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
+    return (
+        frozenset(declared_property.name for declared_property in declared_type.properties)
+        if declared_type is not None
+        else frozenset()
+    )
 
 
-def _in_order(old: Snapshot, new: Snapshot) -> list[tuple[int, int, str]]:
+def _changed_types(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[tuple[int, int, str]]:
     """Return the tables that differ, nodes before edges, then by type id."""
-    found = []
-    for key in changed_keys(old, new):
-        kind, _, name = key.partition(":")
-        schema = (new if key in new.tables else old).schema.ir
-        found.append((KINDS.index(kind), schema.type_id(kind, name), key))  # type: ignore[arg-type]
-    return sorted(found)
+    changed_tables = []
+    for table_key in changed_table_keys(old_snapshot, new_snapshot):
+        kind, _, type_name = table_key.partition(":")
+        schema = (new_snapshot if table_key in new_snapshot.tables else old_snapshot).schema.ir
+        changed_tables.append(
+            (ENTITY_KINDS.index(kind), schema.type_id(kind, type_name), table_key)
+        )  # type: ignore[arg-type]
+    return sorted(changed_tables)

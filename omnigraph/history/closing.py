@@ -6,67 +6,93 @@ writers, and what is reported when the store did not answer.
 
 from omnigraph import ids
 from omnigraph.errors import BranchBusy, ConcurrentCommit
-from omnigraph.storage.cell import LostSwap, UnsureSwap
-from omnigraph.storage.failures import reported, storage_failure, undecided
+from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
+from omnigraph.storage.failures import (
+    as_storage_errors,
+    failures_as_unknown_effect,
+    to_storage_error,
+)
 from omnigraph.storage.store import Store
 
-from .doubt import Doubt, refusal
-from .line import Line
-from .manifest import Opened, is_newest, secure, swap_state
-from .state import State
+from .doubt import UnresolvedSwap, local_disk_error
+from .line import BranchState
+from .manifest import LoadedManifest, is_newest, swap_state, sync_manifest
+from .state import GraphState
 
-_ATTEMPTS = 50
+_MAX_ATTEMPTS = 50
 
 
-def close(store: Store, line: Line, head: str | None = None) -> bool:
+def publish_closing_version(
+    store: Store, branch_state: BranchState, expected_head: str | None = None
+) -> bool:
     """Publish the closing version; return True if another process had already done so."""
-    nonce = ids.nonce()
-    doubt = Doubt(f"the deletion of branch '{line.name}'")
-    with doubt.told(), line.turn(), reported("none"):
-        for _ in range(_ATTEMPTS):
-            base = line.reload()
+    closing_nonce = ids.new_nonce()
+    unresolved_swap = UnresolvedSwap(f"the deletion of branch '{branch_state.name}'")
+    with (
+        unresolved_swap.report_unknown_outcome(),
+        branch_state.writer_slot(),
+        as_storage_errors("none"),
+    ):
+        for _ in range(_MAX_ATTEMPTS):
+            base = branch_state.reload()
             if base.state.head.closed:
-                secure(base)
-                return base.state.head.nonce != nonce
-            doubt.seen(base)
-            if head is not None and base.state.head.commit_id != head:
-                raise BranchBusy(branch=line.name, reason=f"it has moved on from commit {head}")
-            if _swap_closed(line, base, base.state.closing(nonce), doubt):
+                sync_manifest(base)
+                return base.state.head.nonce != closing_nonce
+            unresolved_swap.observe_version(base)
+            if expected_head is not None and base.state.head.commit_id != expected_head:
+                raise BranchBusy(
+                    branch=branch_state.name, reason=f"it has moved on from commit {expected_head}"
+                )
+            if _swap_closing_state(
+                branch_state, base, base.state.as_closed(closing_nonce), unresolved_swap
+            ):
                 return False
-        raise ConcurrentCommit(f"branch '{line.name}' was too busy to be deleted")
+        raise ConcurrentCommit(f"branch '{branch_state.name}' was too busy to be deleted")
 
 
-def _swap_closed(line: Line, base: Opened, state: State, doubt: Doubt) -> bool:
+def _swap_closing_state(
+    branch_state: BranchState,
+    base: LoadedManifest,
+    closing_state: GraphState,
+    unresolved_swap: UnresolvedSwap,
+) -> bool:
     """Swap, and verify before reporting; False means that the caller must look and try again."""
     try:
-        closed = swap_state(line.store, base, state)
-    except LostSwap:
-        doubt.add(base)  # perhaps lost to itself: the client of the store retries on its own
+        closed_manifest = swap_state(branch_state.store, base, closing_state)
+    except SwapConflict:
+        unresolved_swap.mark_unanswered(
+            base
+        )  # perhaps lost to itself: the client of the store retries on its own
         return False
-    except UnsureSwap as unsure:
-        return _ask(line, base, unsure, doubt)
-    doubt.add(base)
-    if not is_newest(closed):
+    except SwapOutcomeUnknown as unsure:
+        return _check_unanswered_swap(branch_state, base, unsure, unresolved_swap)
+    unresolved_swap.mark_unanswered(base)
+    if not is_newest(closed_manifest):
         return False
-    line.advance(closed)
+    branch_state.advance(closed_manifest)
     return True
 
 
-def _ask(line: Line, base: Opened, unsure: UnsureSwap, doubt: Doubt) -> bool:
+def _check_unanswered_swap(
+    branch_state: BranchState,
+    base: LoadedManifest,
+    swap_error: SwapOutcomeUnknown,
+    unresolved_swap: UnresolvedSwap,
+) -> bool:
     """After an unanswered swap: raise an interrupt or a disk error if the branch is not closed.
 
     Whether it is closed, and by whom, is determined by the next attempt.
     """
-    cause, refused = unsure.__cause__, refusal(line.store, unsure)
-    if refused is None:
-        doubt.add(base)
-    with undecided():
-        newest = line.reload()
+    cause, disk_error = swap_error.__cause__, local_disk_error(branch_state.store, swap_error)
+    if disk_error is None:
+        unresolved_swap.mark_unanswered(base)
+    with failures_as_unknown_effect():
+        newest = branch_state.reload()
     if newest.state.head.closed:
         return False
-    doubt.seen(newest)
+    unresolved_swap.observe_version(newest)
     if cause is not None and not isinstance(cause, Exception):
         raise cause
-    if refused is not None:
-        raise storage_failure(refused, effect="none") from refused
+    if disk_error is not None:
+        raise to_storage_error(disk_error, effect="none") from disk_error
     return False

@@ -25,7 +25,7 @@ class TableEntry:
     version: int
     lance_version: int
     content_id: str
-    rows: int
+    row_count: int
     branch: str | None = None
     max_field_id: int = 0
 
@@ -36,17 +36,26 @@ class TableEntry:
             self.version,
             str(self.lance_version),
             self.content_id,
-            self.rows,
+            self.row_count,
             self.branch,
             self.max_field_id,
         ]
 
     @classmethod
-    def from_json(cls, key: str, facts: list[Any]) -> "TableEntry":
+    def from_json(cls, table_key: str, compact_form: list[Any]) -> "TableEntry":
         """Parse the compact form of a table entry."""
-        location, version, lance_version, content_id, rows, branch, max_field_id = facts
-        number = int(lance_version)
-        return cls(key, location, version, number, content_id, rows, branch, max_field_id)
+        location, version, lance_version, content_id, row_count, branch, max_field_id = compact_form
+        detached_version = int(lance_version)
+        return cls(
+            table_key,
+            location,
+            version,
+            detached_version,
+            content_id,
+            row_count,
+            branch,
+            max_field_id,
+        )
 
 
 TableMap = Mapping[str, TableEntry]
@@ -91,10 +100,12 @@ class Commit:
     graph: Any = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
-        told = {"by": self.actor, "on": self.branch, "message": self.message}
-        facts = [f"{name} {value!r}" for name, value in told.items() if value is not None]
-        what = ", ".join([f"{self.published:%Y-%m-%d %H:%M:%S} UTC", *facts])
-        return f"<Commit {self.id}: {self.operation}, {what}>"
+        labels = {"by": self.actor, "on": self.branch, "message": self.message}
+        labelled_values = [
+            f"{label} {value!r}" for label, value in labels.items() if value is not None
+        ]
+        description = ", ".join([f"{self.published:%Y-%m-%d %H:%M:%S} UTC", *labelled_values])
+        return f"<Commit {self.id}: {self.operation}, {description}>"
 
     @property
     def parent(self) -> str | None:
@@ -118,7 +129,11 @@ class Commit:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle a commit without the handle that returned it."""
-        return Commit, tuple(getattr(self, one.name) for one in fields(self) if one.compare)
+        return Commit, tuple(
+            getattr(self, commit_field.name)
+            for commit_field in fields(self)
+            if commit_field.compare
+        )
 
     def changes(self, **filters: Any) -> Any:
         """Return what it changed against its first parent; filter by `types`, `kinds`, `ops`."""
@@ -143,34 +158,41 @@ class Commit:
             "details": dict(self.details) or None,
             "files": dict(self.files) or None,
         }
-        tables = {key: one and one.to_json() for key, one in self.tables.items()}
-        return {name: value for name, value in facts.items() if value is not None} | {
+        tables = {table_key: entry and entry.to_json() for table_key, entry in self.tables.items()}
+        return {member_name: value for member_name, value in facts.items() if value is not None} | {
             "tables": tables
         }
 
     @classmethod
     def from_json(
-        cls, id: str, branch: str | None, manifest_version: int, facts: Mapping[str, Any]
+        cls,
+        commit_id: str,
+        branch_name: str | None,
+        manifest_version: int,
+        stored_facts: Mapping[str, Any],
     ) -> "Commit":
         """Parse the commit of a row; unknown members are ignored."""
-        schema = facts.get("schema")
-        entries = facts.get("tables", {})
+        schema = stored_facts.get("schema")
+        packed_tables = stored_facts.get("tables", {})
         return cls(
-            id=id,
-            parents=tuple(facts["parents"]),
-            operation=facts["operation"],
-            branch=branch,
+            id=commit_id,
+            parents=tuple(stored_facts["parents"]),
+            operation=stored_facts["operation"],
+            branch=branch_name,
             manifest_version=manifest_version,
-            created_at=facts["created_at"],
-            published_at=facts["published_at"],
-            actor=facts.get("actor_id"),
-            message=facts.get("message"),
+            created_at=stored_facts["created_at"],
+            published_at=stored_facts["published_at"],
+            actor=stored_facts.get("actor_id"),
+            message=stored_facts.get("message"),
             schema=SchemaRow(*schema) if schema else None,
-            tables={k: v and TableEntry.from_json(k, v) for k, v in entries.items()},
-            key=facts.get("idempotency_key"),
-            request=facts.get("request_hash"),
-            streams=facts.get("streams", {}),
-            note=facts.get("note"),
-            details=facts.get("details", {}),
-            files=facts.get("files", {}),
+            tables={
+                table_key: packed_entry and TableEntry.from_json(table_key, packed_entry)
+                for table_key, packed_entry in packed_tables.items()
+            },
+            key=stored_facts.get("idempotency_key"),
+            request=stored_facts.get("request_hash"),
+            streams=stored_facts.get("streams", {}),
+            note=stored_facts.get("note"),
+            details=stored_facts.get("details", {}),
+            files=stored_facts.get("files", {}),
         )

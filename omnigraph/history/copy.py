@@ -20,30 +20,30 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.storage import layout
-from omnigraph.storage.cell import files_of
+from omnigraph.storage.cell import cell_files
 from omnigraph.storage.probe import probe_create_if_absent
-from omnigraph.storage.store import Store, version_names
+from omnigraph.storage.store import Store, version_file_names
 from omnigraph.storage.transfer import transfer
 
 from . import refs
 from .file_checksums import collect_checksums
-from .intent import set_aside_names
-from .manifest import Opened, read_manifest
-from .proof import what_lacks
+from .intent import set_aside_files
+from .manifest import LoadedManifest, read_manifest
+from .proof import find_missing_objects
 
 if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
 
 # Immutable objects that states refer to. Intents, leases and claims belong to running processes;
 # of those, only operations that were set aside and wait for a decision are copied.
-_DATA = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
-_ATTEMPTS = 10
+_DATA_PREFIXES = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
+_MAX_ATTEMPTS = 10
 
-Progress = Callable[[int, int], None]
+CopyProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopySummary:
     """The contents of a copy."""
 
     branches: tuple[str, ...]
@@ -52,23 +52,23 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True)
-class _Captured:
+class _CapturedBranch:
     """One branch or tag at one moment, with the object that names it; main has none."""
 
     name: str
-    opened: Opened
-    ref: str | None = None
-    tag: bool = False
+    manifest: LoadedManifest
+    ref_object: str | None = None
+    is_tag: bool = False
 
 
 def copy_graph(
     source: Store,
     target: Store,
-    progress: Progress | None = None,
+    progress: CopyProgress | None = None,
     *,
     actor: str | None = None,
     verify: bool = True,
-) -> Copied:
+) -> CopySummary:
     """Copy the graph at `source` to `target`, which must be empty.
 
     Every file that has a checksum is verified in transit unless `verify` is false. The first that
@@ -84,16 +84,26 @@ def copy_graph(
         layout.CLAIM, {"copied_at": ids.now_micros(), "actor_id": actor}
     ):
         raise InitializationClaimed(uri=target.root.uri)
-    carrying = _Carrying(source, target, progress or (lambda *_: None))
-    for _ in range(_ATTEMPTS):
-        branches = _capture(source)
-        carrying.forget_names({one.ref for one in branches})
-        if verify and not carrying.learn_checksums(branches):
+    copy_transfer = _CopyTransfer(source, target, progress or (lambda *_: None))
+    for _ in range(_MAX_ATTEMPTS):
+        captured_branches = _capture_branches(source)
+        copy_transfer.remove_stale_refs({captured.ref_object for captured in captured_branches})
+        if verify and not copy_transfer.load_checksums(captured_branches):
             continue
-        if carrying.data() and carrying.proved(branches) and carrying.states(branches):
+        if (
+            copy_transfer.copy_data()
+            and copy_transfer.verify_copied_data(captured_branches)
+            and copy_transfer.copy_manifests(captured_branches)
+        ):
             target.objects.remove(layout.CLAIM)
-            names = tuple(sorted(one.name for one in branches if not one.tag))
-            return Copied(names, len(carrying.sizes), sum(carrying.sizes.values()))
+            branch_names = tuple(
+                sorted(captured.name for captured in captured_branches if not captured.is_tag)
+            )
+            return CopySummary(
+                branch_names,
+                len(copy_transfer.copied_sizes),
+                sum(copy_transfer.copied_sizes.values()),
+            )
     raise ConcurrentCommit(
         f"files of {source.root.uri} kept vanishing; the copy is incomplete and cannot be opened",
         hint="remove the copy, and retry when no cleanup is running",
@@ -101,8 +111,8 @@ def copy_graph(
 
 
 def _check_target(source: Store, target: Store) -> None:
-    mine, other = (f"{one.root.identity}/" for one in (source, target))
-    if mine.startswith(other) or other.startswith(mine):
+    source_path, target_path = (f"{store.root.identity}/" for store in (source, target))
+    if source_path.startswith(target_path) or target_path.startswith(source_path):
         raise InputError("a graph cannot be copied into itself", reason="overlapping locations")
     if any(True for _ in target.objects.backend.list("")):
         raise AlreadyExists(
@@ -110,106 +120,135 @@ def _check_target(source: Store, target: Store) -> None:
         )
 
 
-def _capture(source: Store) -> list[_Captured]:
+def _capture_branches(source: Store) -> list[_CapturedBranch]:
     """Capture every tag and live branch as it is now; main comes last."""
-    found: list[_Captured] = []
-    for place in (layout.TAGS, layout.REFS):
-        for name, number in refs.list_numbers(source, place).items():
-            if number % 2:
-                found += _named(source, name, number, place)
-    return [*found, _Captured(layout.MAIN, read_manifest(source))]
+    captured_branches: list[_CapturedBranch] = []
+    for ref_directory in (layout.TAGS, layout.REFS):
+        for branch_name, ref_number in refs.list_highest_numbers(source, ref_directory).items():
+            if ref_number % 2:
+                captured_branches += _capture_ref(source, branch_name, ref_number, ref_directory)
+    return [*captured_branches, _CapturedBranch(layout.MAIN, read_manifest(source))]
 
 
-def _named(source: Store, name: str, number: int, place: str) -> list[_Captured]:
-    ref = refs.read_ref(source, name, number, place)
+def _capture_ref(
+    source: Store, branch_name: str, ref_number: int, ref_directory: str
+) -> list[_CapturedBranch]:
+    ref = refs.read_ref(source, branch_name, ref_number, ref_directory)
     if ref is None:
         return []
     try:
-        opened = read_manifest(source, ref.ulid)
+        manifest = read_manifest(source, ref.ulid)
     except GraphNotInitialized:  # deleted and cleaned up after it was listed
         return []
-    if opened.state.head.closed:
+    if manifest.state.head.closed:
         return []
-    named_by = layout.ref_name(name, number, place)
-    return [_Captured(name, opened, named_by, place == layout.TAGS)]
+    ref_object = layout.ref_name(branch_name, ref_number, ref_directory)
+    return [_CapturedBranch(branch_name, manifest, ref_object, ref_directory == layout.TAGS)]
 
 
-def _damaged(source: Store, names: Sequence[str]) -> StorageError:
+def _missing_files_error(source: Store, missing_names: Sequence[str]) -> StorageError:
     return StorageError(
-        f"files of {source.root.uri} are missing, {names[0]} among them; the copy cannot be opened",
+        f"files of {source.root.uri} are missing, {missing_names[0]} among them; the copy cannot be opened",
         kind="not_found",
         effect="none",
         hint="restore the source from another copy; remove the incomplete copy",
     )
 
 
-class _Carrying:
+class _CopyTransfer:
     """One copy in progress: the files transferred so far, with their sizes."""
 
-    def __init__(self, source: Store, target: Store, progress: Progress) -> None:
+    def __init__(self, source: Store, target: Store, progress: CopyProgress) -> None:
         self.source, self.target, self.progress = source, target, progress
-        self.sizes: dict[str, int] = {}
+        self.copied_sizes: dict[str, int] = {}
         self.checksums: dict[str, FileChecksum] = {}
-        self._done = self._total = 0
-        self._lost: object = None
+        self._copied_bytes = self._total_bytes = 0
+        self._last_missing: object = None
 
-    def forget_names(self, kept: Set[str | None]) -> None:
+    def remove_stale_refs(self, live_refs: Set[str | None]) -> None:
         """Remove refs that an earlier attempt copied, of branches that no longer exist."""
-        for name in [one for one in self.sizes if one.startswith("_refs/")]:
-            if name not in kept:
-                self._drop(name)
+        for ref_object in [
+            copied_name for copied_name in self.copied_sizes if copied_name.startswith("_refs/")
+        ]:
+            if ref_object not in live_refs:
+                self._remove_copied(ref_object)
 
-    def learn_checksums(self, branches: Sequence[_Captured]) -> bool:
+    def load_checksums(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
         """Read the checksums that logs record; False if part of a log vanished meanwhile."""
         try:
-            recorded = collect_checksums(self.source, (one.opened.state for one in branches))
+            recorded_checksums = collect_checksums(
+                self.source, (captured.manifest.state for captured in captured_branches)
+            )
         except HistoryReclaimed:
             return False
-        self.checksums |= recorded
+        self.checksums |= recorded_checksums
         return True
 
-    def data(self) -> bool:
+    def copy_data(self) -> bool:
         """Copy all data files that states can refer to; False if a file vanished meanwhile."""
-        listed = [one for prefix in _DATA for one in self.source.objects.list(prefix)]
-        listed += set_aside_names(self.source)
+        data_files = [
+            stored_file
+            for prefix in _DATA_PREFIXES
+            for stored_file in self.source.objects.list(prefix)
+        ]
+        data_files += set_aside_files(self.source)
         # If the size changed, the file was still being written when it was copied.
-        wanted = {one.name: one.size for one in listed if self.sizes.get(one.name) != one.size}
-        self._total += sum(wanted.values())
-        return self._carry(wanted)
+        sizes_to_copy = {
+            stored_file.name: stored_file.size
+            for stored_file in data_files
+            if self.copied_sizes.get(stored_file.name) != stored_file.size
+        }
+        self._total_bytes += sum(sizes_to_copy.values())
+        return self._transfer_files(sizes_to_copy)
 
-    def proved(self, branches: Sequence[_Captured]) -> bool:
+    def verify_copied_data(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
         """Return whether all that the states refer to was copied; remove remains of past versions.
 
         A file missing from a head was removed after the head was read, and a newer head does not
         need it. If the same head still lacks the same file, the source itself has lost it.
         """
-        still = {f.name for kind in ("nodes", "edges") for f in self.source.objects.list(kind)}
-        lacking = what_lacks(self.target, (one.opened.state for one in branches), self.sizes, still)
-        for version in lacking.past:
-            for name in version_names(*version) & self.sizes.keys():
-                self._drop(name)
-        lost = lacking.names and (lacking.names, [one.opened.version for one in branches])
-        if lost and lost == self._lost:
-            raise _damaged(self.source, lacking.names)
-        self._lost = lost
-        return not lost
+        existing_names = {
+            stored_file.name
+            for kind in ("nodes", "edges")
+            for stored_file in self.source.objects.list(kind)
+        }
+        missing_data = find_missing_objects(
+            self.target,
+            (captured.manifest.state for captured in captured_branches),
+            self.copied_sizes,
+            existing_names,
+        )
+        for version in missing_data.past_versions:
+            for version_file in version_file_names(*version) & self.copied_sizes.keys():
+                self._remove_copied(version_file)
+        missing_now = missing_data.head_names and (
+            missing_data.head_names,
+            [captured.manifest.version for captured in captured_branches],
+        )
+        if missing_now and missing_now == self._last_missing:
+            raise _missing_files_error(self.source, missing_data.head_names)
+        self._last_missing = missing_now
+        return not missing_now
 
-    def states(self, branches: Iterable[_Captured]) -> bool:
+    def copy_manifests(self, captured_branches: Iterable[_CapturedBranch]) -> bool:
         """Copy the manifests, each before the ref that leads to it, and main's last."""
-        for one in branches:
-            for name in (*files_of(one.opened.cell), *((one.ref,) if one.ref else ())):
-                if not self._carry({name: 0}):
+        for captured in captured_branches:
+            for object_name in (
+                *cell_files(captured.manifest.cell),
+                *((captured.ref_object,) if captured.ref_object else ()),
+            ):
+                if not self._transfer_files({object_name: 0}):
                     return False
         return True
 
-    def _drop(self, name: str) -> None:
-        self.target.objects.remove(name)
-        del self.sizes[name]
+    def _remove_copied(self, object_name: str) -> None:
+        self.target.objects.remove(object_name)
+        del self.copied_sizes[object_name]
 
-    def _carry(self, sizes: dict[str, int]) -> bool:
-        def told(name: str) -> None:
-            self.sizes[name] = sizes[name]
-            self._done += sizes[name]
-            self.progress(self._done, self._total)
+    def _transfer_files(self, sizes: dict[str, int]) -> bool:
+        def record_transferred(object_name: str) -> None:
+            self.copied_sizes[object_name] = sizes[object_name]
+            self._copied_bytes += sizes[object_name]
+            self.progress(self._copied_bytes, self._total_bytes)
 
-        return transfer(self.source, self.target, sizes, told, self.checksums)
+        return transfer(self.source, self.target, sizes, record_transferred, self.checksums)

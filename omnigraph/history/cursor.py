@@ -15,18 +15,18 @@ from typing import Any, Literal
 
 from omnigraph.errors import ChangeCursorRejected
 
-Kind = Literal["commit-page", "feed-cursor", "feed-page"]
-VERSION = 1
-LONGEST = 4_096  # characters of a token
-_EXACT = 256  # longest entity id, in bytes, that a token carries in full
-_PREFIX = 64
-_SUM = 32
-_WORDS = {
+TokenKind = Literal["commit-page", "feed-cursor", "feed-page"]
+TOKEN_VERSION = 1
+MAX_TOKEN_LENGTH = 4_096  # characters of a token
+_MAX_INLINE_ID_BYTES = 256  # longest entity id, in bytes, that a token carries in full
+_ID_PREFIX_BYTES = 64
+_CHECKSUM_BYTES = 32
+_KIND_LABELS = {
     "commit-page": "a page token of one commit",
     "feed-cursor": "a cursor",
     "feed-page": "a page token",
 }
-_REASONS = {
+_MISMATCH_REASONS = {
     "graph": "it was made for another graph",
     "genesis": "it was made for another graph",
     "branch": "it was made for another branch",
@@ -36,7 +36,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class CursorBinding:
     """What a token is valid for: a graph, its first commit, one incarnation of a branch, a filter.
 
     The page token of a single commit has no branch.
@@ -49,103 +49,111 @@ class Binding:
     incarnation: str = ""
 
 
-def branch_scope(name: str) -> str:
+def hash_branch_name(branch_name: str) -> str:
     """Return the hash of a branch name, as tokens carry it.
 
-    >>> branch_scope("main")[:8]
+    >>> hash_branch_name("main")[:8]
     '6461b20c'
     """
-    return digest_of({"branch": name})
+    return hash_facts({"branch": branch_name})
 
 
-def digest_of(facts: Mapping[str, Any]) -> str:
+def hash_facts(facts: Mapping[str, Any]) -> str:
     """Return the hash of JSON-compatible facts, short enough for a token."""
-    return sha256(_plain(facts)).hexdigest()[:32]
+    return sha256(_canonical_json(facts)).hexdigest()[:32]
 
 
-def encode(kind: Kind, binding: Binding, **place: Any) -> str:
+def encode_token(kind: TokenKind, binding: CursorBinding, **position: Any) -> str:
     """Return a token: base64url of JSON and its hash, without padding.
 
-    >>> bound = Binding("g", "c", "f")
-    >>> decode(encode("feed-cursor", bound, commit="x"), "feed-cursor", bound)
+    >>> bound = CursorBinding("g", "c", "f")
+    >>> decode_token(encode_token("feed-cursor", bound, commit="x"), "feed-cursor", bound)
     {'commit': 'x'}
     """
-    body = _plain({"v": VERSION, "kind": kind, "at": place, **_facts(binding)})
-    return _text(body + sha256(body).digest())
+    json_body = _canonical_json(
+        {"v": TOKEN_VERSION, "kind": kind, "at": position, **_binding_facts(binding)}
+    )
+    return _encode_base64(json_body + sha256(json_body).digest())
 
 
-def decode(text: str, kind: Kind, binding: Binding) -> dict[str, Any]:
+def decode_token(token: str, kind: TokenKind, binding: CursorBinding) -> dict[str, Any]:
     """Return the position in a token; raise `ChangeCursorRejected` if it is not valid here."""
-    facts = _facts_in(text)
-    if facts.get("v") != VERSION:
+    token_facts = _parse_token(token)
+    if token_facts.get("v") != TOKEN_VERSION:
         raise ChangeCursorRejected(reason="it was made by another version of the program")
-    if facts.get("kind") != kind:
-        found = _WORDS.get(str(facts.get("kind")), "something else")
-        raise ChangeCursorRejected(reason=f"it is {found}, not {_WORDS[kind]}")
-    known = {one: facts.get(one) for one in _REASONS}
-    if known["incarnation"] == binding.incarnation:
-        known["branch"] = binding.branch or None  # the name may have changed since: same branch
-    for name, expected in _facts(binding).items():
-        if known[name] != expected:
-            raise ChangeCursorRejected(reason=_REASONS[name])
-    place: dict[str, Any] = facts["at"]
-    return place
+    if token_facts.get("kind") != kind:
+        actual_label = _KIND_LABELS.get(str(token_facts.get("kind")), "something else")
+        raise ChangeCursorRejected(reason=f"it is {actual_label}, not {_KIND_LABELS[kind]}")
+    bound_facts = {fact_name: token_facts.get(fact_name) for fact_name in _MISMATCH_REASONS}
+    if bound_facts["incarnation"] == binding.incarnation:
+        bound_facts["branch"] = (
+            binding.branch or None
+        )  # the name may have changed since: same branch
+    for fact_name, expected in _binding_facts(binding).items():
+        if bound_facts[fact_name] != expected:
+            raise ChangeCursorRejected(reason=_MISMATCH_REASONS[fact_name])
+    position: dict[str, Any] = token_facts["at"]
+    return position
 
 
-def peek(text: str) -> dict[str, Any]:
+def read_token_position(token: str) -> dict[str, Any]:
     """Return the position in a token, whatever it was made for."""
-    place: dict[str, Any] = _facts_in(text)["at"]
-    return place
+    position: dict[str, Any] = _parse_token(token)["at"]
+    return position
 
 
-def entity_place(entity_id: str) -> dict[str, str]:
+def entity_position(entity_id: str) -> dict[str, str]:
     """Return an entity id as tokens carry it: a long one as a prefix and a hash.
 
-    >>> entity_place("ann"), sorted(entity_place("x" * 300))
+    >>> entity_position("ann"), sorted(entity_position("x" * 300))
     ({'id': 'ann'}, ['digest', 'prefix'])
     """
-    raw = entity_id.encode()
-    if len(raw) <= _EXACT:
+    encoded_id = entity_id.encode()
+    if len(encoded_id) <= _MAX_INLINE_ID_BYTES:
         return {"id": entity_id}
-    prefix = raw[:_PREFIX].decode(errors="ignore")
-    return {"prefix": prefix, "digest": sha256(raw).hexdigest()}
+    id_prefix = encoded_id[:_ID_PREFIX_BYTES].decode(errors="ignore")
+    return {"prefix": id_prefix, "digest": sha256(encoded_id).hexdigest()}
 
 
-def names_entity(place: Mapping[str, str], entity_id: str) -> bool:
+def is_entity_position(position: Mapping[str, str], entity_id: str) -> bool:
     """Return whether an entity id is the one that a token carries."""
-    return entity_place(entity_id).items() <= place.items()
+    return entity_position(entity_id).items() <= position.items()
 
 
-def _facts(binding: Binding) -> dict[str, str]:
-    facts = {
+def _binding_facts(binding: CursorBinding) -> dict[str, str]:
+    binding_facts = {
         "graph": binding.graph,
         "genesis": binding.genesis,
         "branch": binding.branch,
         "incarnation": binding.incarnation,
         "filter": binding.filter,
     }
-    return {name: value for name, value in facts.items() if value}
+    return {fact_name: fact_value for fact_name, fact_value in binding_facts.items() if fact_value}
 
 
-def _facts_in(text: str) -> dict[str, Any]:
+def _parse_token(token: str) -> dict[str, Any]:
     """Parse the JSON of a token, and verify that not a single character was changed."""
-    if not isinstance(text, str) or not text or len(text) > LONGEST:
-        raise ChangeCursorRejected(reason=f"expected a text of 1 to {LONGEST} characters")
+    if not isinstance(token, str) or not token or len(token) > MAX_TOKEN_LENGTH:
+        raise ChangeCursorRejected(reason=f"expected a text of 1 to {MAX_TOKEN_LENGTH} characters")
     try:
-        raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-        body, checksum = raw[:-_SUM], raw[-_SUM:]
-        sound = _text(raw) == text and sha256(body).digest() == checksum
-        facts = json.loads(body) if sound else None
-        if isinstance(facts, dict) and isinstance(facts.get("at"), dict) and _plain(facts) == body:
-            return facts
+        token_bytes = urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
+        json_body, checksum = token_bytes[:-_CHECKSUM_BYTES], token_bytes[-_CHECKSUM_BYTES:]
+        is_intact = _encode_base64(token_bytes) == token and sha256(json_body).digest() == checksum
+        token_facts = json.loads(json_body) if is_intact else None
+        if (
+            isinstance(token_facts, dict)
+            and isinstance(token_facts.get("at"), dict)
+            and _canonical_json(token_facts) == json_body
+        ):
+            return token_facts
     except (Base64Error, RecursionError, ValueError):
         pass  # rejected below, like any other text that is not a token
     raise ChangeCursorRejected(reason="it is truncated or altered")
 
 
-def _plain(facts: Mapping[str, Any]) -> bytes:
+def _canonical_json(facts: Mapping[str, Any]) -> bytes:
     return json.dumps(facts, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
 
 
-def _text(raw: bytes) -> str:
-    return urlsafe_b64encode(raw).decode().rstrip("=")
+def _encode_base64(raw_bytes: bytes) -> str:
+    return urlsafe_b64encode(raw_bytes).decode().rstrip("=")

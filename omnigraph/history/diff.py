@@ -12,64 +12,87 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ChangeSchemaBoundary, StorageError
-from omnigraph.storage.arrow import PROPERTY_ID
+from omnigraph.storage.arrow import PROPERTY_ID_KEY
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.difference import compare, differing_rows, rows_at, same_at
+from omnigraph.storage.difference import (
+    are_rows_equal,
+    compare_versions,
+    differing_rows,
+    rows_by_id,
+)
 from omnigraph.storage.equality import same_rows
-from omnigraph.storage.find import read
+from omnigraph.storage.find import read_rows
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
 
 from .entities import TableChanges
-from .gone import told_when_gone
-from .log import Log
+from .gone import explain_missing_files
+from .log import HistoryLog
 from .snapshot import Snapshot
-from .stretches import Stretch, stretches
+from .stretches import VersionStep, find_version_path
 
-_Ids = npt.NDArray[np.uint64]
-_MANY = 4_096  # above this many rows, check first whether maintenance only moved them
+_RowIds = npt.NDArray[np.uint64]
+_MAX_DIRECT_ROWS = 4_096  # above this many rows, check first whether maintenance only moved them
 
 
-def changed_keys(old: Snapshot, new: Snapshot) -> list[str]:
+def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
     """Return the sorted keys of tables whose content differs; reads no table.
 
     A table that was only renamed appears under its new key.
     """
-    keys = {*old.tables, *new.tables} - {former_key(old, new, key) for key in new.tables}
-    return sorted(key for key in {*keys, *new.tables} if _content(old, new, key))
+    candidate_keys = {*old_snapshot.tables, *new_snapshot.tables} - {
+        find_old_key(old_snapshot, new_snapshot, table_key) for table_key in new_snapshot.tables
+    }
+    return sorted(
+        table_key
+        for table_key in {*candidate_keys, *new_snapshot.tables}
+        if _content_differs(old_snapshot, new_snapshot, table_key)
+    )
 
 
-def _content(old: Snapshot, new: Snapshot, key: str) -> bool:
-    was, now = old.tables.get(former_key(old, new, key)), new.tables.get(key)
-    return was is None or now is None or was.content_id != now.content_id
+def _content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str) -> bool:
+    old_entry, new_entry = (
+        old_snapshot.tables.get(find_old_key(old_snapshot, new_snapshot, table_key)),
+        new_snapshot.tables.get(table_key),
+    )
+    return old_entry is None or new_entry is None or old_entry.content_id != new_entry.content_id
 
 
-def former_key(old: Snapshot, new: Snapshot, key: str) -> str:
+def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str) -> str:
     """Return the old key of a table of the new snapshot: a renamed table keeps its location."""
-    now = new.tables.get(key)
-    if now is None or key in old.tables:
-        return key
-    return next((k for k, one in old.tables.items() if one.location == now.location), key)
+    new_entry = new_snapshot.tables.get(table_key)
+    if new_entry is None or table_key in old_snapshot.tables:
+        return table_key
+    return next(
+        (
+            old_key
+            for old_key, old_entry in old_snapshot.tables.items()
+            if old_entry.location == new_entry.location
+        ),
+        table_key,
+    )
 
 
 def diff_snapshots(
-    old: Snapshot, new: Snapshot, keys: Iterable[str] | None = None
+    old_snapshot: Snapshot, new_snapshot: Snapshot, table_keys: Iterable[str] | None = None
 ) -> Iterator[TableChanges]:
     """Yield the changes of every table that differs, or of the given ones, table by table."""
-    for key in changed_keys(old, new) if keys is None else keys:
-        found = diff_table(old, new, key)
-        if not found.empty:
-            yield found
+    for table_key in (
+        changed_table_keys(old_snapshot, new_snapshot) if table_keys is None else table_keys
+    ):
+        table_changes = diff_table(old_snapshot, new_snapshot, table_key)
+        if not table_changes.is_empty:
+            yield table_changes
 
 
 def diff_table(
-    old: Snapshot,
-    new: Snapshot,
-    key: str,
+    old_snapshot: Snapshot,
+    new_snapshot: Snapshot,
+    table_key: str,
     *,
-    whole: bool = False,
-    fit: Mapping[str, pa.Scalar] | None = None,
+    compare_all_rows: bool = False,
+    column_defaults: Mapping[str, pa.Scalar] | None = None,
 ) -> TableChanges:
     """Return the changes of one table.
 
@@ -77,195 +100,309 @@ def diff_table(
     properties raises `ChangeSchemaBoundary`; with `column_defaults` the old rows get the new
     columns instead, filled with these values where the rows had none.
     """
-    with told_when_gone(old), told_when_gone(new):
-        return _diff_table(old, new, key, whole=whole, fit=fit)
+    with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
+        return _diff_table(
+            old_snapshot,
+            new_snapshot,
+            table_key,
+            compare_all_rows=compare_all_rows,
+            column_defaults=column_defaults,
+        )
 
 
 def _diff_table(
-    old: Snapshot,
-    new: Snapshot,
-    key: str,
+    old_snapshot: Snapshot,
+    new_snapshot: Snapshot,
+    table_key: str,
     *,
-    whole: bool,
-    fit: Mapping[str, pa.Scalar] | None,
+    compare_all_rows: bool,
+    column_defaults: Mapping[str, pa.Scalar] | None,
 ) -> TableChanges:
-    before = former_key(old, new, key)
-    was = old.table(before) if before in old.tables else None
-    now = new.table(key) if key in new.tables else None
-    if was is not None and now is not None and fit is None and not _agree(was, now):
-        kind_name = key.partition(":")[2]
-        raise ChangeSchemaBoundary(graph_commit_id=new.commit_id, type_name=kind_name)
-    if was is not None and now is not None and before == key and not whole:
-        parts = _in_stretches(old, new, key, (was, now))
-        if parts is not None:
-            return parts
-    return diff_tables(new.store, key, was, now, whole=whole, filled=fit)
+    old_key = find_old_key(old_snapshot, new_snapshot, table_key)
+    old_table = old_snapshot.table(old_key) if old_key in old_snapshot.tables else None
+    new_table = new_snapshot.table(table_key) if table_key in new_snapshot.tables else None
+    if (
+        old_table is not None
+        and new_table is not None
+        and column_defaults is None
+        and not _have_same_properties(old_table, new_table)
+    ):
+        type_name = table_key.partition(":")[2]
+        raise ChangeSchemaBoundary(graph_commit_id=new_snapshot.commit_id, type_name=type_name)
+    if (
+        old_table is not None
+        and new_table is not None
+        and old_key == table_key
+        and not compare_all_rows
+    ):
+        changes = _diff_around_maintenance(
+            old_snapshot, new_snapshot, table_key, (old_table, new_table)
+        )
+        if changes is not None:
+            return changes
+    return diff_tables(
+        new_snapshot.store,
+        table_key,
+        old_table,
+        new_table,
+        compare_all_rows=compare_all_rows,
+        column_defaults=column_defaults,
+    )
 
 
-def _in_stretches(
-    old: Snapshot, new: Snapshot, key: str, tables: tuple[Table, Table]
+def _diff_around_maintenance(
+    old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str, table_pair: tuple[Table, Table]
 ) -> TableChanges | None:
     """Diff a table before and after its maintenance only; None if that reads no fewer rows."""
-    was, now = tables
-    if was.location != now.location or was.schema.names != now.schema.names:
+    old_table, new_table = table_pair
+    if old_table.location != new_table.location or old_table.schema.names != new_table.schema.names:
         return None
-    left = compare(was, now).rows
-    found = stretches(old, new, key) if left > _MANY else None
-    if found is None:
+    direct_row_count = compare_versions(old_table, new_table).max_rows_read
+    path_segments = (
+        find_version_path(old_snapshot, new_snapshot, table_key)
+        if direct_row_count > _MAX_DIRECT_ROWS
+        else None
+    )
+    if path_segments is None:
         return None
     try:
-        return _composed(new.store, key, found, now, left)
+        return _diff_segments(
+            new_snapshot.store, table_key, path_segments, new_table, direct_row_count
+        )
     except (FileNotFoundError, StorageError):  # a cleanup removed a version in between
         return None
 
 
-def rows_between(old: Snapshot, new: Snapshot, key: str) -> int:
+def count_rows_to_compare(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str) -> int:
     """Return an upper bound of the rows to compare in a table of both snapshots; reads no row."""
-    was, now = old.table(key), new.table(key)
-    if was.location != now.location:
-        return int(was.dataset.count_rows() + now.dataset.count_rows())
-    left = compare(was, now).rows
-    found = stretches(old, new, key) if left > _MANY else None
-    if found is None:
-        return left
+    old_table, new_table = old_snapshot.table(table_key), new_snapshot.table(table_key)
+    if old_table.location != new_table.location:
+        return int(old_table.dataset.count_rows() + new_table.dataset.count_rows())
+    direct_row_count = compare_versions(old_table, new_table).max_rows_read
+    path_segments = (
+        find_version_path(old_snapshot, new_snapshot, table_key)
+        if direct_row_count > _MAX_DIRECT_ROWS
+        else None
+    )
+    if path_segments is None:
+        return direct_row_count
     try:
-        return min(left, sum(compare(*_opened(new.store, pair)).rows for pair in found))
+        return min(
+            direct_row_count,
+            sum(
+                compare_versions(*_open_segment(new_snapshot.store, segment)).max_rows_read
+                for segment in path_segments
+            ),
+        )
     except (FileNotFoundError, StorageError):  # a cleanup removed a version in between
-        return left
+        return direct_row_count
 
 
-def _composed(
-    store: Store, key: str, found: Iterable[Stretch], now: Table, most: int
+def _diff_segments(
+    store: Store,
+    table_key: str,
+    path_segments: Iterable[VersionStep],
+    new_table: Table,
+    row_limit: int,
 ) -> TableChanges | None:
     """Combine the changes along a version path; None unless it reads fewer rows than the limit."""
-    pairs = [_opened(store, segment) for segment in found]
-    alike = all(table.schema.equals(now.schema) for pair in pairs for table in pair)
-    if not alike or sum(compare(*pair).rows for pair in pairs) >= most:
+    table_pairs = [_open_segment(store, segment) for segment in path_segments]
+    same_schema = all(
+        table.schema.equals(new_table.schema) for table_pair in table_pairs for table in table_pair
+    )
+    if (
+        not same_schema
+        or sum(compare_versions(*table_pair).max_rows_read for table_pair in table_pairs)
+        >= row_limit
+    ):
         return None
-    parts = no_changes(key, now)
-    for one, other in pairs:
-        parts = _followed(parts, diff_tables(store, key, one, other))
-    return parts
+    combined_changes = empty_changes(table_key, new_table)
+    for older_table, newer_table in table_pairs:
+        combined_changes = _combine_changes(
+            combined_changes, diff_tables(store, table_key, older_table, newer_table)
+        )
+    return combined_changes
 
 
-def _opened(store: Store, pair: Stretch) -> list[Table]:
-    return [open_table(store, one.location, one.lance_version) for one in pair]
+def _open_segment(store: Store, segment: VersionStep) -> list[Table]:
+    return [open_table(store, entry.location, entry.lance_version) for entry in segment]
 
 
-def _followed(first: TableChanges, then: TableChanges) -> TableChanges:
+def _combine_changes(earlier_changes: TableChanges, later_changes: TableChanges) -> TableChanges:
     """Combine two successive sets of changes into one."""
-    before = [first.before, first.deleted, *_others((then.before, then.deleted), first.ids)]
-    after = [then.inserted, then.after, *_others((first.inserted, first.after), then.ids)]
-    shape = first.inserted.schema
-    return matched(first.key, pa.concat_tables(before), pa.concat_tables(after), shape)
+    old_rows = [
+        earlier_changes.updated_before,
+        earlier_changes.deleted,
+        *_exclude_ids((later_changes.updated_before, later_changes.deleted), earlier_changes.ids),
+    ]
+    new_rows = [
+        later_changes.inserted,
+        later_changes.updated_after,
+        *_exclude_ids((earlier_changes.inserted, earlier_changes.updated_after), later_changes.ids),
+    ]
+    arrow_schema = earlier_changes.inserted.schema
+    return match_rows_by_id(
+        earlier_changes.key, pa.concat_tables(old_rows), pa.concat_tables(new_rows), arrow_schema
+    )
 
 
-def _others(tables: Iterable[pa.Table], ids: pa.Array) -> list[pa.Table]:
-    return [one.filter(pc.invert(pc.is_in(one["id"], value_set=ids))) for one in tables]
+def _exclude_ids(row_tables: Iterable[pa.Table], excluded_ids: pa.Array) -> list[pa.Table]:
+    return [
+        rows.filter(pc.invert(pc.is_in(rows["id"], value_set=excluded_ids))) for rows in row_tables
+    ]
 
 
 def diff_tables(
     store: Store,
-    key: str,
-    old: Table | None,
-    new: Table | None,
+    table_key: str,
+    old_table: Table | None,
+    new_table: Table | None,
     *,
-    whole: bool = False,
-    filled: Mapping[str, pa.Scalar] | None = None,
+    compare_all_rows: bool = False,
+    column_defaults: Mapping[str, pa.Scalar] | None = None,
 ) -> TableChanges:
     """Return the changes from one version of a table to another; None is a missing table."""
-    shape = row_schema((new or old).schema)  # type: ignore[union-attr]
-    if old is None or new is None:
-        before = shape.empty_table() if old is None else read(old, old.schema.names)
-        after = shape.empty_table() if new is None else read(new, new.schema.names)
-        return matched(key, before, after, shape)
-    alike = old.schema.names == new.schema.names
-    if old.location == new.location and not whole:
-        before, after = differing_rows(store, compare(old, new), alike=alike)
+    arrow_schema = row_schema((new_table or old_table).schema)  # type: ignore[union-attr]
+    if old_table is None or new_table is None:
+        old_rows = (
+            arrow_schema.empty_table()
+            if old_table is None
+            else read_rows(old_table, old_table.schema.names)
+        )
+        new_rows = (
+            arrow_schema.empty_table()
+            if new_table is None
+            else read_rows(new_table, new_table.schema.names)
+        )
+        return match_rows_by_id(table_key, old_rows, new_rows, arrow_schema)
+    same_columns = old_table.schema.names == new_table.schema.names
+    if old_table.location == new_table.location and not compare_all_rows:
+        old_rows, new_rows = differing_rows(
+            store, compare_versions(old_table, new_table), same_columns=same_columns
+        )
     else:
-        first, second = _by_id(old, new, alike=alike)
-        before, after = rows_at(old, first), rows_at(new, second)
-    return matched(key, fitted(before, old.schema, new.schema, filled), after, shape)
-
-
-def no_changes(key: str, table: Table) -> TableChanges:
-    """Return the changes of a table that did not change."""
-    nothing = row_schema(table.schema).empty_table()
-    return TableChanges(key, nothing, nothing, nothing, nothing)
-
-
-def _by_id(old: Table, new: Table, *, alike: bool) -> tuple[_Ids, _Ids]:
-    """Match all rows of both tables by entity id; return the row ids of those that differ."""
-    was, now = (read(one, ["id"], places=True) for one in (old, new))
-    first, second = was[ROW_ID].to_numpy(), now[ROW_ID].to_numpy()
-    place = pc.index_in(was["id"].combine_chunks(), value_set=now["id"].combine_chunks())
-    mine = np.flatnonzero(pc.is_valid(place).to_numpy(zero_copy_only=False))
-    theirs = place.drop_null().to_numpy()
-    if not alike or not len(mine):
-        return first, second
-    same = same_at(old, first[mine], new, second[theirs])
-    return np.delete(first, mine[same]), np.delete(second, theirs[same])
-
-
-def matched(key: str, before: pa.Table, after: pa.Table, shape: pa.Schema) -> TableChanges:
-    """Match rows of two states by entity id; a row that is equal in both is not a change."""
-    before, after = before.cast(shape).sort_by("id"), after.cast(shape).sort_by("id")
-    first, second = before["id"].combine_chunks(), after["id"].combine_chunks()
-    gone = pc.invert(pc.is_in(first, value_set=second))
-    new = pc.invert(pc.is_in(second, value_set=first))
-    was, now = before.filter(pc.invert(gone)), after.filter(pc.invert(new))
-    differ = pa.array(~same_rows(was, now))
-    return TableChanges(
-        key, after.filter(new), was.filter(differ), now.filter(differ), before.filter(gone)
+        old_row_ids, new_row_ids = _find_differing_rows(
+            old_table, new_table, same_columns=same_columns
+        )
+        old_rows, new_rows = rows_by_id(old_table, old_row_ids), rows_by_id(new_table, new_row_ids)
+    return match_rows_by_id(
+        table_key,
+        align_columns(old_rows, old_table.schema, new_table.schema, column_defaults),
+        new_rows,
+        arrow_schema,
     )
 
 
-def snapshot_of(near: Snapshot, log: Log, commit_id: str) -> Snapshot:
+def empty_changes(table_key: str, table: Table) -> TableChanges:
+    """Return the changes of a table that did not change."""
+    empty_rows = row_schema(table.schema).empty_table()
+    return TableChanges(table_key, empty_rows, empty_rows, empty_rows, empty_rows)
+
+
+def _find_differing_rows(
+    old_table: Table, new_table: Table, *, same_columns: bool
+) -> tuple[_RowIds, _RowIds]:
+    """Match all rows of both tables by entity id; return the row ids of those that differ."""
+    old_ids, new_ids = (
+        read_rows(table, ["id"], with_row_ids=True) for table in (old_table, new_table)
+    )
+    old_row_ids, new_row_ids = old_ids[ROW_ID].to_numpy(), new_ids[ROW_ID].to_numpy()
+    new_positions = pc.index_in(
+        old_ids["id"].combine_chunks(), value_set=new_ids["id"].combine_chunks()
+    )
+    matched_old = np.flatnonzero(pc.is_valid(new_positions).to_numpy(zero_copy_only=False))
+    matched_new = new_positions.drop_null().to_numpy()
+    if not same_columns or not len(matched_old):
+        return old_row_ids, new_row_ids
+    are_equal = are_rows_equal(
+        old_table, old_row_ids[matched_old], new_table, new_row_ids[matched_new]
+    )
+    return np.delete(old_row_ids, matched_old[are_equal]), np.delete(
+        new_row_ids, matched_new[are_equal]
+    )
+
+
+def match_rows_by_id(
+    table_key: str, old_rows: pa.Table, new_rows: pa.Table, arrow_schema: pa.Schema
+) -> TableChanges:
+    """Match rows of two states by entity id; a row that is equal in both is not a change."""
+    old_rows, new_rows = (
+        old_rows.cast(arrow_schema).sort_by("id"),
+        new_rows.cast(arrow_schema).sort_by("id"),
+    )
+    old_ids, new_ids = old_rows["id"].combine_chunks(), new_rows["id"].combine_chunks()
+    is_deleted = pc.invert(pc.is_in(old_ids, value_set=new_ids))
+    is_inserted = pc.invert(pc.is_in(new_ids, value_set=old_ids))
+    common_old, common_new = (
+        old_rows.filter(pc.invert(is_deleted)),
+        new_rows.filter(pc.invert(is_inserted)),
+    )
+    is_updated = pa.array(~same_rows(common_old, common_new))
+    return TableChanges(
+        table_key,
+        new_rows.filter(is_inserted),
+        common_old.filter(is_updated),
+        common_new.filter(is_updated),
+        old_rows.filter(is_deleted),
+    )
+
+
+def snapshot_at(context_snapshot: Snapshot, log: HistoryLog, commit_id: str) -> Snapshot:
     """Return the snapshot of any commit in a log."""
-    if commit_id == near.commit_id:
-        return near
-    tables, schema = log.state_of(commit_id)
-    version = log.get(commit_id).manifest_version
-    store, erased = near.store, frozenset(near.schema.erased)
-    return Snapshot(store, near.branch, commit_id, version, schema, tables, log, True, erased)
+    if commit_id == context_snapshot.commit_id:
+        return context_snapshot
+    tables, schema = log.tables_and_schema_at(commit_id)
+    manifest_version = log.get(commit_id).manifest_version
+    store, erased = context_snapshot.store, frozenset(context_snapshot.schema.erased_directories)
+    return Snapshot(
+        store,
+        context_snapshot.branch,
+        commit_id,
+        manifest_version,
+        schema,
+        tables,
+        log,
+        True,
+        erased,
+    )
 
 
-def _agree(old: Table, new: Table) -> bool:
+def _have_same_properties(old_table: Table, new_table: Table) -> bool:
     """Return whether two tables have equal properties, by identity and type; names may differ."""
-    return _properties(old.schema) == _properties(new.schema)
+    return _property_types(old_table.schema) == _property_types(new_table.schema)
 
 
-def _properties(schema: pa.Schema) -> dict[bytes, str]:
-    return {_identity(one): str(one.type) for one in schema}
+def _property_types(schema: pa.Schema) -> dict[bytes, str]:
+    return {_property_identity(field): str(field.type) for field in schema}
 
 
-def _identity(one: pa.Field) -> bytes:
-    found: bytes = (one.metadata or {}).get(PROPERTY_ID, one.name.encode())
-    return found
+def _property_identity(field: pa.Field) -> bytes:
+    identity: bytes = (field.metadata or {}).get(PROPERTY_ID_KEY, field.name.encode())
+    return identity
 
 
-def fitted(
+def align_columns(
     rows: pa.Table,
-    old: pa.Schema,
-    new: pa.Schema,
-    filled: Mapping[str, pa.Scalar] | None = None,
+    old_schema: pa.Schema,
+    new_schema: pa.Schema,
+    column_defaults: Mapping[str, pa.Scalar] | None = None,
 ) -> pa.Table:
     """Return rows with the columns of another schema, matched by property identity.
 
     A column that did not exist gets its value from `column_defaults`, else null.
     """
-    if old.names == new.names:
+    if old_schema.names == new_schema.names:
         return rows
-    known = {_identity(field): field for field in old}
+    old_fields = {_property_identity(field): field for field in old_schema}
     columns = {}
-    for one, plain in zip(new, row_schema(new), strict=True):
-        was = known.get(_identity(one))
-        if was is not None and was.type == one.type:
-            columns[one.name] = rows[was.name]
-        elif was is not None:  # a numeric type that was widened
-            columns[one.name] = rows[was.name].cast(plain.type)
-        elif filled is not None and one.name in filled:
-            columns[one.name] = pa.repeat(filled[one.name], rows.num_rows)
+    for new_field, plain_field in zip(new_schema, row_schema(new_schema), strict=True):
+        old_field = old_fields.get(_property_identity(new_field))
+        if old_field is not None and old_field.type == new_field.type:
+            columns[new_field.name] = rows[old_field.name]
+        elif old_field is not None:  # a numeric type that was widened
+            columns[new_field.name] = rows[old_field.name].cast(plain_field.type)
+        elif column_defaults is not None and new_field.name in column_defaults:
+            columns[new_field.name] = pa.repeat(column_defaults[new_field.name], rows.num_rows)
         else:
-            columns[one.name] = pa.nulls(rows.num_rows, plain.type)
+            columns[new_field.name] = pa.nulls(rows.num_rows, plain_field.type)
     return pa.table(columns)

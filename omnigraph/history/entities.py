@@ -16,8 +16,8 @@ from omnigraph.storage.equality import same_values
 
 Op = Literal["insert", "update", "delete"]
 OPS: tuple[Op, ...] = ("insert", "update", "delete")
-_ENDS = ("src", "dst")
-_PIECE = 4_096  # rows converted to records at a time
+_ENDPOINT_COLUMNS = ("src", "dst")
+_ROWS_PER_BATCH = 4_096  # rows converted to records at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,104 +49,125 @@ class TableChanges:
 
     key: str
     inserted: pa.Table
-    before: pa.Table
-    after: pa.Table
+    updated_before: pa.Table
+    updated_after: pa.Table
     deleted: pa.Table
 
     @property
     def total(self) -> int:
         """The number of changed entities."""
-        return int(self.inserted.num_rows + self.after.num_rows + self.deleted.num_rows)
+        return int(self.inserted.num_rows + self.updated_after.num_rows + self.deleted.num_rows)
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing changed."""
         return self.total == 0
 
     @property
     def ids(self) -> pa.Array:
         """The ids of all changed entities."""
-        parts = (self.inserted["id"], self.after["id"], self.deleted["id"])
-        return pa.concat_arrays([part.combine_chunks() for part in parts])
+        id_columns = (self.inserted["id"], self.updated_after["id"], self.deleted["id"])
+        return pa.concat_arrays([id_column.combine_chunks() for id_column in id_columns])
 
     @cached_property
     def counts(self) -> dict[Op, int]:
         """The number of changed entities by operation."""
-        tables = (self.inserted, self.after, self.deleted)
-        return {op: one.num_rows for op, one in zip(OPS, tables, strict=True)}
+        rows_by_op = (self.inserted, self.updated_after, self.deleted)
+        return {op: changed_rows.num_rows for op, changed_rows in zip(OPS, rows_by_op, strict=True)}
 
-    def only(self, ops: Sequence[str]) -> "TableChanges":
+    def select_ops(self, ops: Sequence[str]) -> "TableChanges":
         """Return only the changes of the given operations."""
-        kept = {op: slice(None) if op in ops else slice(0) for op in OPS}
-        update = kept["update"]
+        row_slices = {op: slice(None) if op in ops else slice(0) for op in OPS}
+        update_slice = row_slices["update"]
         return TableChanges(
             self.key,
-            self.inserted[kept["insert"]],
-            self.before[update],
-            self.after[update],
-            self.deleted[kept["delete"]],
+            self.inserted[row_slices["insert"]],
+            self.updated_before[update_slice],
+            self.updated_after[update_slice],
+            self.deleted[row_slices["delete"]],
         )
 
     def records(self) -> Iterator[EntityChange]:
         """Yield the changes one by one, by id; converts a few thousand rows at a time."""
-        found = (self._inserts(), self._updates(), self._deletes())
-        yield from _merged([iter(one) for one in found])
+        change_iterators = (self._insert_records(), self._update_records(), self._delete_records())
+        yield from _merge_by_id([iter(changes) for changes in change_iterators])
 
-    def _inserts(self) -> Iterator[EntityChange]:
-        for row in _rows(self.inserted):
-            yield _change(self.key, "insert", None, row)
+    def _insert_records(self) -> Iterator[EntityChange]:
+        for row in _iter_rows(self.inserted):
+            yield _build_change(self.key, "insert", None, row)
 
-    def _deletes(self) -> Iterator[EntityChange]:
-        for row in _rows(self.deleted):
-            yield _change(self.key, "delete", row, None)
+    def _delete_records(self) -> Iterator[EntityChange]:
+        for row in _iter_rows(self.deleted):
+            yield _build_change(self.key, "delete", row, None)
 
-    def _updates(self) -> Iterator[EntityChange]:
-        names = changed_columns(self.before, self.after)
-        pairs = zip(_rows(self.before), _rows(self.after), names, strict=True)
-        for before, after, changed in pairs:
-            yield _change(self.key, "update", before, after, changed)
+    def _update_records(self) -> Iterator[EntityChange]:
+        changed_names = changed_columns(self.updated_before, self.updated_after)
+        row_pairs = zip(
+            _iter_rows(self.updated_before),
+            _iter_rows(self.updated_after),
+            changed_names,
+            strict=True,
+        )
+        for old_row, new_row, changed_properties in row_pairs:
+            yield _build_change(self.key, "update", old_row, new_row, changed_properties)
 
 
-def changed_columns(before: pa.Table, after: pa.Table) -> list[tuple[str, ...]]:
+def changed_columns(old_rows: pa.Table, new_rows: pa.Table) -> list[tuple[str, ...]]:
     """Return, for each pair of aligned rows, the names of the columns that differ."""
-    found: list[list[str]] = [[] for _ in range(before.num_rows)]
-    for name in before.column_names:
-        for at in np.flatnonzero(~same_values(before[name], after[name])):
-            found[int(at)].append(name)
-    return [tuple(one) for one in found]
+    changed_by_row: list[list[str]] = [[] for _ in range(old_rows.num_rows)]
+    for column_name in old_rows.column_names:
+        for row_index in np.flatnonzero(~same_values(old_rows[column_name], new_rows[column_name])):
+            changed_by_row[int(row_index)].append(column_name)
+    return [tuple(column_names) for column_names in changed_by_row]
 
 
-def _merged(parts: list[Iterator[EntityChange]]) -> Iterator[EntityChange]:
+def _merge_by_id(sorted_changes: list[Iterator[EntityChange]]) -> Iterator[EntityChange]:
     """Merge sorted sequences into one; ids are ordered by their UTF-8 bytes, as Arrow sorts."""
     from heapq import merge
 
-    ranks = {op: at for at, op in enumerate(OPS)}
-    return merge(*parts, key=lambda one: (one.id.encode(), ranks[one.op]))
+    op_ranks = {op: rank for rank, op in enumerate(OPS)}
+    return merge(*sorted_changes, key=lambda change: (change.id.encode(), op_ranks[change.op]))
 
 
-def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    for batch in table.to_batches(max_chunksize=_PIECE):
+def _iter_rows(changed_rows: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in changed_rows.to_batches(max_chunksize=_ROWS_PER_BATCH):
         yield from batch.to_pylist()
 
 
-def _change(
-    key: str,
+def _build_change(
+    table_key: str,
     op: Op,
-    before: dict[str, Any] | None,
-    after: dict[str, Any] | None,
-    changed: tuple[str, ...] = (),
+    old_row: dict[str, Any] | None,
+    new_row: dict[str, Any] | None,
+    changed_properties: tuple[str, ...] = (),
 ) -> EntityChange:
-    kind, _, name = key.partition(":")
-    entity = (after or before or {})["id"]
-    images = _properties(before, kind), _properties(after, kind)
-    ends = (_ends(before), _ends(after)) if kind == "edge" else (None, None)
-    return EntityChange(kind, name, entity, op, *images, changed, *ends)
+    kind, _, type_name = table_key.partition(":")
+    entity_id = (new_row or old_row or {})["id"]
+    property_images = _select_properties(old_row, kind), _select_properties(new_row, kind)
+    endpoint_images = (
+        (_select_endpoints(old_row), _select_endpoints(new_row)) if kind == "edge" else (None, None)
+    )
+    return EntityChange(
+        kind, type_name, entity_id, op, *property_images, changed_properties, *endpoint_images
+    )
 
 
-def _properties(row: dict[str, Any] | None, kind: str) -> dict[str, Any] | None:
-    hidden = ("id", *_ENDS) if kind == "edge" else ("id",)
-    return None if row is None else {n: v for n, v in row.items() if n not in hidden}
+def _select_properties(row: dict[str, Any] | None, kind: str) -> dict[str, Any] | None:
+    hidden_columns = ("id", *_ENDPOINT_COLUMNS) if kind == "edge" else ("id",)
+    return (
+        None
+        if row is None
+        else {
+            column_name: value
+            for column_name, value in row.items()
+            if column_name not in hidden_columns
+        }
+    )
 
 
-def _ends(row: dict[str, Any] | None) -> dict[str, str] | None:
-    return None if row is None else {name: row[name] for name in _ENDS}
+def _select_endpoints(row: dict[str, Any] | None) -> dict[str, str] | None:
+    return (
+        None
+        if row is None
+        else {column_name: row[column_name] for column_name in _ENDPOINT_COLUMNS}
+    )

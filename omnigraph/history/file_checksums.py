@@ -12,126 +12,146 @@ from omnigraph import ids
 from omnigraph.errors import StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.checksums import FileChecksum, FileChecksums
-from omnigraph.storage.store import Store, version_names
+from omnigraph.storage.store import Store, version_file_names
 
 from .commit import Commit, TableEntry
-from .log import Log
-from .state import State
+from .log import HistoryLog
+from .state import GraphState
 
-INLINE = 32  # files per commit; the checksums of more are sealed in an object
-_SEALED = "sealed"
-_VERSION = "v"  # the file of the table version itself, which the table entry identifies
-_DATA, _SUFFIX = "data/", ".lance"
+MAX_INLINE_FILES = 32  # files per commit; the checksums of more are sealed in an object
+_SEALED_MEMBER = "sealed"
+_VERSION_FILE = "v"  # the file of the table version itself, which the table entry identifies
+_DATA_PREFIX, _DATA_SUFFIX = "data/", ".lance"
 
-Tables = Mapping[str, TableEntry | None]
+ChangedTables = Mapping[str, TableEntry | None]
 
 
-def record_checksums(store: Store, tables: Tables, files: FileChecksums) -> Mapping[str, Any]:
+def record_checksums(
+    store: Store, changed_tables: ChangedTables, files: FileChecksums
+) -> Mapping[str, Any]:
     """Return the form in which a commit row carries the checksums of the files that it adds.
 
     Many files are written to an object instead, before the commit that refers to it: a crash in
     between leaves an unreferenced object.
     """
-    packed = pack_checksums(tables, files)
-    if len(files) <= INLINE:
-        return packed
-    name = f"{layout.CHECKSUMS}/{ids.new_ulid()}"
-    store.objects.create_json(name, {"files": packed})
-    return {_SEALED: name}
+    packed_checksums = pack_checksums(changed_tables, files)
+    if len(files) <= MAX_INLINE_FILES:
+        return packed_checksums
+    object_name = f"{layout.CHECKSUMS}/{ids.new_ulid()}"
+    store.objects.create_json(object_name, {"files": packed_checksums})
+    return {_SEALED_MEMBER: object_name}
 
 
-def pack_checksums(tables: Tables, files: FileChecksums) -> dict[str, Any]:
+def pack_checksums(changed_tables: ChangedTables, files: FileChecksums) -> dict[str, Any]:
     """Return checksums by table and by shortened file name."""
-    packed: dict[str, Any] = {}
-    for key, entry in tables.items():
-        prefix = f"{entry.location}/" if entry is not None else None
-        own = [name for name in files if prefix is not None and name.startswith(prefix)]
-        if entry is not None and own:
-            packed[key] = {_shorten(entry, name): files[name].to_json() for name in own}
-    return packed
+    packed_checksums: dict[str, Any] = {}
+    for table_key, entry in changed_tables.items():
+        directory_prefix = f"{entry.location}/" if entry is not None else None
+        table_files = [
+            file_name
+            for file_name in files
+            if directory_prefix is not None and file_name.startswith(directory_prefix)
+        ]
+        if entry is not None and table_files:
+            packed_checksums[table_key] = {
+                _shorten_file_name(entry, file_name): files[file_name].to_json()
+                for file_name in table_files
+            }
+    return packed_checksums
 
 
-def find_checksums(store: Store, state: State, names: Set[str]) -> dict[str, FileChecksum]:
+def find_checksums(
+    store: Store, state: GraphState, file_names: Set[str]
+) -> dict[str, FileChecksum]:
     """Return the checksums of some files, from the newest commits backwards, until all are found.
 
     A file without one was written before checksums were recorded.
     """
     checksums: dict[str, FileChecksum] = {}
-    for commit in Log(store, state).newest_commits():
-        if checksums.keys() >= names:
+    for commit in HistoryLog(store, state).iter_all_commits():
+        if checksums.keys() >= file_names:
             break
-        recorded = read_checksums(store, commit)
-        checksums |= {name: recorded[name] for name in names & recorded.keys()}
+        recorded_checksums = read_checksums(store, commit)
+        checksums |= {
+            file_name: recorded_checksums[file_name]
+            for file_name in file_names & recorded_checksums.keys()
+        }
     return checksums
 
 
-def collect_checksums(store: Store, states: Iterable[State]) -> dict[str, FileChecksum]:
+def collect_checksums(store: Store, states: Iterable[GraphState]) -> dict[str, FileChecksum]:
     """Return all checksums that the logs of some states record."""
     checksums: dict[str, FileChecksum] = {}
-    seen: set[str] = set()
+    read_commit_ids: set[str] = set()
     for state in states:
-        for commit in Log(store, state).newest_commits():
-            if commit.id not in seen:
-                seen.add(commit.id)
+        for commit in HistoryLog(store, state).iter_all_commits():
+            if commit.id not in read_commit_ids:
+                read_commit_ids.add(commit.id)
                 checksums |= read_checksums(store, commit)
     return checksums
 
 
 def read_checksums(store: Store, commit: Commit) -> dict[str, FileChecksum]:
     """Return the checksums that one commit records."""
-    packed = commit.files
-    if _SEALED in packed:
-        packed = _read_sealed(store, packed[_SEALED])
+    packed_checksums = commit.files
+    if _SEALED_MEMBER in packed_checksums:
+        packed_checksums = _read_sealed(store, packed_checksums[_SEALED_MEMBER])
     return {
-        _lengthen(entry, short): FileChecksum.from_json(facts)
-        for key, files in packed.items()
-        if (entry := commit.tables.get(key)) is not None
-        for short, facts in files.items()
+        _expand_file_name(entry, short_name): FileChecksum.from_json(checksum_facts)
+        for table_key, table_files in packed_checksums.items()
+        if (entry := commit.tables.get(table_key)) is not None
+        for short_name, checksum_facts in table_files.items()
     }
 
 
-def _read_sealed(store: Store, name: str) -> Mapping[str, Any]:
+def _read_sealed(store: Store, object_name: str) -> Mapping[str, Any]:
     """Return the content of a sealed object, which never changes."""
-    known: Mapping[str, Any] | None = store.memory.get(name)
-    if known is not None:
-        return known
-    facts = store.objects.read_json(name)
-    if facts is None or not isinstance(facts.get("files"), dict):
+    cached_files: Mapping[str, Any] | None = store.object_cache.get(object_name)
+    if cached_files is not None:
+        return cached_files
+    stored_facts = store.objects.read_json(object_name)
+    if stored_facts is None or not isinstance(stored_facts.get("files"), dict):
         raise StorageError(
-            f"{name}, the checksums of a bulk write, is missing or damaged",
+            f"{object_name}, the checksums of a bulk write, is missing or damaged",
             kind="permanent",
             effect="none",
             hint="the data may be intact: restore the object from a copy",
         )
-    files: Mapping[str, Any] = facts["files"]
-    store.memory.put(name, files, weight=max(1, sum(map(len, files.values())) // 8))
-    return files
+    sealed_files: Mapping[str, Any] = stored_facts["files"]
+    store.object_cache.put(
+        object_name, sealed_files, weight=max(1, sum(map(len, sealed_files.values())) // 8)
+    )
+    return sealed_files
 
 
-def _shorten(entry: TableEntry, name: str) -> str:
+def _shorten_file_name(entry: TableEntry, file_name: str) -> str:
     """Return the name of a file as a commit row holds it.
 
     >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
-    >>> [_shorten(entry, f"nodes/a/{name}") for name in ("_versions/d7.manifest", "data/01.lance")]
+    >>> [_shorten_file_name(entry, f"nodes/a/{name}") for name in ("_versions/d7.manifest", "data/01.lance")]
     ['v', '01']
     """
-    if name in version_names(entry.location, entry.lance_version):
-        return _VERSION
-    short = name.removeprefix(f"{entry.location}/")
-    stem = short.removeprefix(_DATA).removesuffix(_SUFFIX)
-    return stem if short == f"{_DATA}{stem}{_SUFFIX}" and "/" not in stem else short
+    if file_name in version_file_names(entry.location, entry.lance_version):
+        return _VERSION_FILE
+    relative_name = file_name.removeprefix(f"{entry.location}/")
+    stem = relative_name.removeprefix(_DATA_PREFIX).removesuffix(_DATA_SUFFIX)
+    return (
+        stem
+        if relative_name == f"{_DATA_PREFIX}{stem}{_DATA_SUFFIX}" and "/" not in stem
+        else relative_name
+    )
 
 
-def _lengthen(entry: TableEntry, short: str) -> str:
+def _expand_file_name(entry: TableEntry, short_name: str) -> str:
     """Return the root-relative name of a file from its short form.
 
     >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
-    >>> _lengthen(entry, "01"), _lengthen(entry, "_deletions/0-1-2.arrow")
+    >>> _expand_file_name(entry, "01"), _expand_file_name(entry, "_deletions/0-1-2.arrow")
     ('nodes/a/data/01.lance', 'nodes/a/_deletions/0-1-2.arrow')
     """
-    if short == _VERSION:
-        version = entry.lance_version
-        attached = version < 1 << 63
-        stem = f"{(1 << 64) - 1 - version:020}" if attached else f"d{version}"
+    if short_name == _VERSION_FILE:
+        lance_version = entry.lance_version
+        attached = lance_version < 1 << 63
+        stem = f"{(1 << 64) - 1 - lance_version:020}" if attached else f"d{lance_version}"
         return f"{entry.location}/_versions/{stem}.manifest"
-    return f"{entry.location}/{short if '/' in short else f'{_DATA}{short}{_SUFFIX}'}"
+    return f"{entry.location}/{short_name if '/' in short_name else f'{_DATA_PREFIX}{short_name}{_DATA_SUFFIX}'}"

@@ -12,53 +12,61 @@ from typing import TypeVar
 import pyarrow as pa
 
 from omnigraph.errors import OmnigraphError, StorageError
-from omnigraph.storage.failures import storage_failure, unpanicked
-from omnigraph.storage.store import version_names
+from omnigraph.storage.failures import panics_as_errors, to_storage_error
+from omnigraph.storage.store import version_file_names
 
-from .missing import first_missing
-from .retention.condemned import reclaimed
+from .missing import first_missing_files_error
+from .retention.condemned import reclaimed_error
 from .snapshot import Snapshot
 
-Given = TypeVar("Given")
+BatchItem = TypeVar("BatchItem")
 
 
 @contextmanager
-def told_when_gone(shown: Snapshot) -> Iterator[None]:
+def explain_missing_files(snapshot: Snapshot) -> Iterator[None]:
     """Raise `HistoryReclaimed` if a read in the block failed because a cleanup took its files."""
     try:
-        with unpanicked():
+        with panics_as_errors():
             yield
     except (pa.ArrowException, OSError, StorageError) as error:
-        lost = _lost(shown, error)
-        if lost is not None:
-            raise lost from error
+        missing_error = _find_missing_error(snapshot, error)
+        if missing_error is not None:
+            raise missing_error from error
         if isinstance(error, OmnigraphError | pa.ArrowKeyError):
             raise
         if "LanceError(IO)" in str(error):
-            raise storage_failure(error, effect="none") from error
+            raise to_storage_error(error, effect="none") from error
         raise
 
 
-def batches_until_gone(shown: Snapshot, batches: Iterable[Given]) -> Iterator[Given]:
+def explain_missing_batches(
+    snapshot: Snapshot, batches: Iterable[BatchItem]
+) -> Iterator[BatchItem]:
     """Do the same for data that is read batch by batch."""
-    with told_when_gone(shown):
+    with explain_missing_files(snapshot):
         yield from batches
 
 
-def _lost(shown: Snapshot, error: Exception) -> OmnigraphError | None:
+def _find_missing_error(snapshot: Snapshot, error: Exception) -> OmnigraphError | None:
     """Return the error for missing files: removed by a cleanup, or lost; None if none is missing.
 
     A cleanup never removes what the newest state of a branch refers to.
     """
     if isinstance(error, StorageError) and error.kind == "transient":
         return None
-    if is_reclaimed(shown) and shown.is_superseded():
-        return reclaimed(shown.commit_id)
-    return first_missing(shown.store, shown.tables)
+    if lacks_table_version(snapshot) and snapshot.is_superseded():
+        return reclaimed_error(snapshot.commit_id)
+    return first_missing_files_error(snapshot.store, snapshot.tables)
 
 
-def is_reclaimed(shown: Snapshot) -> bool:
+def lacks_table_version(snapshot: Snapshot) -> bool:
     """Return whether a table version of a snapshot is missing."""
-    read = shown.store.objects.read
-    named = [version_names(one.location, one.lance_version) for one in shown.tables.values()]
-    return not all(any(read(name) is not None for name in names) for names in named)
+    read_object = snapshot.store.objects.read
+    version_files = [
+        version_file_names(entry.location, entry.lance_version)
+        for entry in snapshot.tables.values()
+    ]
+    return not all(
+        any(read_object(file_name) is not None for file_name in file_names)
+        for file_names in version_files
+    )

@@ -10,61 +10,71 @@ from typing import TypeVar
 
 from omnigraph import ids
 from omnigraph.errors import StorageError
-from omnigraph.storage.failures import reported
+from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
 
 from . import intent as intents
 from .intent import Intent
-from .lease import READ, kept_alive
-from .line import Line
-from .retention.condemned import check_named
+from .lease import READ_OPERATION, keep_lease_alive
+from .line import BranchState
+from .retention.condemned import check_versions_retained
 from .snapshot import Snapshot
 
-Given = TypeVar("Given")
-LONG = 100_000  # entities; reading fewer takes far less time than the grace period of a cleanup
+ReadItem = TypeVar("ReadItem")
+LONG_READ_ROWS = (
+    100_000  # entities; reading fewer takes far less time than the grace period of a cleanup
+)
 
 
-def reading(line: Line, shown: Snapshot, actor: str | None = None) -> Intent:
+def build_read_intent(
+    branch_state: BranchState, snapshot: Snapshot, actor: str | None = None
+) -> Intent:
     """Build the intent of reading a snapshot of a branch; writes nothing."""
     return Intent(
         id=ids.new_ulid(),
-        operation=READ,
-        branch=line.name,
-        branch_ulid=line.ulid,
-        base_commit=shown.commit_id,
+        operation=READ_OPERATION,
+        branch=branch_state.name,
+        branch_ulid=branch_state.ulid,
+        base_commit=snapshot.commit_id,
         created_at=ids.now_micros(),
         actor=actor,
     )
 
 
 @contextmanager
-def held(store: Store, line: Line, shown: Snapshot, actor: str | None = None) -> Iterator[None]:
+def protect_snapshot(
+    store: Store, branch_state: BranchState, snapshot: Snapshot, actor: str | None = None
+) -> Iterator[None]:
     """Protect a snapshot of a branch while the block runs.
 
     Raises `HistoryReclaimed` if it was already removed, `ConcurrentCommit` if a cleanup is about
     to remove it.
     """
-    intent = reading(line, shown, actor)
+    intent = build_read_intent(branch_state, snapshot, actor)
     intents.arm(store, intent)
     try:
-        with reported("none"):
-            check_named(store, shown.tables.values(), shown.commit_id, shown.schema_row.location)
-        with kept_alive(store, intent):
+        with as_storage_errors("none"):
+            check_versions_retained(
+                store, snapshot.tables.values(), snapshot.commit_id, snapshot.schema_row.location
+            )
+        with keep_lease_alive(store, intent):
             yield
     finally:
         intents.retire(store, intent, ("json", "lease"))
 
 
-def while_held(line: Line, shown: Snapshot, pieces: Iterable[Given]) -> Iterator[Given]:
+def protect_while_reading(
+    branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]
+) -> Iterator[ReadItem]:
     """Yield items, protecting the snapshot from the first to the last if it is large.
 
     A reader that may not write to the store goes on without a lease and relies on no cleanup
     removing its data.
     """
-    store = line.store
-    much = sum(one.rows for one in shown.tables.values()) >= LONG
+    store = branch_state.store
+    is_long_read = sum(entry.row_count for entry in snapshot.tables.values()) >= LONG_READ_ROWS
     with ExitStack() as stack:
-        if much and not store.effects.read_only:
+        if is_long_read and not store.effects.read_only:
             with suppress(StorageError):
-                stack.enter_context(held(store, line, shown))
-        yield from pieces
+                stack.enter_context(protect_snapshot(store, branch_state, snapshot))
+        yield from items

@@ -12,44 +12,50 @@ from omnigraph.errors import InputError
 from omnigraph.storage.store import Store
 
 from .commit import Commit
-from .log import Log
-from .plan import Signature
-from .state import State
+from .log import HistoryLog
+from .plan import CommitMetadata
+from .state import GraphState
 
-_WINDOW = 24 * 60 * 60 * 1_000_000  # microseconds
-_COMMITS = 4096
-_EXPIRED = 64  # one publisher with a wrong clock must not end the search
+_WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # microseconds
+_MAX_COMMITS = 4096
+_MAX_EXPIRED_IN_A_ROW = 64  # one publisher with a wrong clock must not end the search
 
 
-def replayed(store: Store, state: State, signature: Signature) -> Commit | None:
+def find_replayed_commit(
+    store: Store, state: GraphState, metadata: CommitMetadata
+) -> Commit | None:
     """Return the commit that this key already produced, or None.
 
     Raises:
         InputError: the key was used for another request; the caller confuses two writes.
 
     """
-    found = None if signature.key is None else commit_of_key(store, state, signature.key)
-    return None if found is None else _same_request(found, signature)
+    commit = (
+        None
+        if metadata.idempotency_key is None
+        else find_commit_by_key(store, state, metadata.idempotency_key)
+    )
+    return None if commit is None else _require_same_request(commit, metadata)
 
 
-def commit_of_key(store: Store, state: State, key: str) -> Commit | None:
+def find_commit_by_key(store: Store, state: GraphState, key: str) -> Commit | None:
     """Return the commit that was written under a key, whatever its request was."""
-    oldest, expired = ids.now_micros() - _WINDOW, 0
-    line = Log(store, state).first_parents(state.head.commit_id)
-    for one in islice(line, _COMMITS):
-        expired = expired + 1 if one.published_at < oldest else 0
-        if expired == _EXPIRED:
+    oldest_time, expired_in_a_row = ids.now_micros() - _WINDOW_MICROS, 0
+    first_parents = HistoryLog(store, state).first_parents(state.head.commit_id)
+    for commit in islice(first_parents, _MAX_COMMITS):
+        expired_in_a_row = expired_in_a_row + 1 if commit.published_at < oldest_time else 0
+        if expired_in_a_row == _MAX_EXPIRED_IN_A_ROW:
             return None
-        if not expired and one.key == key:
-            return one
+        if not expired_in_a_row and commit.key == key:
+            return commit
     return None
 
 
-def _same_request(one: Commit, signature: Signature) -> Commit:
-    if one.request != signature.request:
+def _require_same_request(commit: Commit, metadata: CommitMetadata) -> Commit:
+    if commit.request != metadata.request_hash:
         raise InputError(
-            f"idempotency key '{signature.key}' was used for another request",
+            f"idempotency key '{metadata.idempotency_key}' was used for another request",
             reason="key reused",
-            commit_id=one.id,
+            commit_id=commit.id,
         )
-    return one
+    return commit

@@ -19,11 +19,11 @@ from omnigraph.errors import (
     OmnigraphError,
     StorageError,
 )
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage import arrow, layout
 from omnigraph.storage.cell import UnsyncedError
-from omnigraph.storage.failures import reported, storage_failure
+from omnigraph.storage.failures import as_storage_errors, to_storage_error
 from omnigraph.storage.objects import sync_directory
 from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.store import Store
@@ -32,76 +32,86 @@ from omnigraph.storage.table import create_table
 from . import refs
 from .commit import Commit, SchemaRow, TableEntry
 from .file_checksums import record_checksums
-from .line import Line, line_of, lines_at
-from .manifest import Opened, create_manifest, manifest_exists, read_manifest, secure
-from .schemas import Contract, write_schema
-from .state import Head, State
+from .line import BranchState, branch_state_of, branch_states_at
+from .manifest import LoadedManifest, create_manifest, manifest_exists, read_manifest, sync_manifest
+from .schemas import StoredSchema, write_schema
+from .state import BranchHead, GraphState
 
 if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
 
-PROBED = "this store was probed: of several creators of one name exactly one wins"
+PROBE_NOTE = "this store was probed: of several creators of one name exactly one wins"
 
 
 def init_graph(
-    store: Store, contract: Contract, *, force: bool = False, actor: str | None = None
-) -> Line:
+    store: Store, contract: StoredSchema, *, force: bool = False, actor: str | None = None
+) -> BranchState:
     """Create a graph at an empty root. `force` takes over the claim of an interrupted init."""
-    _check_directories(contract.ir)
+    _check_hash_collisions(contract.ir)
     if manifest_exists(store):
         raise AlreadyExists(f"a graph already exists at {store.root.uri}")
-    missing = _missing_directories(store)
+    missing_directories = _missing_directories(store)
     probe_create_if_absent(store)
-    _claim(store, force)
-    with _released_on_refusal(store):
-        _check_leftovers(store)
+    _claim_root(store, force)
+    with _release_claim_on_error(store):
+        _check_no_leftovers(store)
     commit_id = ids.new_ulid()
-    with reported("none"):
-        _sync_place(store, missing)
-        tables, files = _create_tables(store, contract.ir, commit_id)
+    with as_storage_errors("none"):
+        _sync_root_path(store, missing_directories)
+        tables, packed_checksums = _create_tables(store, contract.ir, commit_id)
         schema = write_schema(store, contract)
-    known = lines_at(store)
-    opened = _create_first(store, _genesis(commit_id, tables, schema, actor, files))
-    for one in known:  # only now: an init that loses must not invalidate the winner's branches
-        one.ended = True
-    line = line_of(store, layout.MAIN, layout.MAIN)
-    line.advance(opened)
+    stale_branches = branch_states_at(store)
+    first_manifest = _create_first_manifest(
+        store, _genesis_state(commit_id, tables, schema, actor, packed_checksums)
+    )
+    for (
+        stale_branch
+    ) in stale_branches:  # only now: an init that loses must not invalidate the winner's branches
+        stale_branch.is_replaced = True
+    main_branch = branch_state_of(store, layout.MAIN, layout.MAIN)
+    main_branch.advance(first_manifest)
     try:
         store.objects.remove(layout.CLAIM)
-        line.refresh()
+        main_branch.refresh()
     except Exception as error:
         reason = "it could not be read back, or the claim could not be removed"
         raise InitializationCommitted(uri=store.root.uri, reason=reason) from error
-    return line
+    return main_branch
 
 
 def _missing_directories(store: Store) -> list[Path]:
     """Return the directories that will be created on the path to a local root."""
-    path = Path(store.root.path)
-    return [one for one in (path, *path.parents) if not one.exists()] if store.root.local else []
+    root_path = Path(store.root.path)
+    return (
+        [directory for directory in (root_path, *root_path.parents) if not directory.exists()]
+        if store.root.is_local
+        else []
+    )
 
 
-def _sync_place(store: Store, made: list[Path]) -> None:
+def _sync_root_path(store: Store, created_directories: list[Path]) -> None:
     """Sync the name of the root, and the directories created above it, against a power loss."""
-    if not store.root.local or store.durability != "fsync":
+    if not store.root.is_local or store.durability != "fsync":
         return
-    for one in made:
-        sync_directory(one.parent)
+    for directory in created_directories:
+        sync_directory(directory.parent)
     with suppress(PermissionError):  # the parent may be unlistable on purpose
         sync_directory(Path(store.root.path).parent)
 
 
-def _check_directories(ir: SchemaIR) -> None:
+def _check_hash_collisions(ir: SchemaIR) -> None:
     """Refuse two types of one kind whose names have equal hashes: directories would look alike."""
-    seen: dict[tuple[str, str], str] = {}
-    for one in _types(ir):
-        other = seen.setdefault((one.kind, layout.fnv1a64(one.name)), one.name)
-        if other != one.name:
-            message = f"the names of {one.kind} types '{other}' and '{one.name}' have equal hashes"
+    names_by_hash: dict[tuple[str, str], str] = {}
+    for graph_type in _list_types(ir):
+        other_name = names_by_hash.setdefault(
+            (graph_type.kind, layout.fnv1a64(graph_type.name)), graph_type.name
+        )
+        if other_name != graph_type.name:
+            message = f"the names of {graph_type.kind} types '{other_name}' and '{graph_type.name}' have equal hashes"
             raise InputError(message, reason="hash collision", hint="rename one of the two")
 
 
-def _claim(store: Store, force: bool) -> None:
+def _claim_root(store: Store, force: bool) -> None:
     if force:
         store.objects.remove(layout.CLAIM)
     if not store.objects.create_json(layout.CLAIM, {"claimed_at": ids.now_micros()}):
@@ -109,7 +119,7 @@ def _claim(store: Store, force: bool) -> None:
 
 
 @contextmanager
-def _released_on_refusal(store: Store) -> Iterator[None]:
+def _release_claim_on_error(store: Store) -> Iterator[None]:
     """Release the claim if the block raises: nothing was written after it yet."""
     try:
         yield
@@ -119,16 +129,16 @@ def _released_on_refusal(store: Store) -> Iterator[None]:
         raise
 
 
-def _check_leftovers(store: Store) -> None:
+def _check_no_leftovers(store: Store) -> None:
     """Refuse branch names without a main manifest: they remain of an interrupted copy."""
-    if refs.list_numbers(store):
+    if refs.list_highest_numbers(store):
         raise AlreadyExists(
             f"{store.root.uri} holds part of a graph, perhaps of an interrupted copy",
             hint="remove it, or choose another location",
         )
 
 
-def _types(ir: SchemaIR) -> list[Node | Edge]:
+def _list_types(ir: SchemaIR) -> list[NodeType | EdgeType]:
     return [*ir.catalog.nodes, *ir.catalog.edges]
 
 
@@ -136,45 +146,45 @@ def _create_tables(
     store: Store, ir: SchemaIR, commit_id: str
 ) -> tuple[dict[str, TableEntry], Mapping[str, Any]]:
     """Create the empty tables of a schema; return them and their packed file checksums."""
-    made: dict[str, TableEntry] = {}
+    created_tables: dict[str, TableEntry] = {}
     files: dict[str, FileChecksum] = {}
-    for one in _types(ir):
-        key = arrow.table_key(one)
-        location = layout.table_directory(key, ids.new_ulid())
-        table = create_table(store, location, arrow.table_schema(ir, one))
-        made[key] = TableEntry(
-            key, location, 1, table.version, commit_id, 0, None, table.highest_field_id
+    for graph_type in _list_types(ir):
+        table_key = arrow.table_key(graph_type)
+        location = layout.table_directory(table_key, ids.new_ulid())
+        table = create_table(store, location, arrow.table_schema(ir, graph_type))
+        created_tables[table_key] = TableEntry(
+            table_key, location, 1, table.version, commit_id, 0, None, table.highest_field_id
         )
         files |= table.new_files
-    return made, record_checksums(store, made, files)
+    return created_tables, record_checksums(store, created_tables, files)
 
 
-def _create_first(store: Store, state: State) -> Opened:
+def _create_first_manifest(store: Store, state: GraphState) -> LoadedManifest:
     """Create the first manifest, the commit point; if the outcome is unclear, ask the store."""
     try:
         return create_manifest(store, layout.MAIN, state)
     except UnsyncedError as error:
         raise InitializationIndeterminate(uri=store.root.uri, reason=error.message) from error
     except Exception as error:
-        return _look(store, state, error)
+        return _verify_first_manifest(store, state, error)
 
 
-def _look(store: Store, state: State, error: Exception) -> Opened:
+def _verify_first_manifest(store: Store, state: GraphState, error: Exception) -> LoadedManifest:
     try:
-        found = read_manifest(store) if manifest_exists(store) else None
-        if found is not None:
-            secure(found)
-    except (OmnigraphError, OSError) as unclear:
+        manifest = read_manifest(store) if manifest_exists(store) else None
+        if manifest is not None:
+            sync_manifest(manifest)
+    except (OmnigraphError, OSError) as check_error:
         reason = "the store did not answer when the outcome was checked"
-        raise InitializationIndeterminate(uri=store.root.uri, reason=reason) from unclear
-    if found is None:
-        raise _not_there(store, error) from error
-    if found.state.head != state.head:
+        raise InitializationIndeterminate(uri=store.root.uri, reason=reason) from check_error
+    if manifest is None:
+        raise _missing_manifest_error(store, error) from error
+    if manifest.state.head != state.head:
         raise AlreadyExists(f"another init created the graph at {store.root.uri}") from error
-    return found
+    return manifest
 
 
-def _not_there(store: Store, error: Exception) -> OmnigraphError:
+def _missing_manifest_error(store: Store, error: Exception) -> OmnigraphError:
     """Return the error for a missing manifest: on a local disk it cannot appear later, else it can.
 
     The claim can be released: a first manifest that arrives late and one of another init exclude
@@ -182,33 +192,33 @@ def _not_there(store: Store, error: Exception) -> OmnigraphError:
     """
     with suppress(StorageError):
         store.objects.remove(layout.CLAIM)
-    if store.root.local:
-        return storage_failure(error, effect="none")
+    if store.root.is_local:
+        return to_storage_error(error, effect="none")
     reason = "the store did not answer, and the first manifest may still arrive"
     return InitializationIndeterminate(uri=store.root.uri, reason=reason)
 
 
-def _genesis(
+def _genesis_state(
     commit_id: str,
     tables: dict[str, TableEntry],
     schema: SchemaRow,
     actor: str | None,
-    files: Mapping[str, Any],
-) -> State:
-    now = ids.now_micros()
-    first = Commit(
+    packed_checksums: Mapping[str, Any],
+) -> GraphState:
+    created_at = ids.now_micros()
+    first_commit = Commit(
         id=commit_id,
         parents=(),
         operation="init",
         branch=layout.MAIN,
         manifest_version=1,
-        created_at=now,
-        published_at=now,
+        created_at=created_at,
+        published_at=created_at,
         actor=actor,
         message="created",
-        note=PROBED,
+        note=PROBE_NOTE,
         schema=schema,
         tables=tables,
-        files=files,
+        files=packed_checksums,
     )
-    return State(Head(commit_id, layout.MAIN), schema, tables, (first,))
+    return GraphState(BranchHead(commit_id, layout.MAIN), schema, tables, (first_commit,))

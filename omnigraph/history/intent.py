@@ -14,43 +14,43 @@ from typing import Any, Literal
 from omnigraph import ids
 from omnigraph.errors import StorageError
 from omnigraph.storage import layout
-from omnigraph.storage.failures import reported
-from omnigraph.storage.objects import Found
+from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
 
-from .intent_record import Intent, damaged
+from .intent_record import Intent, damaged_record_error
 
 _log = logging.getLogger("omnigraph")
-LEASE = timedelta(seconds=60)  # measured in store time
-RENEWAL = 20.0  # seconds
-PARTS = ("json", "confirmed", "lease", "verdict")
+LEASE_DURATION = timedelta(seconds=60)  # measured in store time
+RENEWAL_SECONDS = 20.0  # seconds
+INTENT_PARTS = ("json", "confirmed", "lease", "verdict")
 # Parts that make recovery skip an intent: nothing could resolve it, or it needs a newer release.
-SET_ASIDE, NEWER = MARKERS = ("set_aside", "newer")
+SET_ASIDE_PART, NEWER_PART = MARKER_PARTS = ("set_aside", "newer")
 
 Verdict = Literal["publish", "discard"]
 __all__ = [
     "Intent",
-    "Listing",
-    "Pending",
-    "SetAside",
-    "Unreadable",
+    "IntentListing",
+    "PendingIntent",
+    "SetAsideIntent",
+    "UnreadableIntent",
     "Verdict",
     "arm",
     "confirm",
-    "confirmation",
     "decide",
-    "expired",
-    "listing",
+    "is_expired",
+    "list_intents",
+    "read_confirmation",
     "renew",
     "retire",
-    "set_aside_names",
+    "set_aside_files",
     "store_time",
-    "sweep",
+    "sweep_leftovers",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingIntent:
     """An intent with the store times of its arming and of its last sign of life."""
 
     intent: Intent
@@ -65,7 +65,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableIntent:
     """An intent that cannot be read, and why.
 
     The error tells whether it is damaged, was written by a newer release, or may be readable later.
@@ -78,13 +78,13 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAsideIntent:
     """An intent that recovery could not resolve and skips until an operator decides.
 
     `needs` is what a release must support to resolve it; such a release resolves it on its own.
     """
 
-    kept: Pending | Unreadable
+    listed_intent: PendingIntent | UnreadableIntent
     error: str
     needs: Mapping[str, Any]
     recorded_at: int | None = None
@@ -92,12 +92,12 @@ class SetAside:
     @property
     def id(self) -> str:
         """The id of the operation."""
-        return self.kept.id
+        return self.listed_intent.id
 
     @property
     def intent(self) -> Intent | None:
         """The operation, unless its record cannot be read."""
-        return self.kept.intent if isinstance(self.kept, Pending) else None
+        return self.listed_intent.intent if isinstance(self.listed_intent, PendingIntent) else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the operation as it is displayed; members that cannot be read are null."""
@@ -120,7 +120,7 @@ def arm(store: Store, intent: Intent) -> None:
     A failure has no effect: an intent that was neither confirmed nor decided is never carried out.
     """
     try:
-        with reported("none"):
+        with as_storage_errors("none"):
             created = store.objects.create_json(layout.intent_name(intent.id), intent.to_json())
     except StorageError as error:
         error.effect = "none"
@@ -131,46 +131,46 @@ def arm(store: Store, intent: Intent) -> None:
 
 def renew(store: Store, intent: Intent) -> None:
     """Renew the lease: show that the owner is alive."""
-    store.objects.renew(layout.intent_name(intent.id, "lease"), {"nonce": ids.nonce()})
+    store.objects.write_lease(layout.intent_name(intent.id, "lease"), {"nonce": ids.new_nonce()})
 
 
-def confirm(store: Store, intent: Intent, staged: Mapping[str, Any]) -> None:
+def confirm(store: Store, intent: Intent, staged_plan: Mapping[str, Any]) -> None:
     """Write everything that was staged: from here on any process can finish the operation."""
-    name = layout.intent_name(intent.id, "confirmed")
-    if not store.objects.create_json(name, staged):
+    confirmation_file = layout.intent_name(intent.id, "confirmed")
+    if not store.objects.create_json(confirmation_file, staged_plan):
         raise StorageError(f"intent {intent.id} was already confirmed", kind="precondition")
 
 
-def confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
+def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
     """Return what was staged; None if the owner did not get that far."""
     return store.objects.read_json(layout.intent_name(intent.id, "confirmed"))
 
 
-def decide(store: Store, intent: Intent, wish: Verdict) -> Verdict | None:
+def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
     """Request a verdict and return the one that holds, the first; None if the intent is over.
 
     The intent is looked up again afterwards: a verdict that was removed could be created anew.
     """
-    name = layout.intent_name(intent.id, "verdict")
-    verdict: Verdict | None = wish
-    if not store.objects.create_json(name, {"verdict": wish}):
-        found = store.objects.read_json(name)
-        verdict = found.get("verdict") if found else None
-        if found is not None and verdict not in ("publish", "discard"):
-            raise damaged(name)
+    verdict_file = layout.intent_name(intent.id, "verdict")
+    verdict: Verdict | None = requested_verdict
+    if not store.objects.create_json(verdict_file, {"verdict": requested_verdict}):
+        stored_verdict = store.objects.read_json(verdict_file)
+        verdict = stored_verdict.get("verdict") if stored_verdict else None
+        if stored_verdict is not None and verdict not in ("publish", "discard"):
+            raise damaged_record_error(verdict_file)
     if store.objects.read(layout.intent_name(intent.id)) is None:
-        store.objects.remove(name)
+        store.objects.remove(verdict_file)
         return None
     return verdict
 
 
-def retire(store: Store, intent: Intent, parts: Sequence[str] = PARTS) -> None:
+def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) -> None:
     """Remove an intent that is decided and carried out: the intent first, its verdict last.
 
     Its work is already done, so a failure is only logged; the next open removes the rest.
     """
     try:
-        for part in PARTS:
+        for part in INTENT_PARTS:
             if part in parts:
                 store.objects.remove(layout.intent_name(intent.id, part))
     except (StorageError, OSError) as error:
@@ -178,98 +178,157 @@ def retire(store: Store, intent: Intent, parts: Sequence[str] = PARTS) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class IntentListing:
     """The result of a listing: intents, and parts whose intent is gone.
 
     `unreadable` are those not set aside yet, `foreign_files` were written by other programs.
     """
 
-    pending: tuple[Pending, ...]
-    leftovers: tuple[Found, ...]
-    unreadable: tuple[Unreadable, ...] = ()
-    set_aside: tuple[SetAside, ...] = ()
-    strays: tuple[Found, ...] = ()
+    pending: tuple[PendingIntent, ...]
+    leftovers: tuple[ListedObject, ...]
+    unreadable: tuple[UnreadableIntent, ...] = ()
+    set_aside: tuple[SetAsideIntent, ...] = ()
+    foreign_files: tuple[ListedObject, ...] = ()
 
 
-def listing(store: Store) -> Listing:
+def list_intents(store: Store) -> IntentListing:
     """List all intents and leftover parts: one request if there are none.
 
     An unreadable intent is part of the result; only a failed listing raises.
     """
-    found = {item.name: item for item in store.objects.list(layout.INTENTS)}
-    parsed = {name: layout.parse_intent_name(name) for name in found}
-    every = [known[0] for known in parsed.values() if known is not None and known[1] == "json"]
-    kept = [one for ulid in every if (one := _read(store, ulid, found)) is not None]
-    aside = {one.id: part for one in kept if (part := _marker(one.id, found)) is not None}
-    waiting = [one for one in kept if one.id not in aside]
-    ours = {name for name, known in parsed.items() if known is not None or _is_tick(name)}
-    parts = {name for name in ours if not name.endswith(".json")}
-    return Listing(
-        tuple(one for one in waiting if isinstance(one, Pending)),
-        tuple(found[name] for name in found if name in parts and _owner(name) not in found),
-        tuple(one for one in waiting if isinstance(one, Unreadable)),
-        tuple(_read_marker(store, one, aside[one.id]) for one in kept if one.id in aside),
-        tuple(found[name] for name in found if name not in ours),
+    files_by_name = {
+        stored_file.name: stored_file for stored_file in store.objects.list(layout.INTENTS)
+    }
+    parsed_names = {file_name: layout.parse_intent_name(file_name) for file_name in files_by_name}
+    intent_ulids = [
+        parsed_name[0]
+        for parsed_name in parsed_names.values()
+        if parsed_name is not None and parsed_name[1] == "json"
+    ]
+    listed_intents = [
+        listed_intent
+        for intent_ulid in intent_ulids
+        if (listed_intent := _read_intent(store, intent_ulid, files_by_name)) is not None
+    ]
+    marker_by_id = {
+        listed_intent.id: marker_part
+        for listed_intent in listed_intents
+        if (marker_part := _find_marker(listed_intent.id, files_by_name)) is not None
+    }
+    waiting_intents = [
+        listed_intent for listed_intent in listed_intents if listed_intent.id not in marker_by_id
+    ]
+    recognized_names = {
+        file_name
+        for file_name, parsed_name in parsed_names.items()
+        if parsed_name is not None or _is_clock_tick(file_name)
+    }
+    part_names = {file_name for file_name in recognized_names if not file_name.endswith(".json")}
+    return IntentListing(
+        tuple(
+            listed_intent
+            for listed_intent in waiting_intents
+            if isinstance(listed_intent, PendingIntent)
+        ),
+        tuple(
+            files_by_name[file_name]
+            for file_name in files_by_name
+            if file_name in part_names and _intent_file(file_name) not in files_by_name
+        ),
+        tuple(
+            listed_intent
+            for listed_intent in waiting_intents
+            if isinstance(listed_intent, UnreadableIntent)
+        ),
+        tuple(
+            _read_marker(store, listed_intent, marker_by_id[listed_intent.id])
+            for listed_intent in listed_intents
+            if listed_intent.id in marker_by_id
+        ),
+        tuple(
+            files_by_name[file_name]
+            for file_name in files_by_name
+            if file_name not in recognized_names
+        ),
     )
 
 
-def sweep(store: Store, leftovers: Sequence[Found], at: datetime) -> None:
+def sweep_leftovers(
+    store: Store, leftovers: Sequence[ListedObject], current_time: datetime
+) -> None:
     """Remove old parts whose intent is gone: without its intent a part decides nothing."""
-    for one in leftovers:
-        if abs(at - one.modified) > LEASE and store.objects.read(_owner(one.name)) is None:
-            store.objects.remove(one.name)
+    for leftover in leftovers:
+        if (
+            abs(current_time - leftover.modified) > LEASE_DURATION
+            and store.objects.read(_intent_file(leftover.name)) is None
+        ):
+            store.objects.remove(leftover.name)
 
 
-def set_aside_names(store: Store) -> list[Found]:
+def set_aside_files(store: Store) -> list[ListedObject]:
     """Return all files of intents that are set aside: a copy of the graph includes them."""
-    found = store.objects.list(layout.INTENTS)
-    stems = {one.name: one.name.rpartition(".")[0] for one in found}
-    aside = {stem for name, stem in stems.items() if name.rpartition(".")[2] in MARKERS}
-    return [one for one in found if stems[one.name] in aside]
+    intent_files = store.objects.list(layout.INTENTS)
+    stems = {intent_file.name: intent_file.name.rpartition(".")[0] for intent_file in intent_files}
+    set_aside_stems = {
+        stem for file_name, stem in stems.items() if file_name.rpartition(".")[2] in MARKER_PARTS
+    }
+    return [
+        intent_file for intent_file in intent_files if stems[intent_file.name] in set_aside_stems
+    ]
 
 
-def _marker(ulid: str, found: Container[str]) -> str | None:
+def _find_marker(intent_ulid: str, file_names: Container[str]) -> str | None:
     """Return the part that sets an intent aside, if there is one."""
-    parts = (part for part in MARKERS if layout.intent_name(ulid, part) in found)
-    return next(parts, None)
+    marker_parts = (
+        part for part in MARKER_PARTS if layout.intent_name(intent_ulid, part) in file_names
+    )
+    return next(marker_parts, None)
 
 
-def _is_tick(name: str) -> bool:
-    return name.startswith(f"{layout.INTENTS}/clock-") and name.endswith(".tick")
+def _is_clock_tick(file_name: str) -> bool:
+    return file_name.startswith(f"{layout.INTENTS}/clock-") and file_name.endswith(".tick")
 
 
-def _owner(name: str) -> str:
-    return f"{name.rpartition('.')[0]}.json"
+def _intent_file(part_file: str) -> str:
+    return f"{part_file.rpartition('.')[0]}.json"
 
 
-def _read(store: Store, ulid: str, found: Mapping[str, Found]) -> Pending | Unreadable | None:
+def _read_intent(
+    store: Store, intent_ulid: str, files_by_name: Mapping[str, ListedObject]
+) -> PendingIntent | UnreadableIntent | None:
     """Read an intent of a listing; None if its owner removed it after the listing."""
-    name = layout.intent_name(ulid)
-    armed_at = found[name].modified
-    lease = found.get(layout.intent_name(ulid, "lease"))
-    alive_at = max(armed_at, lease.modified) if lease else armed_at
+    intent_file = layout.intent_name(intent_ulid)
+    armed_at = files_by_name[intent_file].modified
+    lease_file = files_by_name.get(layout.intent_name(intent_ulid, "lease"))
+    alive_at = max(armed_at, lease_file.modified) if lease_file else armed_at
     try:
-        facts = store.objects.read_json(name)
-        if facts is None:
+        stored_facts = store.objects.read_json(intent_file)
+        if stored_facts is None:
             return None
-        intent = Intent.from_json(facts)
-        if intent.id != ulid:
-            raise damaged(name)
+        intent = Intent.from_json(stored_facts)
+        if intent.id != intent_ulid:
+            raise damaged_record_error(intent_file)
     except StorageError as error:
-        return Unreadable(ulid, error, alive_at, armed_at)
-    return Pending(intent, alive_at, layout.intent_name(ulid, "confirmed") in found, armed_at)
+        return UnreadableIntent(intent_ulid, error, alive_at, armed_at)
+    return PendingIntent(
+        intent, alive_at, layout.intent_name(intent_ulid, "confirmed") in files_by_name, armed_at
+    )
 
 
-def _read_marker(store: Store, kept: Pending | Unreadable, part: str) -> SetAside:
+def _read_marker(
+    store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str
+) -> SetAsideIntent:
     """Read why an intent was set aside; a damaged marker still sets it aside."""
     try:
-        facts = store.objects.read_json(layout.intent_name(kept.id, part)) or {}
+        marker_facts = (
+            store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
+        )
     except StorageError as error:
-        facts = {"error": f"the reason it was set aside cannot be read: {error.message}"}
-    needs, recorded_at = facts.get("needs"), facts.get("recorded_at")
-    return SetAside(
-        kept,
-        str(facts.get("error", "")),
+        marker_facts = {"error": f"the reason it was set aside cannot be read: {error.message}"}
+    needs, recorded_at = marker_facts.get("needs"), marker_facts.get("recorded_at")
+    return SetAsideIntent(
+        listed_intent,
+        str(marker_facts.get("error", "")),
         needs if isinstance(needs, dict) else {},
         recorded_at if isinstance(recorded_at, int) else None,
     )
@@ -277,18 +336,22 @@ def _read_marker(store: Store, kept: Pending | Unreadable, part: str) -> SetAsid
 
 def store_time(store: Store) -> datetime:
     """Return the time of the store's own clock: ages are differences between its times only."""
-    name = f"{layout.INTENTS}/clock-{ids.new_ulid()}.tick"
-    store.objects.create_bytes(name, b"")
+    tick_file = f"{layout.INTENTS}/clock-{ids.new_ulid()}.tick"
+    store.objects.create_bytes(tick_file, b"")
     try:
-        return next(one.modified for one in store.objects.list(layout.INTENTS) if one.name == name)
+        return next(
+            stored_file.modified
+            for stored_file in store.objects.list(layout.INTENTS)
+            if stored_file.name == tick_file
+        )
     finally:
-        store.objects.remove(name)
+        store.objects.remove(tick_file)
 
 
-def expired(one: Pending | Unreadable, at: datetime) -> bool:
+def is_expired(listed_intent: PendingIntent | UnreadableIntent, current_time: datetime) -> bool:
     """Return whether the owner has given no sign of life for the length of a lease.
 
     A lease from the future is no sign of life: the clock of the store was set back, or the file
     time was changed. A live owner renews it by the current clock.
     """
-    return abs(at - one.alive_at) > LEASE
+    return abs(current_time - listed_intent.alive_at) > LEASE_DURATION

@@ -11,20 +11,20 @@ from typing import Any
 
 from omnigraph.errors import StorageError
 
-SCHEMA = 1
-_TEXT, _MAYBE = (str,), (str, type(None))
-_MEMBERS: Mapping[str, tuple[type, ...]] = {
-    "operation_id": _TEXT,
-    "operation": _TEXT,
-    "branch": _TEXT,
-    "branch_ulid": _TEXT,
-    "base_commit": _TEXT,
+SCHEMA_VERSION = 1
+_REQUIRED_TEXT, _OPTIONAL_TEXT = (str,), (str, type(None))
+_MEMBER_TYPES: Mapping[str, tuple[type, ...]] = {
+    "operation_id": _REQUIRED_TEXT,
+    "operation": _REQUIRED_TEXT,
+    "branch": _REQUIRED_TEXT,
+    "branch_ulid": _REQUIRED_TEXT,
+    "base_commit": _REQUIRED_TEXT,
     "created_at": (int,),
-    "commit_id": _MAYBE,
-    "actor_id": _MAYBE,
-    "message": _MAYBE,
+    "commit_id": _OPTIONAL_TEXT,
+    "actor_id": _OPTIONAL_TEXT,
+    "message": _OPTIONAL_TEXT,
     "tables": (list,),
-    "creates": _MAYBE,
+    "creates": _OPTIONAL_TEXT,
     "facts": (dict,),
 }
 
@@ -57,13 +57,13 @@ class Intent:
     actor: str | None = None
     message: str | None = None
     tables: tuple[str, ...] = ()
-    creates: str | None = None
+    created_ulid: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the intent as it is stored; everything in it is relative to the root."""
         return {
-            "schema_version": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
             "operation_id": self.id,
             "operation": self.operation,
             "branch": self.branch,
@@ -74,49 +74,58 @@ class Intent:
             "actor_id": self.actor,
             "message": self.message,
             "tables": list(self.tables),
-            "creates": self.creates,
+            "creates": self.created_ulid,
             "facts": dict(self.facts),
         }
 
     @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> "Intent":
+    def from_json(cls, stored_facts: Mapping[str, Any]) -> "Intent":
         """Parse the intent of a stored object.
 
         Raises `NewerReleaseError` for one of a newer release, `StorageError` for a damaged one.
         """
-        version = facts.get("schema_version")
-        if isinstance(version, int) and version > SCHEMA:
-            raise newer_release(facts.get("operation_id"), schema_version=version)
-        known = all(isinstance(facts.get(name, ...), kinds) for name, kinds in _MEMBERS.items())
-        if version != SCHEMA or not known:
-            raise damaged(str(facts.get("operation_id")))
+        schema_version = stored_facts.get("schema_version")
+        if isinstance(schema_version, int) and schema_version > SCHEMA_VERSION:
+            raise newer_release_error(
+                stored_facts.get("operation_id"), schema_version=schema_version
+            )
+        is_well_formed = all(
+            isinstance(stored_facts.get(member_name, ...), allowed_types)
+            for member_name, allowed_types in _MEMBER_TYPES.items()
+        )
+        if schema_version != SCHEMA_VERSION or not is_well_formed:
+            raise damaged_record_error(str(stored_facts.get("operation_id")))
         return cls(
-            id=facts["operation_id"],
-            operation=facts["operation"],
-            branch=facts["branch"],
-            branch_ulid=facts["branch_ulid"],
-            base_commit=facts["base_commit"],
-            created_at=facts["created_at"],
-            commit_id=facts["commit_id"],
-            actor=facts["actor_id"],
-            message=facts["message"],
-            tables=tuple(facts["tables"]),
-            creates=facts["creates"],
-            facts=dict(facts["facts"]),
+            id=stored_facts["operation_id"],
+            operation=stored_facts["operation"],
+            branch=stored_facts["branch"],
+            branch_ulid=stored_facts["branch_ulid"],
+            base_commit=stored_facts["base_commit"],
+            created_at=stored_facts["created_at"],
+            commit_id=stored_facts["commit_id"],
+            actor=stored_facts["actor_id"],
+            message=stored_facts["message"],
+            tables=tuple(stored_facts["tables"]),
+            created_ulid=stored_facts["creates"],
+            facts=dict(stored_facts["facts"]),
         )
 
 
-def newer_release(operation_id: object, **needs: Any) -> NewerReleaseError:
+def newer_release_error(operation_id: object, **needs: Any) -> NewerReleaseError:
     """Return the error for an operation that this release does not support."""
-    told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in needs.items())
-    message = f"the unfinished operation {operation_id} was written by a newer release ({told})"
+    requirements = ", ".join(
+        f"{requirement.replace('_', ' ')} {value}" for requirement, value in needs.items()
+    )
+    message = (
+        f"the unfinished operation {operation_id} was written by a newer release ({requirements})"
+    )
     error = NewerReleaseError(message)
     error.needs = needs
     return error
 
 
-def damaged(name: str) -> StorageError:
+def damaged_record_error(record_name: str) -> StorageError:
     """Return the error for a record that differs from what was written."""
-    message = f"the record of an unfinished operation, {name}, is damaged; it was kept"
+    message = f"the record of an unfinished operation, {record_name}, is damaged; it was kept"
     hint = "restore the file from a copy, then retry; or drop the operation"
     return StorageError(message, kind="permanent", effect="none", hint=hint)

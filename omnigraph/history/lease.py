@@ -15,31 +15,37 @@ from omnigraph.storage.store import Store
 from . import intent as intents
 from .intent import Intent
 
-READ = "read"  # the operation of an intent that protects data being read
+READ_OPERATION = "read"  # the operation of an intent that protects data being read
 _log = logging.getLogger("omnigraph")
 
 
-def kept_alive(store: Store, intent: Intent) -> AbstractContextManager[None]:
+def keep_lease_alive(store: Store, intent: Intent) -> AbstractContextManager[None]:
     """Renew the lease of an intent while the block runs."""
-    return heartbeat(lambda: intents.renew(store, intent), intent.id, intents.RENEWAL)
+    return renew_periodically(
+        lambda: intents.renew(store, intent), intent.id, intents.RENEWAL_SECONDS
+    )
 
 
 @contextmanager
-def heartbeat(renew: Callable[[], None], name: str, interval: float) -> Iterator[None]:
+def renew_periodically(
+    renew: Callable[[], None], lease_name: str, interval: float
+) -> Iterator[None]:
     """Call `renew` every `interval` seconds while the block runs; a failure is only logged."""
-    over = threading.Event()
+    stopped = threading.Event()
 
-    def beat() -> None:
-        while not over.wait(interval):
+    def renew_until_stopped() -> None:
+        while not stopped.wait(interval):
             try:
                 renew()
             except (StorageError, OSError) as error:
-                _log.warning("the lease of %s could not be renewed: %s", name, error)
+                _log.warning("the lease of %s could not be renewed: %s", lease_name, error)
 
-    keeper = threading.Thread(target=beat, name=f"lease-{name}", daemon=True)
-    keeper.start()
+    renewal_thread = threading.Thread(
+        target=renew_until_stopped, name=f"lease-{lease_name}", daemon=True
+    )
+    renewal_thread.start()
     try:
         yield
     finally:
-        over.set()
-        keeper.join()
+        stopped.set()
+        renewal_thread.join()

@@ -19,16 +19,16 @@ from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
 from .commit import Commit, SchemaRow, TableEntry
-from .state import Chunk, State, commit_of, commit_rows
+from .state import GraphState, LogChunk, commit_rows, parse_commit_row
 
-SEAL = 64  # commits in a chunk of the first level
-SEAL_BYTES = 64 * 1024  # of commit rows: commits of many tables are sealed sooner
-FAN = 8  # chunks of one level that are merged into one of the next
-LARGEST = 4096
+CHUNK_COMMITS = 64  # commits in a chunk of the first level
+MAX_TAIL_BYTES = 64 * 1024  # of commit rows: commits of many tables are sealed sooner
+MERGE_FAN_IN = 8  # chunks of one level that are merged into one of the next
+MAX_CHUNK_COMMITS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkMap:
+class ChunkEndState:
     """All tables and the schema at the last commit of a chunk: walks may stop there."""
 
     commit_id: str
@@ -36,301 +36,325 @@ class ChunkMap:
     schema: SchemaRow
 
 
-class Log:
+class HistoryLog:
     """The commits of one state, read lazily: the tail first, then chunks, newest first."""
 
-    def __init__(self, store: Store, state: State) -> None:
+    def __init__(self, store: Store, state: GraphState) -> None:
         self._store = store
-        self._known = {one.id: one for one in state.tail}
+        self._commits_by_id = {commit.id: commit for commit in state.tail}
         self._tail, self._chunks = state.tail, state.chunks
-        self._unread = list(state.chunks)
-        self._oldest = state.chunks[0] if state.chunks else None
-        self._maps: dict[str, ChunkMap] = {}
+        self._unread_chunks = list(state.chunks)
+        self._oldest_chunk = state.chunks[0] if state.chunks else None
+        self._end_states: dict[str, ChunkEndState] = {}
         self._lock = threading.RLock()
 
     def find(self, commit_id: str) -> Commit | None:
         """Return the commit of an id, or None."""
         with self._lock:
-            while commit_id not in self._known and self._unread:
-                self._read(self._unread[-1])
-                self._unread.pop()  # only now: a chunk that could not be read is tried again
-            return self._known.get(commit_id)
+            while commit_id not in self._commits_by_id and self._unread_chunks:
+                self._load_chunk(self._unread_chunks[-1])
+                self._unread_chunks.pop()  # only now: a chunk that could not be read is tried again
+            return self._commits_by_id.get(commit_id)
 
     def get(self, commit_id: str) -> Commit:
         """Return the commit of an id; raise `CommitNotFound` for an unknown one."""
-        found = self.find(commit_id)
-        if found is None:
+        commit = self.find(commit_id)
+        if commit is None:
             raise CommitNotFound(f"no commit {commit_id}", commit_id=commit_id)
-        return found
+        return commit
 
-    def first(self) -> Commit:
+    def first_commit(self) -> Commit:
         """Return the first commit of the graph, which is in the oldest piece of every log."""
-        known = self._read(self._oldest) if self._oldest else list(self._known.values())
-        found = next((one for one in known if not one.parents), None)
-        if found is None:
+        oldest_commits = (
+            self._load_chunk(self._oldest_chunk)
+            if self._oldest_chunk
+            else list(self._commits_by_id.values())
+        )
+        first_commit = next((commit for commit in oldest_commits if not commit.parents), None)
+        if first_commit is None:
             raise HistoryReclaimed("the first commit of the graph is gone")
-        return found
+        return first_commit
 
-    def newest_commits(self) -> Iterator[Commit]:
+    def iter_all_commits(self) -> Iterator[Commit]:
         """Yield all commits: those of the tail first, then those of chunks, read on demand.
 
         Within the tail and within a chunk, the order is that of the log, reversed.
         """
         yield from reversed(self._tail)
         for chunk in reversed(self._chunks):
-            yield from reversed(self._read(chunk))
+            yield from reversed(self._load_chunk(chunk))
 
     def first_parents(self, commit_id: str) -> Iterator[Commit]:
         """Yield a commit, its first parent, and so on to the first commit."""
-        at: str | None = commit_id
-        while at is not None:
-            one = self.get(at)
-            yield one
-            at = one.parent
+        next_id: str | None = commit_id
+        while next_id is not None:
+            commit = self.get(next_id)
+            yield commit
+            next_id = commit.parent
 
     def ancestors(self, commit_id: str) -> dict[str, Commit]:
         """Return a commit and all its ancestors, by id."""
-        seen: dict[str, Commit] = {}
-        waiting = [commit_id]
-        while waiting:
-            at = waiting.pop()
-            if at not in seen:
-                seen[at] = self.get(at)
-                waiting += seen[at].parents
-        return seen
+        ancestors: dict[str, Commit] = {}
+        pending_ids = [commit_id]
+        while pending_ids:
+            ancestor_id = pending_ids.pop()
+            if ancestor_id not in ancestors:
+                ancestors[ancestor_id] = self.get(ancestor_id)
+                pending_ids += ancestors[ancestor_id].parents
+        return ancestors
 
-    def newest_first(self, commit_id: str) -> Iterator[Commit]:
+    def iter_ancestors(self, commit_id: str) -> Iterator[Commit]:
         """Yield a commit and all its ancestors, in the order of `sort_newest_first`, on demand.
 
         Above the first merge only the yielded commits are read; from there on, all of them.
         """
-        one = self.get(commit_id)
-        while len(one.parents) == 1:
-            yield one
-            one = self.get(one.parents[0])
-        yield from in_order(self.ancestors(one.id).values())
+        commit = self.get(commit_id)
+        while len(commit.parents) == 1:
+            yield commit
+            commit = self.get(commit.parents[0])
+        yield from sort_newest_first(self.ancestors(commit.id).values())
 
-    def state_of(self, commit_id: str) -> tuple[dict[str, TableEntry], SchemaRow]:
+    def tables_and_schema_at(self, commit_id: str) -> tuple[dict[str, TableEntry], SchemaRow]:
         """Return the tables and the schema at any commit, from what commits say they changed."""
         tables: dict[str, TableEntry | None] = {}
         schema: SchemaRow | None = None
-        for one in self.first_parents(commit_id):
-            known = self._maps.get(one.id)
-            changed = known.tables if known is not None else one.tables
-            for key, entry in changed.items():
-                tables.setdefault(key, entry)
-            schema = schema or (known.schema if known is not None else one.schema)
-            if known is not None:
+        for commit in self.first_parents(commit_id):
+            end_state = self._end_states.get(commit.id)
+            changed_tables = end_state.tables if end_state is not None else commit.tables
+            for table_key, entry in changed_tables.items():
+                tables.setdefault(table_key, entry)
+            schema = schema or (end_state.schema if end_state is not None else commit.schema)
+            if end_state is not None:
                 break
         if schema is None:
             raise HistoryReclaimed(f"the history of commit {commit_id} has no schema")
-        return {key: entry for key, entry in tables.items() if entry is not None}, schema
+        return {
+            table_key: entry for table_key, entry in tables.items() if entry is not None
+        }, schema
 
-    def streams_of(self, commit_id: str, names: Iterable[str]) -> dict[str, str]:
+    def stream_tokens_at(self, commit_id: str, stream_names: Iterable[str]) -> dict[str, str]:
         """Return the last tokens of streams up to a commit, as far as commits record them.
 
         A token that no commit there recorded is omitted, so its batch is loaded again.
         """
-        found: dict[str, str] = {}
-        wanted = set(names)
-        for one in self.first_parents(commit_id) if wanted else ():
-            found = {**one.streams, **found}
-            if wanted <= found.keys():
+        stream_tokens: dict[str, str] = {}
+        requested_streams = set(stream_names)
+        for commit in self.first_parents(commit_id) if requested_streams else ():
+            stream_tokens = {**commit.streams, **stream_tokens}
+            if requested_streams <= stream_tokens.keys():
                 break
-        return found
+        return stream_tokens
 
-    def chunk_map(self, chunk: Chunk) -> ChunkMap:
+    def chunk_end_state(self, chunk: LogChunk) -> ChunkEndState:
         """Return all tables and the schema at the end of a chunk."""
-        if chunk.end not in self._maps:
-            self._read(chunk)
-        return self._maps[chunk.end]
+        if chunk.last_commit_id not in self._end_states:
+            self._load_chunk(chunk)
+        return self._end_states[chunk.last_commit_id]
 
-    def chunk_commits(self, chunk: Chunk) -> list[Commit]:
+    def chunk_commits(self, chunk: LogChunk) -> list[Commit]:
         """Return the commits of a chunk, in log order."""
-        return self._read(chunk)
+        return self._load_chunk(chunk)
 
-    def _read(self, chunk: Chunk) -> list[Commit]:
-        commits, end = read_chunk(self._store, chunk)
-        for one in commits:
-            self._known.setdefault(one.id, one)
-        self._maps[end.commit_id] = end
+    def _load_chunk(self, chunk: LogChunk) -> list[Commit]:
+        commits, end_state = read_chunk(self._store, chunk)
+        for commit in commits:
+            self._commits_by_id.setdefault(commit.id, commit)
+        self._end_states[end_state.commit_id] = end_state
         return commits
 
 
-def append(store: Store, base: State, commits: Sequence[Commit]) -> State:
+def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commit]) -> GraphState:
     """Return a state with more commits in its log; a long tail gets its oldest commits sealed.
 
     Everything is derived from `base_state`, which the swap replaces, at every attempt: this
     includes what another writer sealed or merged meanwhile. Caches change only after the swap.
     """
-    state = replace(base, tail=(*base.tail, *commits))
-    while (size := _to_seal(state.tail)) > 0:
-        chunk = _seal(store, state, size)
-        state = replace(state, tail=state.tail[size:], chunks=(*state.chunks, chunk))
+    state = replace(base_state, tail=(*base_state.tail, *commits))
+    while (seal_count := _count_to_seal(state.tail)) > 0:
+        chunk = _seal_oldest(store, state, seal_count)
+        state = replace(state, tail=state.tail[seal_count:], chunks=(*state.chunks, chunk))
         state = _merge_chunks(store, state)
     return state
 
 
-def _to_seal(tail: Sequence[Commit]) -> int:
+def _count_to_seal(tail: Sequence[Commit]) -> int:
     """Return how many of the oldest commits to seal: never the newest, which is being published."""
-    if len(tail) >= 2 * SEAL:
-        return min(len(tail) - SEAL, LARGEST)
-    return len(tail) // 2 if sum(map(_bulk, tail)) > SEAL_BYTES else 0
+    if len(tail) >= 2 * CHUNK_COMMITS:
+        return min(len(tail) - CHUNK_COMMITS, MAX_CHUNK_COMMITS)
+    return len(tail) // 2 if sum(map(_estimate_bytes, tail)) > MAX_TAIL_BYTES else 0
 
 
-def _bulk(one: Commit) -> int:
+def _estimate_bytes(commit: Commit) -> int:
     """Estimate how many bytes a commit takes in the state, without serializing it."""
-    return 350 + 150 * len(one.tables) + len(one.message or "")
+    return 350 + 150 * len(commit.tables) + len(commit.message or "")
 
 
-def _seal(store: Store, state: State, size: int) -> Chunk:
-    sealed = state.tail[:size]
-    log = Log(store, state)
-    end = _anchor(state.tail, sealed)
-    tables, schema = log.state_of(end)
-    return write_chunk(store, sealed, ChunkMap(end, tables, schema))
+def _seal_oldest(store: Store, state: GraphState, seal_count: int) -> LogChunk:
+    sealed_commits = state.tail[:seal_count]
+    history_log = HistoryLog(store, state)
+    anchor_id = _find_anchor(state.tail, sealed_commits)
+    tables, schema = history_log.tables_and_schema_at(anchor_id)
+    return write_chunk(store, sealed_commits, ChunkEndState(anchor_id, tables, schema))
 
 
-def _anchor(tail: Sequence[Commit], sealed: Sequence[Commit]) -> str:
+def _find_anchor(tail: Sequence[Commit], sealed_commits: Sequence[Commit]) -> str:
     """Return the newest sealed commit on the first-parent path of the head, where walks pass."""
-    inline = {one.id: one for one in tail}
-    inside = {one.id for one in sealed}
-    at: str | None = tail[-1].id
-    while at in inline and at not in inside:
-        at = inline[at].parent
-    return at if at is not None and at in inside else sealed[-1].id
+    tail_commits = {commit.id: commit for commit in tail}
+    sealed_ids = {commit.id for commit in sealed_commits}
+    commit_id: str | None = tail[-1].id
+    while commit_id in tail_commits and commit_id not in sealed_ids:
+        commit_id = tail_commits[commit_id].parent
+    return commit_id if commit_id is not None and commit_id in sealed_ids else sealed_commits[-1].id
 
 
-def _merge_chunks(store: Store, state: State) -> State:
+def _merge_chunks(store: Store, state: GraphState) -> GraphState:
     """Merge runs of `MERGE_FAN_IN` chunks of one size level into one of the next."""
-    for level in range(_level(LARGEST)):
-        run = [one for one in state.chunks if _level(one.count) == level]
-        if len(run) >= FAN:
-            state = _merge(store, state, run[:FAN])
+    for size_level in range(_size_level(MAX_CHUNK_COMMITS)):
+        chunk_run = [
+            chunk for chunk in state.chunks if _size_level(chunk.commit_count) == size_level
+        ]
+        if len(chunk_run) >= MERGE_FAN_IN:
+            state = _merge_run(store, state, chunk_run[:MERGE_FAN_IN])
     return state
 
 
-def _merge(store: Store, state: State, run: Sequence[Chunk]) -> State:
-    log = Log(store, state)
-    commits = [one for chunk in run for one in log.chunk_commits(chunk)]
-    merged = write_chunk(store, commits, log.chunk_map(run[-1]))
-    gone = {chunk.name for chunk in run}
-    place = state.chunks.index(run[0])
-    kept = [chunk for chunk in state.chunks if chunk.name not in gone]
-    return replace(state, chunks=(*kept[:place], merged, *kept[place:]))
+def _merge_run(store: Store, state: GraphState, chunk_run: Sequence[LogChunk]) -> GraphState:
+    history_log = HistoryLog(store, state)
+    commits = [commit for chunk in chunk_run for commit in history_log.chunk_commits(chunk)]
+    merged_chunk = write_chunk(store, commits, history_log.chunk_end_state(chunk_run[-1]))
+    replaced_names = {chunk.name for chunk in chunk_run}
+    insert_index = state.chunks.index(chunk_run[0])
+    remaining_chunks = [chunk for chunk in state.chunks if chunk.name not in replaced_names]
+    return replace(
+        state,
+        chunks=(*remaining_chunks[:insert_index], merged_chunk, *remaining_chunks[insert_index:]),
+    )
 
 
-def _level(count: int) -> int:
+def _size_level(commit_count: int) -> int:
     """Return the size level: below 64, 512, 4,096, and above."""
-    level, limit = 0, SEAL
-    while count >= limit and limit <= LARGEST:
-        level, limit = level + 1, limit * FAN
+    level, level_limit = 0, CHUNK_COMMITS
+    while commit_count >= level_limit and level_limit <= MAX_CHUNK_COMMITS:
+        level, level_limit = level + 1, level_limit * MERGE_FAN_IN
     return level
 
 
-def write_chunk(store: Store, commits: Sequence[Commit], end: ChunkMap) -> Chunk:
+def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndState) -> LogChunk:
     """Seal commits in an object of their own. The name is new even if the content is not."""
-    rows = commit_rows(commits)
-    anchor = {
-        "end": end.commit_id,
-        "schema": [end.schema.hash, end.schema.location],
-        "tables": {key: one.to_json() for key, one in end.tables.items()},
+    commit_table = commit_rows(commits)
+    anchor_facts = {
+        "end": end_state.commit_id,
+        "schema": [end_state.schema.hash, end_state.schema.location],
+        "tables": {table_key: entry.to_json() for table_key, entry in end_state.tables.items()},
     }
-    stamped = rows.replace_schema_metadata({"anchor": json.dumps(anchor)})
-    out = io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(out, stamped.schema, options=options) as writer:
-        writer.write_table(stamped)
-    body = out.getvalue()
-    name = layout.chunk_name(_digest(body), ids.new_ulid())
-    store.objects.create_bytes(name, body)
-    return Chunk(name, len(commits), end.commit_id)
+    stamped_table = commit_table.replace_schema_metadata({"anchor": json.dumps(anchor_facts)})
+    buffer = io.BytesIO()
+    write_options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(buffer, stamped_table.schema, options=write_options) as writer:
+        writer.write_table(stamped_table)
+    body = buffer.getvalue()
+    object_name = layout.chunk_name(_chunk_digest(body), ids.new_ulid())
+    store.objects.create_bytes(object_name, body)
+    return LogChunk(object_name, len(commits), end_state.commit_id)
 
 
-def read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
+def read_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:
     """Return the commits of a chunk and the state at its end; `HistoryReclaimed` if it is missing.
 
     A chunk never changes and its name is never reused, so it is cached once read.
     """
-    found: tuple[list[Commit], ChunkMap] | None = store.memory.get(chunk.name)
-    if found is None:
-        found = _read_chunk(store, chunk)
-        store.memory.put(chunk.name, found, weight=chunk.count)
-    return found
+    cached_chunk: tuple[list[Commit], ChunkEndState] | None = store.object_cache.get(chunk.name)
+    if cached_chunk is None:
+        cached_chunk = _read_chunk_object(store, chunk)
+        store.object_cache.put(chunk.name, cached_chunk, weight=chunk.commit_count)
+    return cached_chunk
 
 
-def _read_chunk(store: Store, chunk: Chunk) -> tuple[list[Commit], ChunkMap]:
+def _read_chunk_object(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:
     body = store.objects.read(chunk.name)
     if body is None:
-        raise HistoryReclaimed(f"a chunk of the log that ends at {chunk.end} is missing")
-    if not chunk.name.startswith(layout.chunk_name(_digest(body), "")):
-        raise _damaged_chunk(chunk)
+        raise HistoryReclaimed(f"a chunk of the log that ends at {chunk.last_commit_id} is missing")
+    if not chunk.name.startswith(layout.chunk_name(_chunk_digest(body), "")):
+        raise _damaged_chunk_error(chunk)
     try:
-        return _understood(body)
+        return _parse_chunk(body)
     except (KeyError, OSError, TypeError, ValueError) as error:
-        raise _damaged_chunk(chunk) from error
+        raise _damaged_chunk_error(chunk) from error
 
 
-def _damaged_chunk(chunk: Chunk) -> StorageError:
+def _damaged_chunk_error(chunk: LogChunk) -> StorageError:
     message = f"{chunk.name}, a chunk of the log, is damaged; nothing was changed"
     hint = "restore the file from a copy"
     return StorageError(message, kind="permanent", effect="none", hint=hint)
 
 
-def _digest(body: bytes) -> str:
+def _chunk_digest(body: bytes) -> str:
     """Return the part of a chunk's name that proves its content."""
     return sha256(body).hexdigest()[:24]
 
 
-def _understood(body: bytes) -> tuple[list[Commit], ChunkMap]:
-    table = pa.ipc.open_file(io.BytesIO(body)).read_all()
-    anchor = json.loads(table.schema.metadata[b"anchor"])
-    tables = {key: TableEntry.from_json(key, facts) for key, facts in anchor["tables"].items()}
-    end = ChunkMap(anchor["end"], tables, SchemaRow(*anchor["schema"]))
-    return [commit_of(row) for row in table.to_pylist()], end
+def _parse_chunk(body: bytes) -> tuple[list[Commit], ChunkEndState]:
+    commit_table = pa.ipc.open_file(io.BytesIO(body)).read_all()
+    anchor_facts = json.loads(commit_table.schema.metadata[b"anchor"])
+    tables = {
+        table_key: TableEntry.from_json(table_key, packed_entry)
+        for table_key, packed_entry in anchor_facts["tables"].items()
+    }
+    end_state = ChunkEndState(anchor_facts["end"], tables, SchemaRow(*anchor_facts["schema"]))
+    return [parse_commit_row(row) for row in commit_table.to_pylist()], end_state
 
 
-def merge_bases(ours: Mapping[str, Commit], theirs: Mapping[str, Commit]) -> tuple[str, ...]:
+def merge_bases(
+    target_ancestors: Mapping[str, Commit], source_ancestors: Mapping[str, Commit]
+) -> tuple[str, ...]:
     """Return the best common ancestors of two ancestor sets: those not below another common one."""
-    shared = ours.keys() & theirs.keys()
-    below = {parent for one in shared for parent in ours[one].parents}
-    return tuple(sorted(shared - _closure(ours, below)))
+    common_ids = target_ancestors.keys() & source_ancestors.keys()
+    parent_ids = {
+        parent for commit_id in common_ids for parent in target_ancestors[commit_id].parents
+    }
+    return tuple(sorted(common_ids - _reachable_from(target_ancestors, parent_ids)))
 
 
-def _closure(known: Mapping[str, Commit], start: Iterable[str]) -> set[str]:
-    seen: set[str] = set()
-    waiting = list(start)
-    while waiting:
-        at = waiting.pop()
-        if at not in seen and at in known:
-            seen.add(at)
-            waiting += known[at].parents
-    return seen
+def _reachable_from(commits_by_id: Mapping[str, Commit], start_ids: Iterable[str]) -> set[str]:
+    reached_ids: set[str] = set()
+    pending_ids = list(start_ids)
+    while pending_ids:
+        commit_id = pending_ids.pop()
+        if commit_id not in reached_ids and commit_id in commits_by_id:
+            reached_ids.add(commit_id)
+            pending_ids += commits_by_id[commit_id].parents
+    return reached_ids
 
 
-def in_order(commits: Iterable[Commit]) -> list[Commit]:
+def sort_newest_first(commits: Iterable[Commit]) -> list[Commit]:
     """Sort commits newest first: children before parents, then by publication time, then by id."""
-    known = {one.id: one for one in commits}
-    children = dict.fromkeys(known, 0)
-    for one in known.values():
-        for parent in one.parents:
-            if parent in children:
-                children[parent] += 1
-    newest = sorted(known.values(), key=lambda one: (one.published_at, one.id), reverse=True)
-    return list(_unwind(newest, children))
+    commits_by_id = {commit.id: commit for commit in commits}
+    child_counts = dict.fromkeys(commits_by_id, 0)
+    for commit in commits_by_id.values():
+        for parent in commit.parents:
+            if parent in child_counts:
+                child_counts[parent] += 1
+    newest_first = sorted(
+        commits_by_id.values(), key=lambda commit: (commit.published_at, commit.id), reverse=True
+    )
+    return list(_iter_children_first(newest_first, child_counts))
 
 
-def _unwind(newest: Sequence[Commit], children: dict[str, int]) -> Iterator[Commit]:
+def _iter_children_first(
+    newest_first: Sequence[Commit], child_counts: dict[str, int]
+) -> Iterator[Commit]:
     """Yield, of the commits without a remaining child, always the first one in `newest_first`."""
     import heapq
 
-    place = {one.id: at for at, one in enumerate(newest)}
-    ready = [at for at, one in enumerate(newest) if children[one.id] == 0]
-    while ready:
-        one = newest[heapq.heappop(ready)]
-        yield one
-        for parent in one.parents:
-            if parent in children:
-                children[parent] -= 1
-                if children[parent] == 0:
-                    heapq.heappush(ready, place[parent])
+    index_by_id = {commit.id: index for index, commit in enumerate(newest_first)}
+    ready_indexes = [
+        index for index, commit in enumerate(newest_first) if child_counts[commit.id] == 0
+    ]
+    while ready_indexes:
+        commit = newest_first[heapq.heappop(ready_indexes)]
+        yield commit
+        for parent in commit.parents:
+            if parent in child_counts:
+                child_counts[parent] -= 1
+                if child_counts[parent] == 0:
+                    heapq.heappush(ready_indexes, index_by_id[parent])

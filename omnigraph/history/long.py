@@ -18,37 +18,37 @@ from omnigraph.errors import (
     RecoveryRequired,
     StorageError,
 )
-from omnigraph.storage.failures import reported
+from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
-from omnigraph.storage.table import replays
+from omnigraph.storage.table import can_replay
 
 from . import intent as intents
-from .audit import Kind
+from .audit import OutcomeKind
 from .commit import Commit
 from .confirmed import plan_to_json
 from .intent import Intent
-from .lease import kept_alive
-from .line import Line
-from .log import Log
-from .manifest import Opened
-from .missing import told_when_missing
-from .plan import PublishPlan, Signature, WriteTxn, hold
+from .lease import keep_lease_alive
+from .line import BranchState
+from .log import HistoryLog
+from .manifest import LoadedManifest
+from .missing import report_missing_files
+from .plan import CommitMetadata, PublishPlan, WriteTxn, check_requirements
 from .publish import publish
-from .state import State
+from .state import GraphState
 
-Stage = Callable[[WriteTxn], PublishPlan | None]
-Confirmed = Callable[[WriteTxn], PublishPlan]
-REFUSED = "refused"
+PlanStager = Callable[[WriteTxn], PublishPlan | None]
+ConfirmedPlanFactory = Callable[[WriteTxn], PublishPlan]
+REFUSED_OPERATION = "refused"
 _log = logging.getLogger("omnigraph")
 
 
-def publish_long(
-    line: Line,
+def publish_long_operation(
+    branch_state: BranchState,
     operation: str,
-    stage: Stage,
-    signature: Signature,
-    tables: tuple[str, ...] = (),
-    facts: Mapping[str, Any] | None = None,
+    stage_plan: PlanStager,
+    commit_metadata: CommitMetadata,
+    table_keys: tuple[str, ...] = (),
+    intent_facts: Mapping[str, Any] | None = None,
 ) -> Commit | None:
     """Stage a long operation under the protection of an intent, and publish it once.
 
@@ -57,26 +57,26 @@ def publish_long(
     Raises `RecoveryRequired` if it was confirmed and the store failed before it was published:
     the next writer that opens the graph publishes it.
     """
-    base = line.refresh()
-    intent = _intent(line, base, operation, signature, tables)
-    intent = replace(intent, facts={**intent.facts, **(facts or {})})
-    intents.arm(line.store, intent)
-    staged = _stage(line, base, intent, stage)
-    if staged is None:
-        _discard(line.store, intent)
+    base_manifest = branch_state.refresh()
+    intent = _build_intent(branch_state, base_manifest, operation, commit_metadata, table_keys)
+    intent = replace(intent, facts={**intent.facts, **(intent_facts or {})})
+    intents.arm(branch_state.store, intent)
+    staged_plan = _stage_and_confirm(branch_state, base_manifest, intent, stage_plan)
+    if staged_plan is None:
+        _discard_intent(branch_state.store, intent)
         return None
-    with _pending_on_failure(intent):
-        if intents.decide(line.store, intent, "publish") == "publish":
-            with _pending_on_failure(intent, (ConcurrentCommit,)):  # decided, and too busy
-                return finish(line, intent, lambda _: staged)
-        return _decided_by_another(line, intent)
+    with _require_recovery_on_failure(intent):
+        if intents.decide(branch_state.store, intent, "publish") == "publish":
+            with _require_recovery_on_failure(intent, (ConcurrentCommit,)):  # decided, and too busy
+                return finish_confirmed(branch_state, intent, lambda _: staged_plan)
+        return _find_published_elsewhere(branch_state, intent)
 
 
-def finish(
-    line: Line,
+def finish_confirmed(
+    branch_state: BranchState,
     intent: Intent,
-    confirmed: Confirmed,
-    settled: Callable[[Kind], object] = lambda _: None,
+    load_plan: ConfirmedPlanFactory,
+    on_resolved: Callable[[OutcomeKind], object] = lambda _: None,
 ) -> Commit:
     """Publish a confirmed operation; if that is impossible, publish a refusal and raise the cause.
 
@@ -84,145 +84,172 @@ def finish(
     deleted branch) before the intent is removed. A branch that is too busy decides nothing: the
     intent stays.
     """
-    outcome: Commit | ClientError | None
+    publish_result: Commit | ClientError | None
     try:
-        outcome = _publish(line, intent, confirmed)
+        publish_result = _publish_intent(branch_state, intent, load_plan)
     except ConcurrentCommit:
         raise
     except ClientError as error:  # a conflict, a failed requirement, a key of another request
-        outcome = error
-    stands = find(line.store, line.base().state, intent) or refuse(line, intent)
-    settled(_kind(stands))
-    intents.retire(line.store, intent)
-    if stands is not None and stands.operation != REFUSED:
-        return stands
-    if isinstance(outcome, Commit) and outcome.id != intent.commit_id:
-        return outcome  # the earlier commit of the same idempotency key
-    if isinstance(outcome, ClientError):
-        raise outcome
+        publish_result = error
+    logged_commit = find_intent_commit(
+        branch_state.store, branch_state.last_known().state, intent
+    ) or publish_refusal(branch_state, intent)
+    on_resolved(_outcome_kind(logged_commit))
+    intents.retire(branch_state.store, intent)
+    if logged_commit is not None and logged_commit.operation != REFUSED_OPERATION:
+        return logged_commit
+    if isinstance(publish_result, Commit) and publish_result.id != intent.commit_id:
+        return publish_result  # the earlier commit of the same idempotency key
+    if isinstance(publish_result, ClientError):
+        raise publish_result
     raise ReadSetConflict(member="tables", expected=intent.base_commit)
 
 
-def refuse(line: Line, intent: Intent) -> Commit | None:
+def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
     """Publish the refusal under the same commit id, so that the plan is never published later.
 
     Returns the commit in the log, which may be one that another process published; None on a
     deleted branch.
     """
-    refusal = Signature(actor=intent.actor)
+    refusal_metadata = CommitMetadata(actor=intent.actor)
     with suppress(ReadSetConflict):  # deleted: nothing can be published there any more
-        _publish(line, intent, lambda _: PublishPlan(REFUSED), refusal)
-    newest = line.refresh().state
-    found = find(line.store, newest, intent)
-    if found is None and not newest.head.closed:
+        _publish_intent(
+            branch_state, intent, lambda _: PublishPlan(REFUSED_OPERATION), refusal_metadata
+        )
+    newest_state = branch_state.refresh().state
+    logged_commit = find_intent_commit(branch_state.store, newest_state, intent)
+    if logged_commit is None and not newest_state.head.closed:
         raise ConcurrentCommit(f"the refusal of {intent.operation} could not be written")
-    return found
+    return logged_commit
 
 
-def find(store: Store, state: State, intent: Intent) -> Commit | None:
+def find_intent_commit(store: Store, state: GraphState, intent: Intent) -> Commit | None:
     """Find the commit of an intent in a log: it can only be newer than the intent's base."""
-    for one in Log(store, state).first_parents(state.head.commit_id):
-        if one.id == intent.commit_id:
-            return one
-        if one.id == intent.base_commit:
+    for commit in HistoryLog(store, state).first_parents(state.head.commit_id):
+        if commit.id == intent.commit_id:
+            return commit
+        if commit.id == intent.base_commit:
             return None
     return None
 
 
-def _publish(
-    line: Line, intent: Intent, confirmed: Confirmed, signature: Signature | None = None
+def _publish_intent(
+    branch_state: BranchState,
+    intent: Intent,
+    load_plan: ConfirmedPlanFactory,
+    commit_metadata: CommitMetadata | None = None,
 ) -> Commit | None:
     """Publish under the identity of the intent, unless its commit is already in the base's log."""
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        if find(txn.store, txn.base.state, intent) is not None:
+        if find_intent_commit(txn.store, txn.base.state, intent) is not None:
             return None
         # Its files are protected by the intent, whatever a cleanup did meanwhile.
-        plan = replace(confirmed(txn), protected=True)
-        _fits(plan, txn, intent)
+        plan = replace(load_plan(txn), protected_by_intent=True)
+        _check_still_applies(plan, txn, intent)
         return plan
 
-    line.refresh()
+    branch_state.refresh()
     identity = (intent.commit_id or "", intent.created_at)
-    return publish(line, prepare, signature or signature_of(intent), identity=identity)
+    return publish(
+        branch_state, prepare, commit_metadata or commit_metadata_of(intent), identity=identity
+    )
 
 
-def _fits(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
+def _check_still_applies(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
     """Check that a plan staged on an old base holds on this one; it cannot be staged again."""
-    hold(plan.requirements, txn)
-    for key, staged in plan.writes.items():
-        if not replays(staged, txn.table(key)):
+    check_requirements(plan.requirements, txn)
+    for table_key, staged_write in plan.writes.items():
+        if not can_replay(staged_write, txn.table(table_key)):
             raise ReadSetConflict(member="tables", expected=intent.base_commit)
 
 
-def signature_of(intent: Intent) -> Signature:
+def commit_metadata_of(intent: Intent) -> CommitMetadata:
     """Return the commit metadata of a stored operation."""
     facts = intent.facts
-    return Signature(intent.actor, intent.message, facts.get("key"), facts.get("request"))
+    return CommitMetadata(intent.actor, intent.message, facts.get("key"), facts.get("request"))
 
 
-def _intent(
-    line: Line, base: Opened, operation: str, signature: Signature, tables: tuple[str, ...]
+def _build_intent(
+    branch_state: BranchState,
+    base_manifest: LoadedManifest,
+    operation: str,
+    commit_metadata: CommitMetadata,
+    table_keys: tuple[str, ...],
 ) -> Intent:
     return Intent(
         id=ids.new_ulid(),
         operation=operation,
-        branch=line.name,
-        branch_ulid=line.ulid,
-        base_commit=base.state.head.commit_id,
+        branch=branch_state.name,
+        branch_ulid=branch_state.ulid,
+        base_commit=base_manifest.state.head.commit_id,
         created_at=ids.now_micros(),
         commit_id=ids.new_ulid(),
-        actor=signature.actor,
-        message=signature.message,
-        tables=tables,
-        facts={"key": signature.key, "request": signature.request},
+        actor=commit_metadata.actor,
+        message=commit_metadata.message,
+        tables=table_keys,
+        facts={"key": commit_metadata.idempotency_key, "request": commit_metadata.request_hash},
     )
 
 
-def _stage(line: Line, base: Opened, intent: Intent, stage: Stage) -> PublishPlan | None:
+def _stage_and_confirm(
+    branch_state: BranchState, base_manifest: LoadedManifest, intent: Intent, stage_plan: PlanStager
+) -> PublishPlan | None:
     """Stage and confirm; any failure here discards the intent."""
     try:
-        told = told_when_missing(line.store, lambda: base.state.tables)
-        with told, reported("none"), kept_alive(line.store, intent):
-            txn = WriteTxn(line.store, line.name, base, intent.commit_id or "", intent.created_at)
-            plan = stage(txn)
+        missing_files_explained = report_missing_files(
+            branch_state.store, lambda: base_manifest.state.tables
+        )
+        with (
+            missing_files_explained,
+            as_storage_errors("none"),
+            keep_lease_alive(branch_state.store, intent),
+        ):
+            txn = WriteTxn(
+                branch_state.store,
+                branch_state.name,
+                base_manifest,
+                intent.commit_id or "",
+                intent.created_at,
+            )
+            plan = stage_plan(txn)
             if plan is not None:
-                plan = plan.standing_on(txn)
-                intents.confirm(line.store, intent, plan_to_json(plan))
+                plan = plan.with_base_requirements(txn)
+                intents.confirm(branch_state.store, intent, plan_to_json(plan))
             return plan
     except BaseException as error:
-        discarded = _given_up(line.store, intent)
+        was_discarded = _try_discard(branch_state.store, intent)
         if isinstance(error, StorageError):
-            error.effect = "none" if discarded else "unknown"
+            error.effect = "none" if was_discarded else "unknown"
         raise
 
 
-def _given_up(store: Store, intent: Intent) -> bool:
+def _try_discard(store: Store, intent: Intent) -> bool:
     """Discard a failed operation. If that fails, its lease expires and recovery decides."""
     try:
-        return _discard(store, intent)
+        return _discard_intent(store, intent)
     except (StorageError, OSError) as error:
         _log.warning("intent %s could not be discarded: %s", intent.id, error)
         return False
 
 
-def _discard(store: Store, intent: Intent) -> bool:
+def _discard_intent(store: Store, intent: Intent) -> bool:
     verdict = intents.decide(store, intent, "discard")
     if verdict == "discard":
         intents.retire(store, intent)
     return verdict == "discard"
 
 
-def _decided_by_another(line: Line, intent: Intent) -> Commit:
+def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Commit:
     """The intent is over or to be discarded: the log tells whether another process published it."""
-    found = find(line.store, line.refresh().state, intent)
-    if found is None or found.operation == REFUSED:
+    logged_commit = find_intent_commit(branch_state.store, branch_state.refresh().state, intent)
+    if logged_commit is None or logged_commit.operation == REFUSED_OPERATION:
         raise ConcurrentCommit(f"the {intent.operation} took too long and was discarded")
-    return found
+    return logged_commit
 
 
 @contextmanager
-def _pending_on_failure(
+def _require_recovery_on_failure(
     intent: Intent, failures: tuple[type[Exception], ...] = (StorageError, OSError)
 ) -> Iterator[None]:
     """After the confirmation a store failure decides nothing: report that recovery is pending."""
@@ -233,7 +260,7 @@ def _pending_on_failure(
         raise RecoveryRequired(message, operation_id=intent.id, effect="unknown") from error
 
 
-def _kind(stands: Commit | None) -> Kind:
-    if stands is None:
+def _outcome_kind(logged_commit: Commit | None) -> OutcomeKind:
+    if logged_commit is None:
         return "discarded"
-    return "refused" if stands.operation == REFUSED else "finished"
+    return "refused" if logged_commit.operation == REFUSED_OPERATION else "finished"

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from omnigraph.errors import InputError, InternalError, StorageError
 from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
-from omnigraph.storage.cell import Cell
-from omnigraph.storage.failures import DamagedError, storage_failure, unpanicked
-from omnigraph.storage.store import Store, version_names
-from omnigraph.storage.torn import TornError, torn_version
+from omnigraph.storage.cell import ManifestCell
+from omnigraph.storage.failures import DamagedError, panics_as_errors, to_storage_error
+from omnigraph.storage.store import Store, version_file_names
+from omnigraph.storage.torn import TornVersionError, find_torn_version
 
-from .remains import absent_manifest
-from .state import READ, State, from_rows, to_rows
+from .remains import absent_manifest_error
+from .state import READ_COLUMNS, GraphState, from_rows, to_rows
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class LoadedManifest:
     """A state, and the manifest version it was read from."""
 
-    state: State
-    cell: Cell
+    state: GraphState
+    cell: ManifestCell
 
     @property
     def version(self) -> int:
@@ -31,124 +31,142 @@ class Opened:
         return self.cell.version
 
 
-def create_manifest(store: Store, ulid: str, state: State) -> Opened:
+def create_manifest(store: Store, branch_ulid: str, state: GraphState) -> LoadedManifest:
     """Create the manifest of a new branch with its first state."""
-    location = layout.manifest_directory(ulid)
-    return Opened(state, cells.create_cell(store, location, to_rows(state, 1)))
+    location = layout.manifest_directory(branch_ulid)
+    return LoadedManifest(state, cells.create_cell(store, location, to_rows(state, 1)))
 
 
-def manifest_exists(store: Store, ulid: str = layout.MAIN) -> bool:
+def manifest_exists(store: Store, branch_ulid: str = layout.MAIN) -> bool:
     """Return whether a branch has a manifest: one listing."""
-    return bool(store.objects.list(f"{layout.manifest_directory(ulid)}/_versions"))
+    return bool(store.objects.list(f"{layout.manifest_directory(branch_ulid)}/_versions"))
 
 
 def read_manifest(
-    store: Store, ulid: str = layout.MAIN, version: int | None = None, *, failed: int | None = None
-) -> Opened:
+    store: Store,
+    branch_ulid: str = layout.MAIN,
+    version: int | None = None,
+    *,
+    unreadable_version: int | None = None,
+) -> LoadedManifest:
     """Load the state of a branch, newest or at a manifest version: one listing and two reads.
 
     `unreadable_version` failed to load before: it is an error if it is still the newest.
     """
-    location = layout.manifest_directory(ulid)
+    location = layout.manifest_directory(branch_ulid)
     try:
-        cell = cells.open_cell(store, location, version, reused=ulid == layout.MAIN)
+        cell = cells.open_cell(store, location, version, reused=branch_ulid == layout.MAIN)
     except FileNotFoundError:
-        raise absent_manifest(store, ulid) from None
+        raise absent_manifest_error(store, branch_ulid) from None
     except StorageError as error:
-        raise _unreadable(store, location, version, error) from error
+        raise _unreadable_error(store, location, version, error) from error
     if cell.version == 0:  # Lance reads a file of zeros as version 0
-        raise _unreadable(store, location, version, None)
-    check_stamp(cell.stamp)
+        raise _unreadable_error(store, location, version, None)
+    check_format_stamp(cell.stamp)
     try:
-        with unpanicked():
-            return Opened(from_rows(cell.rows(READ), cell.version), cell)
+        with panics_as_errors():
+            return LoadedManifest(from_rows(cell.read_rows(READ_COLUMNS), cell.version), cell)
     except (OSError, ValueError, LookupError, TypeError, InternalError) as error:
         # It may have been replaced after it was opened, and its rows cleaned up.
-        if version is None and cell.version != failed and cells.newest(cell) != cell.version:
-            return read_manifest(store, ulid, failed=cell.version)
-        store_failed = isinstance(error, OSError) and not store.root.local
-        failure = storage_failure(error, effect="none")
-        raise _rows_unreadable(store, cell, failure, failed=store_failed) from error
+        if (
+            version is None
+            and cell.version != unreadable_version
+            and cells.newest_version(cell) != cell.version
+        ):
+            return read_manifest(store, branch_ulid, unreadable_version=cell.version)
+        store_failed = isinstance(error, OSError) and not store.root.is_local
+        failure = to_storage_error(error, effect="none")
+        raise _unreadable_rows_error(store, cell, failure, store_failed=store_failed) from error
 
 
-def _unreadable(
+def _unreadable_error(
     store: Store, location: str, version: int | None, error: StorageError | None
 ) -> StorageError:
     """Return `TornError` if only the newest version is torn, the store's own error, or damage."""
-    torn = torn_version(store, location) if version is None else None
-    if torn is not None:
-        message = (
-            f"version {torn} of {location} was torn by a power loss before it was acknowledged"
-        )
-        return TornError(message)
-    told = error is not None and (error.kind != "unknown" or not store.root.local)
-    return error if error is not None and told else _damaged(location, error)
+    torn_number = find_torn_version(store, location) if version is None else None
+    if torn_number is not None:
+        message = f"version {torn_number} of {location} was torn by a power loss before it was acknowledged"
+        return TornVersionError(message)
+    is_store_failure = error is not None and (error.kind != "unknown" or not store.root.is_local)
+    return error if error is not None and is_store_failure else _damaged_error(location, error)
 
 
-def _rows_unreadable(
-    store: Store, cell: Cell, failure: StorageError, *, failed: bool
+def _unreadable_rows_error(
+    store: Store, cell: ManifestCell, failure: StorageError, *, store_failed: bool
 ) -> StorageError:
     """Return the error for a version whose rows cannot be read; it names missing files."""
-    lost = [name for name in cells.files_of(cell) if store.objects.read(name) is None]
-    if lost:
-        message = f"{cell.location} is damaged: {', '.join(lost)} is missing; nothing was changed"
+    missing_names = [
+        file_name for file_name in cells.cell_files(cell) if store.objects.read(file_name) is None
+    ]
+    if missing_names:
+        message = f"{cell.location} is damaged: {', '.join(missing_names)} is missing; nothing was changed"
         return DamagedError(message, hint="restore the file from a copy")
-    return failure if failed else _damaged(cell.location, failure)
+    return failure if store_failed else _damaged_error(cell.location, failure)
 
 
-def _damaged(location: str, error: StorageError | None = None) -> StorageError:
+def _damaged_error(location: str, error: StorageError | None = None) -> StorageError:
     reason = error.reason if error is not None else None
     message = f"{location} is damaged: a version in it cannot be read; nothing was changed"
     hint = "restore the files from a copy"
     return StorageError(message, kind="permanent", reason=reason, effect="none", hint=hint)
 
 
-def swap_state(store: Store, base: Opened, state: State) -> Opened:
+def swap_state(
+    store: Store, base_manifest: LoadedManifest, next_state: GraphState
+) -> LoadedManifest:
     """Swap in the next state, if it is still based on the newest; see `cell.swap` for failures."""
-    return Opened(state, cells.swap(store, base.cell, to_rows(state, base.version + 1)))
+    return LoadedManifest(
+        next_state,
+        cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1)),
+    )
 
 
-def is_newest(opened: Opened) -> bool:
+def is_newest(manifest: LoadedManifest) -> bool:
     """Return whether no newer version exists: the check before an acknowledgement, one listing.
 
     Also False if the root was created again since: a swap that landed in the new root is withdrawn.
     """
-    cell = opened.cell
-    found = cells.newest(cell)
-    if cell.base is None or found not in (0, opened.version):
-        return found == opened.version
+    cell = manifest.cell
+    newest_version = cells.newest_version(cell)
+    if cell.base is None or newest_version not in (0, manifest.version):
+        return newest_version == manifest.version
     # Its predecessor is missing: cleaned up, or in another root, which lacks the files it needs.
-    if not _is_whole(opened):
-        cells.withdraw(cell)
+    if not _all_files_exist(manifest):
+        cells.withdraw_swap(cell)
         return False
-    cells.settle(cell)
-    return cells.newest(cell) == opened.version
+    cells.accept_swap(cell)
+    return cells.newest_version(cell) == manifest.version
 
 
-def stillness(opened: Opened) -> object | None:
+def change_token(manifest: LoadedManifest) -> object | None:
     """Return a value that changes with the manifest, without a request; None where unknown."""
-    return cells.stillness(opened.cell)
+    return cells.versions_change_token(manifest.cell)
 
 
-def is_displaced(opened: Opened) -> bool:
+def is_from_replaced_graph(manifest: LoadedManifest) -> bool:
     """Return whether another graph now exists where a state was read: one listing."""
-    return cells.newest(opened.cell) == 0 and not _is_whole(opened)
+    return cells.newest_version(manifest.cell) == 0 and not _all_files_exist(manifest)
 
 
-def _is_whole(opened: Opened) -> bool:
+def _all_files_exist(manifest: LoadedManifest) -> bool:
     """Return whether all files of a state exist; a cleanup never removes those of the newest."""
-    state, read = opened.state, opened.cell.store.objects.read
-    named = [{state.schema.location}, *({chunk.name} for chunk in state.chunks)]
-    named += [version_names(one.location, one.lance_version) for one in state.tables.values()]
-    return all(any(read(name) is not None for name in names) for names in named)
+    state, read_object = manifest.state, manifest.cell.store.objects.read
+    required_files = [{state.schema.location}, *({chunk.name} for chunk in state.chunks)]
+    required_files += [
+        version_file_names(entry.location, entry.lance_version) for entry in state.tables.values()
+    ]
+    return all(
+        any(read_object(file_name) is not None for file_name in file_names)
+        for file_names in required_files
+    )
 
 
-def secure(opened: Opened) -> None:
+def sync_manifest(manifest: LoadedManifest) -> None:
     """Sync a state that others may have written, before anything is acknowledged based on it."""
-    cells.secure(opened.cell)
+    cells.sync_version(manifest.cell)
 
 
-def check_stamp(stamp: str | None) -> None:
+def check_format_stamp(stamp: str | None) -> None:
     """Refuse a graph of another storage format; nothing is changed."""
     if stamp == str(layout.STAMP):
         return
@@ -159,17 +177,19 @@ def check_stamp(stamp: str | None) -> None:
         )
     if not stamp.isdecimal():
         raise StorageError(f"the format stamp '{stamp}' is not a number", kind="permanent")
-    raise _other_format(int(stamp))
+    raise _unsupported_format_error(int(stamp))
 
 
-def _other_format(found: int) -> InputError:
-    ours = layout.STAMP
-    if found > ours:
-        message = f"the graph has storage format {found}, this program reads {ours}"
+def _unsupported_format_error(graph_format: int) -> InputError:
+    supported_format = layout.STAMP
+    if graph_format > supported_format:
+        message = (
+            f"the graph has storage format {graph_format}, this program reads {supported_format}"
+        )
         return InputError(message, reason="written by a newer release", hint="upgrade first")
-    recipe = (
+    export_hint = (
         "export it with the program that made it, then init and load --mode overwrite here;"
         " data, vectors and blobs survive, history and branches do not"
     )
-    message = f"the graph has the older storage format {found}, this program reads {ours}"
-    return InputError(message, reason="written by an older release", hint=recipe)
+    message = f"the graph has the older storage format {graph_format}, this program reads {supported_format}"
+    return InputError(message, reason="written by an older release", hint=export_hint)

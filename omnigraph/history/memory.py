@@ -8,43 +8,55 @@ import threading
 from collections.abc import Iterable, Mapping
 
 from .commit import Commit, TableEntry
-from .plan import SameContent, Watch
+from .plan import ReadSet, SameContent
 
 
-class Shown:
+class ShownReads:
     """The tables as last shown to the caller; a write never makes unseen changes count as shown."""
 
     def __init__(self, tables: Mapping[str, TableEntry]) -> None:
         self._lock = threading.Lock()
-        self._seen = dict(tables)
+        self._shown_tables = dict(tables)
 
-    def show(self, tables: Mapping[str, TableEntry]) -> None:
+    def mark_shown(self, seen_tables: Mapping[str, TableEntry]) -> None:
         """Record that the caller has seen these tables; tables not given were not seen."""
         with self._lock:
-            self._seen = {**self._seen, **tables}
+            self._shown_tables = {**self._shown_tables, **seen_tables}
 
-    def strict(self, keys: Iterable[str] = ()) -> Watch:
+    def strict_read_set(self, table_keys: Iterable[str] = ()) -> ReadSet:
         """Return the read set of a write: these tables must not have changed since last shown."""
         with self._lock:
-            seen = {key: self._seen[key] for key in keys if key in self._seen}
-        return Watch(tuple(SameContent(key, e.content_id, e.version) for key, e in seen.items()))
+            shown_entries = {
+                table_key: self._shown_tables[table_key]
+                for table_key in table_keys
+                if table_key in self._shown_tables
+            }
+        return ReadSet(
+            tuple(
+                SameContent(table_key, entry.content_id, entry.version)
+                for table_key, entry in shown_entries.items()
+            )
+        )
 
-    def wrote(self, commit: Commit, watch: Watch) -> None:
+    def follow_write(self, commit: Commit, read_set: ReadSet) -> None:
         """Follow a write of this handle, except where it was applied to a change never shown.
 
         The earlier commit of an idempotency key is not followed: it was applied to a base without
         a read set, and it may be older than what was shown since.
         """
-        if commit.id != watch.commit_id:
+        if commit.id != read_set.commit_id:
             return
         with self._lock:
-            for key, entry in commit.tables.items():
-                before, base = self._seen.get(key), watch.base.get(key)
-                if (before and before.content_id) == base:
-                    self._follow(key, entry)
+            for table_key, entry in commit.tables.items():
+                shown_entry, base_content_id = (
+                    self._shown_tables.get(table_key),
+                    read_set.checked_content_ids.get(table_key),
+                )
+                if (shown_entry and shown_entry.content_id) == base_content_id:
+                    self._replace_shown(table_key, entry)
 
-    def _follow(self, key: str, entry: TableEntry | None) -> None:
+    def _replace_shown(self, table_key: str, entry: TableEntry | None) -> None:
         if entry is None:  # dropped
-            self._seen.pop(key, None)
+            self._shown_tables.pop(table_key, None)
         else:
-            self._seen[key] = entry
+            self._shown_tables[table_key] = entry

@@ -8,25 +8,28 @@ import logging
 from omnigraph.storage import layout, torn
 from omnigraph.storage.store import Store
 
-from .audit import record_set_aside
+from .audit import record_torn_version
 
 _log = logging.getLogger("omnigraph")
 
 
-def set_torn_aside(store: Store, branch: str, ulid: str) -> None:
+def set_aside_torn_versions(store: Store, branch_name: str, branch_ulid: str) -> None:
     """Set aside the torn versions above the newest readable one, if there are any.
 
     The newest goes first, so a crash in between leaves a shorter run of the same kind.
     """
-    location = layout.manifest_directory(ulid)
-    for version in torn.torn_run(store, location):
-        place = torn.set_aside(
-            store, location, version, lambda one: record_set_aside(store, one, branch)
+    location = layout.manifest_directory(branch_ulid)
+    for version in torn.find_torn_versions(store, location):
+        kept_location = torn.set_aside_version(
+            store,
+            location,
+            version,
+            lambda event_id: record_torn_version(store, event_id, branch_name),
         )
-        if place is not None:
+        if kept_location is not None:
             _log.warning(
                 "version %d of branch %s was not completely written, and was moved to %s",
                 version,
-                branch,
-                place,
+                branch_name,
+                kept_location,
             )

@@ -8,40 +8,65 @@ paths and never differ in case alone: `review` and `review/a` cannot both exist,
 from collections.abc import Iterable
 
 from omnigraph.errors import AlreadyExists
-from omnigraph.naming import check_new, clean
+from omnigraph.naming import check_new_ref_name, strip_name
 from omnigraph.storage.layout import MAIN
 
-__all__ = ["check_disjoint", "check_new", "clean", "find_case_variant", "overlapping"]
+__all__ = [
+    "check_disjoint",
+    "check_new_ref_name",
+    "find_case_variant",
+    "find_overlapping_names",
+    "strip_name",
+]
 
 
-def overlapping(name: str, existing: Iterable[str]) -> list[str]:
+def find_overlapping_names(new_name: str, existing_names: Iterable[str]) -> list[str]:
     """Return the existing names that conflict with a new one: itself, its ancestors, descendants.
 
-    >>> overlapping("review", ["main", "review", "Review/a", "reviews"])
+    >>> find_overlapping_names("review", ["main", "review", "Review/a", "reviews"])
     ['review', 'Review/a']
     """
-    return [other for other in existing if _overlap(name.lower(), other.lower())]
+    return [
+        existing_name
+        for existing_name in existing_names
+        if _paths_overlap(new_name.lower(), existing_name.lower())
+    ]
 
 
-def _overlap(name: str, other: str) -> bool:
-    below = other != MAIN and name.startswith(f"{other}/")
-    return below or f"{other}/".startswith(f"{name}/")
+def _paths_overlap(new_path: str, existing_path: str) -> bool:
+    is_below = existing_path != MAIN and new_path.startswith(f"{existing_path}/")
+    return is_below or f"{existing_path}/".startswith(f"{new_path}/")
 
 
-def find_case_variant(name: str, existing: Iterable[str]) -> str | None:
+def find_case_variant(name: str, existing_names: Iterable[str]) -> str | None:
     """Return an existing name that differs only in case, or None.
 
     >>> find_case_variant("V1", ["v1", "V1"])
     'v1'
     """
-    folded = name.lower()
-    return next((other for other in existing if other != name and other.lower() == folded), None)
+    lowered_name = name.lower()
+    return next(
+        (
+            existing_name
+            for existing_name in existing_names
+            if existing_name != name and existing_name.lower() == lowered_name
+        ),
+        None,
+    )
 
 
-def check_disjoint(name: str, existing: Iterable[str]) -> None:
+def check_disjoint(new_name: str, existing_names: Iterable[str]) -> None:
     """Raise `AlreadyExists` if a name exists already, or is a path above or below one that does."""
-    for other in overlapping(name, existing):
-        if other == name:
-            raise AlreadyExists(f"branch '{name}' already exists", branch=name)
-        how = "differs only in case from" if name.lower() == other.lower() else "overlaps with"
-        raise AlreadyExists(f"branch '{name}' {how} branch '{other}'", branch=name, blocker=other)
+    for blocking_name in find_overlapping_names(new_name, existing_names):
+        if blocking_name == new_name:
+            raise AlreadyExists(f"branch '{new_name}' already exists", branch=new_name)
+        relation = (
+            "differs only in case from"
+            if new_name.lower() == blocking_name.lower()
+            else "overlaps with"
+        )
+        raise AlreadyExists(
+            f"branch '{new_name}' {relation} branch '{blocking_name}'",
+            branch=new_name,
+            blocker=blocking_name,
+        )

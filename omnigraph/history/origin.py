@@ -32,7 +32,7 @@ class Origin:
     message: str | None = None
 
     @property
-    def place(self) -> str:
+    def ref_directory(self) -> str:
         """The directory of its ref objects."""
         return layout.TAGS if self.kind == "tag" else layout.REFS
 
@@ -41,6 +41,8 @@ class Origin:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> "Origin":
+    def from_json(cls, metadata: Mapping[str, Any]) -> "Origin":
         """Parse the metadata of a manifest row; unknown members are ignored."""
-        return cls(**{name: facts.get(name) for name in cls.__dataclass_fields__})  # type: ignore[arg-type]
+        return cls(
+            **{field_name: metadata.get(field_name) for field_name in cls.__dataclass_fields__}
+        )  # type: ignore[arg-type]

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 from omnigraph.errors import KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
 from omnigraph.storage.checksums import FileChecksums
-from omnigraph.storage.find import digest, find, plain_values
+from omnigraph.storage.find import find, json_values, rows_digest
 from omnigraph.storage.scan import find_rows
 from omnigraph.storage.store import Store
-from omnigraph.storage.table import Staged, Table, open_table
+from omnigraph.storage.table import StagedChange, Table, open_table
 
 from .commit import Commit, SchemaRow, TableEntry
-from .manifest import Opened
+from .manifest import LoadedManifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,20 @@ class WriteTxn:
 
     store: Store
     branch: str
-    base: Opened
+    base: LoadedManifest
     commit_id: str
     created_at: int
-    again: bool = False
+    is_retry: bool = False
 
-    def entry(self, key: str) -> TableEntry | None:
+    def table_entry(self, table_key: str) -> TableEntry | None:
         """Return the base's entry of a table, or None."""
-        return self.base.state.tables.get(key)
+        return self.base.state.tables.get(table_key)
 
-    def table(self, key: str) -> Table:
+    def table(self, table_key: str) -> Table:
         """Open a table at the version that the base references."""
-        entry = self.entry(key)
+        entry = self.table_entry(table_key)
         if entry is None:
-            raise ReadSetConflict(member="tables", expected=key)
+            raise ReadSetConflict(member="tables", expected=table_key)
         return open_table(self.store, entry.location, entry.lance_version)
 
 
@@ -60,20 +60,22 @@ class Requirement(Protocol):
 class SameContent:
     """The rows of a table have not changed; maintenance in between is allowed."""
 
-    key: str
+    table_key: str
     content_id: str
     version: int
 
     def to_json(self) -> list[Any]:
         """Return the requirement as JSON data."""
-        return ["same_content", self.key, self.content_id, self.version]
+        return ["same_content", self.table_key, self.content_id, self.version]
 
     def check(self, txn: WriteTxn) -> None:
         """Compare content ids, never version numbers: maintenance changes those, too."""
-        now = txn.entry(self.key)
-        if now is None or now.content_id != self.content_id:
-            actual = now.version if now else None
-            raise VersionConflict(type_key=self.key, expected=self.version, actual=actual)
+        current_entry = txn.table_entry(self.table_key)
+        if current_entry is None or current_entry.content_id != self.content_id:
+            actual_version = current_entry.version if current_entry else None
+            raise VersionConflict(
+                type_key=self.table_key, expected=self.version, actual=actual_version
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,41 +86,54 @@ class SameVersion:
     published in between.
     """
 
-    key: str
+    table_key: str
     content_id: str
     lance_version: int
     version: int
 
     def to_json(self) -> list[Any]:
         """Return the requirement as JSON data; Lance version numbers exceed 2^63, hence text."""
-        return ["same_version", self.key, self.content_id, str(self.lance_version), self.version]
+        return [
+            "same_version",
+            self.table_key,
+            self.content_id,
+            str(self.lance_version),
+            self.version,
+        ]
 
     def check(self, txn: WriteTxn) -> None:
         """Compare content id and Lance version."""
-        now = txn.entry(self.key)
-        seen = (self.content_id, int(self.lance_version))
-        if now is None or (now.content_id, now.lance_version) != seen:
-            actual = now.version if now else None
-            raise VersionConflict(type_key=self.key, expected=self.version, actual=actual)
+        current_entry = txn.table_entry(self.table_key)
+        expected_version = (self.content_id, int(self.lance_version))
+        if (
+            current_entry is None
+            or (current_entry.content_id, current_entry.lance_version) != expected_version
+        ):
+            actual_version = current_entry.version if current_entry else None
+            raise VersionConflict(
+                type_key=self.table_key, expected=self.version, actual=actual_version
+            )
 
 
 @dataclass(slots=True)
-class Watch:
+class ReadSet:
     """The contents that a caller has read, and the contents on which they were last checked."""
 
-    same: tuple[SameContent, ...] = ()
-    base: dict[str, str] = field(default_factory=dict)
+    read_contents: tuple[SameContent, ...] = ()
+    checked_content_ids: dict[str, str] = field(default_factory=dict)
     commit_id: str | None = None
 
     def to_json(self) -> list[Any]:
         """Return the read contents as JSON data."""
-        return ["watch", [one.to_json() for one in self.same]]
+        return ["watch", [requirement.to_json() for requirement in self.read_contents]]
 
     def check(self, txn: WriteTxn) -> None:
         """Compare the current content ids with those that the caller has read."""
-        for one in self.same:
-            one.check(txn)
-        self.base = {key: entry.content_id for key, entry in txn.base.state.tables.items()}
+        for requirement in self.read_contents:
+            requirement.check(txn)
+        self.checked_content_ids = {
+            table_key: entry.content_id for table_key, entry in txn.base.state.tables.items()
+        }
         self.commit_id = txn.commit_id
 
 
@@ -134,30 +149,30 @@ class SameHead:
 
     def check(self, txn: WriteTxn) -> None:
         """Compare the head commit."""
-        now = txn.base.state.head.commit_id
-        if now != self.commit_id:
-            raise ReadSetConflict(member="graph_head", expected=self.commit_id, actual=now)
+        current_head = txn.base.state.head.commit_id
+        if current_head != self.commit_id:
+            raise ReadSetConflict(member="graph_head", expected=self.commit_id, actual=current_head)
 
 
 @dataclass(frozen=True, slots=True)
 class SameSchema:
     """The schema is still the one that the write was planned with."""
 
-    hash: str
+    schema_hash: str
 
     def to_json(self) -> list[Any]:
         """Return the requirement as JSON data."""
-        return ["same_schema", self.hash]
+        return ["same_schema", self.schema_hash]
 
     def check(self, txn: WriteTxn) -> None:
         """Compare the schema hash."""
-        now = txn.base.state.schema.hash
-        if now != self.hash:
-            raise ReadSetConflict(member="schema", expected=self.hash, actual=now)
+        current_hash = txn.base.state.schema.hash
+        if current_hash != self.schema_hash:
+            raise ReadSetConflict(member="schema", expected=self.schema_hash, actual=current_hash)
 
 
 @dataclass(frozen=True, slots=True)
-class HeadWas:
+class ExpectedHead:
     """A conditional write: the caller decided on the basis of exactly this commit."""
 
     commit_id: str
@@ -168,74 +183,85 @@ class HeadWas:
 
     def check(self, txn: WriteTxn) -> None:
         """Compare the head commit. A mismatch is final: retrying would ignore the condition."""
-        now = txn.base.state.head.commit_id
-        if now != self.commit_id:
-            raise PreconditionFailed(expected=self.commit_id, actual=now)
+        current_head = txn.base.state.head.commit_id
+        if current_head != self.commit_id:
+            raise PreconditionFailed(expected=self.commit_id, actual=current_head)
 
 
 @dataclass(frozen=True, slots=True)
 class AbsentIds:
     """No entity with these ids exists. The absence of a row is a read, too."""
 
-    key: str
+    table_key: str
     ids: tuple[str, ...]
 
     def to_json(self) -> list[Any]:
         """Return the requirement as JSON data."""
-        return ["absent_ids", self.key, list(self.ids)]
+        return ["absent_ids", self.table_key, list(self.ids)]
 
     def check(self, txn: WriteTxn) -> None:
         """Look the ids up and raise `KeyConflict` for the first one that exists."""
-        found = find_rows(txn.table(self.key), "id", self.ids, ["id"])
-        if found.num_rows:
-            raise KeyConflict(type_key=self.key, entity_id=found["id"][0].as_py())
+        existing_rows = find_rows(txn.table(self.table_key), "id", self.ids, ["id"])
+        if existing_rows.num_rows:
+            raise KeyConflict(type_key=self.table_key, entity_id=existing_rows["id"][0].as_py())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SameAnswer:
+class SameLookupResult:
     """A lookup still returns the same rows: absent keys, existing endpoints and counts are reads.
 
     `lookup_values` are the searched values by column, `expected_rows` the result or its digest.
     """
 
-    key: str
+    table_key: str
     content_id: str
-    where: tuple[tuple[str, Any], ...]
-    answer: Any
-    columns: tuple[str, ...] = ()
+    lookup_values: tuple[tuple[str, Any], ...]
+    expected_rows: Any
+    column_names: tuple[str, ...] = ()
 
     def to_json(self) -> list[Any]:
         """Return the requirement as JSON data."""
-        asked = [[name, plain_values(values)] for name, values in self.where]
-        names = list(self.columns or self.answer.column_names)
-        return ["same_answer", self.key, self.content_id, asked, digest(self.answer), names]
+        encoded_lookup = [
+            [column_name, json_values(values)] for column_name, values in self.lookup_values
+        ]
+        result_columns = list(self.column_names or self.expected_rows.column_names)
+        return [
+            "same_answer",
+            self.table_key,
+            self.content_id,
+            encoded_lookup,
+            rows_digest(self.expected_rows),
+            result_columns,
+        ]
 
     def check(self, txn: WriteTxn) -> None:
         """Repeat the lookup, unless the table has not changed."""
-        now = txn.entry(self.key)
-        if now is not None and now.content_id == self.content_id:
+        current_entry = txn.table_entry(self.table_key)
+        if current_entry is not None and current_entry.content_id == self.content_id:
             return
-        names = self.columns or tuple(self.answer.column_names)
-        found = find(txn.table(self.key), dict(self.where), names)
-        if digest(found) != digest(self.answer):
-            raise ReadSetConflict(member=self.key, expected=self.content_id)
+        result_columns = self.column_names or tuple(self.expected_rows.column_names)
+        current_rows = find(txn.table(self.table_key), dict(self.lookup_values), result_columns)
+        if rows_digest(current_rows) != rows_digest(self.expected_rows):
+            raise ReadSetConflict(member=self.table_key, expected=self.content_id)
 
 
 @dataclass(frozen=True, slots=True)
 class AbsentTable:
     """A table does not exist; another writer may create it first."""
 
-    key: str
+    table_key: str
 
     def to_json(self) -> list[Any]:
         """Return the requirement as JSON data."""
-        return ["absent_table", self.key]
+        return ["absent_table", self.table_key]
 
     def check(self, txn: WriteTxn) -> None:
         """Raise `VersionConflict` if the table exists."""
-        now = txn.entry(self.key)
-        if now is not None:
-            raise VersionConflict(type_key=self.key, expected=None, actual=now.version)
+        existing_entry = txn.table_entry(self.table_key)
+        if existing_entry is not None:
+            raise VersionConflict(
+                type_key=self.table_key, expected=None, actual=existing_entry.version
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,72 +278,80 @@ class PublishPlan:
     """
 
     operation: str
-    writes: Mapping[str, Staged] = field(default_factory=dict)
+    writes: Mapping[str, StagedChange] = field(default_factory=dict)
     requirements: tuple[Requirement, ...] = ()
     maintenance: bool = False
-    registered: Mapping[str, TableEntry] = field(default_factory=dict)
-    dropped: frozenset[str] = frozenset()
-    adopted: Mapping[str, TableEntry] = field(default_factory=dict)
+    new_tables: Mapping[str, TableEntry] = field(default_factory=dict)
+    dropped_tables: frozenset[str] = frozenset()
+    adopted_tables: Mapping[str, TableEntry] = field(default_factory=dict)
     schema: SchemaRow | None = None
-    foreign: tuple[Commit, ...] = ()
-    merged: str | None = None
+    incoming_commits: tuple[Commit, ...] = ()
+    merged_head: str | None = None
     streams: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
-    files: FileChecksums = field(default_factory=dict)
-    epoch: int | None = None
-    protected: bool = False
+    file_checksums: FileChecksums = field(default_factory=dict)
+    gc_epoch: int | None = None
+    protected_by_intent: bool = False
 
-    def standing_on(self, txn: WriteTxn) -> "PublishPlan":
+    def with_base_requirements(self, txn: WriteTxn) -> "PublishPlan":
         """Return the plan with its implicit assumptions about the base as explicit requirements.
 
         The plan replaces tables, or assumes that they do not exist, so it has read them. Its files
         are safe only in the collector epoch of the base.
         """
-        placed = sorted({*self.registered, *self.adopted, *self.dropped})
-        reads = tuple(_as_it_is(key, txn.entry(key)) for key in placed)
-        epoch = txn.base.state.head.gc_epoch if self.epoch is None else self.epoch
-        return replace(self, requirements=(*self.requirements, *reads), epoch=epoch)
+        replaced_keys = sorted({*self.new_tables, *self.adopted_tables, *self.dropped_tables})
+        base_requirements = tuple(
+            _require_unchanged(table_key, txn.table_entry(table_key)) for table_key in replaced_keys
+        )
+        gc_epoch = txn.base.state.head.gc_epoch if self.gc_epoch is None else self.gc_epoch
+        return replace(
+            self, requirements=(*self.requirements, *base_requirements), gc_epoch=gc_epoch
+        )
 
 
-def _as_it_is(key: str, entry: TableEntry | None) -> Requirement:
-    return AbsentTable(key) if entry is None else SameContent(key, entry.content_id, entry.version)
+def _require_unchanged(table_key: str, entry: TableEntry | None) -> Requirement:
+    return (
+        AbsentTable(table_key)
+        if entry is None
+        else SameContent(table_key, entry.content_id, entry.version)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class CommitMetadata:
     """Author, message, and the idempotency key that identifies a repeated request."""
 
     actor: str | None = None
     message: str | None = None
-    key: str | None = None
-    request: str | None = None
+    idempotency_key: str | None = None
+    request_hash: str | None = None
 
 
-Prepare = Callable[[WriteTxn], PublishPlan | None]
+PreparePlan = Callable[[WriteTxn], PublishPlan | None]
 
 
-_KINDS: dict[str, Callable[..., Requirement]] = {
+_REQUIREMENT_FACTORIES: dict[str, Callable[..., Requirement]] = {
     "same_content": SameContent,
     "same_version": SameVersion,
     "same_head": SameHead,
     "same_schema": SameSchema,
-    "head_was": HeadWas,
+    "head_was": ExpectedHead,
     "absent_ids": lambda key, values: AbsentIds(key, tuple(values)),
     "absent_table": AbsentTable,
-    "same_answer": lambda key, content, where, answer, columns: SameAnswer(
+    "same_answer": lambda key, content, where, answer, columns: SameLookupResult(
         key, content, tuple((name, values) for name, values in where), answer, tuple(columns)
     ),
-    "watch": lambda same: Watch(tuple(SameContent(*one[1:]) for one in same)),
+    "watch": lambda same: ReadSet(tuple(SameContent(*one[1:]) for one in same)),
 }
 
 
-def requirement_from_json(facts: Sequence[Any]) -> Requirement:
+def requirement_from_json(encoded: Sequence[Any]) -> Requirement:
     """Parse a requirement from JSON data."""
-    kind, *rest = facts
-    return _KINDS[kind](*rest)
+    requirement_kind, *arguments = encoded
+    return _REQUIREMENT_FACTORIES[requirement_kind](*arguments)
 
 
-def hold(requirements: Sequence[Requirement], txn: WriteTxn) -> None:
+def check_requirements(requirements: Sequence[Requirement], txn: WriteTxn) -> None:
     """Check all requirements on a base; raise the first conflict."""
-    for one in requirements:
-        one.check(txn)
+    for requirement in requirements:
+        requirement.check(txn)

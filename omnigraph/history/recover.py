@@ -15,165 +15,207 @@ from typing import TypeVar
 from omnigraph import ids
 from omnigraph.errors import StorageError
 from omnigraph.storage import layout
-from omnigraph.storage.failures import reported
-from omnigraph.storage.objects import Found
+from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
 
 from . import intent as intents
-from .audit import Outcome
-from .intent import Listing, Pending, Unreadable
-from .line import Line
+from .audit import RecoveryRecord
+from .intent import IntentListing, PendingIntent, UnreadableIntent
+from .line import BranchState
 from .recovery_failure import judge_failure
-from .set_aside import set_aside
-from .settle import settle, understood
+from .set_aside import set_operation_aside
+from .settle import can_settle, settle_operation
 
-Result = TypeVar("Result")
-UNFINISHED = timedelta(hours=1)  # age at which a temporary file that was never renamed is removed
+RecoveryResult = TypeVar("RecoveryResult")
+UNFINISHED_FILE_AGE = timedelta(
+    hours=1
+)  # age at which a temporary file that was never renamed is removed
 # Directories of control objects; the root itself holds only claims. Table files, log chunks and
 # schemas are many: leftovers among them are the collector's job.
-_WRITTEN = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
-INTERVAL = 5.0  # seconds between two recoveries of one root by one process
+_CONTROL_DIRECTORIES = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
+RECOVERY_INTERVAL_SECONDS = 5.0  # seconds between two recoveries of one root by one process
 _log = logging.getLogger("omnigraph")
-_looked: dict[str, float] = {}
-_looking: set[str] = set()
+_last_recovery: dict[str, float] = {}
+_roots_in_recovery: set[str] = set()
 _lock = threading.Lock()
 
 
-def recover(store: Store) -> list[Outcome]:
+def recover(store: Store) -> list[RecoveryRecord]:
     """Settle every intent whose lease has expired; costs one listing when there is none."""
-    found = intents.listing(store)
-    unfinished = store.objects.unfinished(*_WRITTEN)
-    known = [one for one in found.set_aside if understood(one.needs)]
-    if not (found.pending or found.unreadable or found.leftovers or known or unfinished):
+    intent_listing = intents.list_intents(store)
+    unfinished_files = store.objects.list_unfinished(*_CONTROL_DIRECTORIES)
+    settleable = [
+        set_aside_intent
+        for set_aside_intent in intent_listing.set_aside
+        if can_settle(set_aside_intent.needs)
+    ]
+    if not (
+        intent_listing.pending
+        or intent_listing.unreadable
+        or intent_listing.leftovers
+        or settleable
+        or unfinished_files
+    ):
         return []
     try:
-        with reported("none"):
-            now = intents.store_time(store)
+        with as_storage_errors("none"):
+            store_time = intents.store_time(store)
     except StorageError as error:  # a full or read-only disk; a write would report the same
         _log.warning("recovery of unfinished operations was skipped: %s", error.message)
         return []
-    outcomes = _settle_due(store, found, now)
-    _set_unreadable_aside(store, found, now)
-    _remove_leftovers(store, found, unfinished, now)
+    outcomes = _settle_expired(store, intent_listing, store_time)
+    _set_aside_unreadable(store, intent_listing, store_time)
+    _remove_leftovers(store, intent_listing, unfinished_files, store_time)
     return [outcome for outcome in outcomes if outcome is not None]
 
 
-def recover_when_due(store: Store, *, interval: float | None = None) -> list[Outcome]:
+def recover_when_due(store: Store, *, interval: float | None = None) -> list[RecoveryRecord]:
     """Run `recover`, unless this process has just done so for this root.
 
     A failed recovery does not count: the error reaches the caller, and the next call tries again.
     """
-    root = store.root.identity
-    if not _begin(root, INTERVAL if interval is None else interval):
+    root_identity = store.root.identity
+    if not _begin_recovery(
+        root_identity, RECOVERY_INTERVAL_SECONDS if interval is None else interval
+    ):
         return []
-    looked: float | None = ids.monotonic()
+    started_at: float | None = ids.monotonic()
     try:
         return recover(store)
     except BaseException:
-        looked = None
+        started_at = None
         raise
     finally:
-        _end(root, looked)
+        _end_recovery(root_identity, started_at)
 
 
-def attend(line: Line) -> None:
+def install_recovery_hook(branch_state: BranchState) -> None:
     """Run recovery before every write to a branch, whenever it is due."""
-    line.tend = partial(recover_when_due, line.store)
+    branch_state.recover_if_needed = partial(recover_when_due, branch_state.store)
 
 
-def _begin(root: str, interval: float) -> bool:
+def _begin_recovery(root_identity: str, interval_seconds: float) -> bool:
     """Return whether recovery is due; the caller must then run it. Never wait for a running one."""
     now = ids.monotonic()
     with _lock:
-        last = _looked.get(root)
-        recent = last is not None and 0 <= now - last < interval
-        if recent or root in _looking:
+        last_started = _last_recovery.get(root_identity)
+        is_recent = last_started is not None and 0 <= now - last_started < interval_seconds
+        if is_recent or root_identity in _roots_in_recovery:
             return False
-        _looking.add(root)
+        _roots_in_recovery.add(root_identity)
         return True
 
 
-def _end(root: str, looked: float | None) -> None:
+def _end_recovery(root_identity: str, started_at: float | None) -> None:
     with _lock:
-        _looking.discard(root)
-        if looked is None:
-            _looked.pop(root, None)
+        _roots_in_recovery.discard(root_identity)
+        if started_at is None:
+            _last_recovery.pop(root_identity, None)
         else:
-            _looked[root] = looked
+            _last_recovery[root_identity] = started_at
 
 
-def _settle_due(store: Store, found: Listing, now: datetime) -> list[Outcome | None]:
+def _settle_expired(
+    store: Store, intent_listing: IntentListing, store_time: datetime
+) -> list[RecoveryRecord | None]:
     """Settle operations whose lease has expired; first those that an older release set aside."""
-    known = [
-        one.kept
-        for one in found.set_aside
-        if understood(one.needs) and isinstance(one.kept, Pending)
+    settleable = [
+        listed_intent.listed_intent
+        for listed_intent in intent_listing.set_aside
+        if can_settle(listed_intent.needs)
+        and isinstance(listed_intent.listed_intent, PendingIntent)
     ]
-    due = [one for one in found.pending if intents.expired(one, now)]
+    expired_intents = [
+        listed_intent
+        for listed_intent in intent_listing.pending
+        if intents.is_expired(listed_intent, store_time)
+    ]
     return [
-        *(_settle_or_set_aside(store, one, again=True) for one in known),
-        *(_settle_or_set_aside(store, one) for one in due),
+        *(
+            _settle_or_set_aside(store, listed_intent, was_set_aside=True)
+            for listed_intent in settleable
+        ),
+        *(_settle_or_set_aside(store, listed_intent) for listed_intent in expired_intents),
     ]
 
 
-def _settle_or_set_aside(store: Store, pending: Pending, *, again: bool = False) -> Outcome | None:
+def _settle_or_set_aside(
+    store: Store, pending: PendingIntent, *, was_set_aside: bool = False
+) -> RecoveryRecord | None:
     """Settle one operation. Log any failure; set the operation aside if the failure is permanent.
 
     An unclear failure is permanent only if it happens twice while the store responds.
     """
-    for last in (False, True):
+    for is_last_try in (False, True):
         try:
-            with reported("unknown"):
-                return settle(store, pending, again=again)
+            with as_storage_errors("unknown"):
+                return settle_operation(store, pending, was_set_aside=was_set_aside)
         except Exception as error:
             prospect = judge_failure(error)
-            if prospect == "unclear" and _store_answers(store):
-                if not last:
+            if prospect == "unclear" and _store_responds(store):
+                if not is_last_try:
                     continue
                 prospect = "for_good"
             if prospect == "for_good":
-                return _set_aside(store, pending, error)
+                return _try_set_aside(store, pending, error)
             _log.warning("operation %s is settled later: %s", pending.id, error)
             return None
     return None
 
 
-def _store_answers(store: Store) -> bool:
+def _store_responds(store: Store) -> bool:
     """Whether the store creates, lists and removes an object: then the failure is not an outage."""
     try:
-        with reported("none"):
+        with as_storage_errors("none"):
             intents.store_time(store)
     except StorageError:
         return False
     return True
 
 
-def _set_aside(store: Store, kept: Pending | Unreadable, error: Exception) -> Outcome | None:
-    return _tolerate(kept.id, partial(set_aside, store, kept, error))
+def _try_set_aside(
+    store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
+) -> RecoveryRecord | None:
+    return _run_logging_failure(operation.id, partial(set_operation_aside, store, operation, error))
 
 
-def _set_unreadable_aside(store: Store, found: Listing, now: datetime) -> None:
+def _set_aside_unreadable(
+    store: Store, intent_listing: IntentListing, store_time: datetime
+) -> None:
     """Set aside damaged intents and those of a newer release; keep what may be readable later."""
-    for one in found.unreadable:
-        if intents.expired(one, now) and judge_failure(one.error) == "for_good":
-            _set_aside(store, one, one.error)
+    for unreadable_intent in intent_listing.unreadable:
+        if (
+            intents.is_expired(unreadable_intent, store_time)
+            and judge_failure(unreadable_intent.error) == "for_good"
+        ):
+            _try_set_aside(store, unreadable_intent, unreadable_intent.error)
 
 
 def _remove_leftovers(
-    store: Store, found: Listing, unfinished: Sequence[Found], now: datetime
+    store: Store,
+    intent_listing: IntentListing,
+    unfinished_files: Sequence[ListedObject],
+    store_time: datetime,
 ) -> None:
-    _tolerate("leftovers", partial(intents.sweep, store, found.leftovers, now))
-    for one in unfinished:
+    _run_logging_failure(
+        "leftovers", partial(intents.sweep_leftovers, store, intent_listing.leftovers, store_time)
+    )
+    for unfinished_file in unfinished_files:
         # Nothing reads temporary names. A writer that is still filling one will get an error.
-        if now - one.modified > UNFINISHED:
-            _tolerate(one.name, partial(store.objects.remove, one.name))
+        if store_time - unfinished_file.modified > UNFINISHED_FILE_AGE:
+            _run_logging_failure(
+                unfinished_file.name, partial(store.objects.remove, unfinished_file.name)
+            )
 
 
-def _tolerate(what: str, action: Callable[[], Result]) -> Result | None:
+def _run_logging_failure(
+    subject: str, action: Callable[[], RecoveryResult]
+) -> RecoveryResult | None:
     """Run an action that the next recovery can repeat; a failure is only logged."""
     try:
-        with reported("unknown"):
+        with as_storage_errors("unknown"):
             return action()
     except StorageError as error:
-        _log.warning("recovery of %s goes on later: %s", what, error.message)
+        _log.warning("recovery of %s goes on later: %s", subject, error.message)
         return None

@@ -13,11 +13,11 @@ from .intent_record import NewerReleaseError
 
 Prospect = Literal["for_good", "later", "unclear"]
 # Errors that this name or file causes at every attempt, in any process.
-_LASTING = frozenset(
+_PERMANENT_ERRNOS = frozenset(
     {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL}
 )
 # Errors of a machine that is short of a resource, or of a mount that is gone for now.
-_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EIO})
+_TEMPORARY_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EIO})
 
 
 def judge_failure(error: Exception) -> Prospect:
@@ -33,21 +33,21 @@ def judge_failure(error: Exception) -> Prospect:
     if isinstance(error, NewerReleaseError):  # this release will never understand it
         return "for_good"
     if isinstance(error, StorageError):
-        return _judge_storage(error)
+        return _judge_storage_error(error)
     if isinstance(error, OmnigraphError):
         return "for_good" if error.retryable == "no" else "later"
     return "later" if isinstance(error, MemoryError | OSError) else "for_good"
 
 
-def _judge_storage(error: StorageError) -> Prospect:
+def _judge_storage_error(error: StorageError) -> Prospect:
     cause = error.__cause__
-    if isinstance(cause, OSError) and cause.errno in _LASTING:
+    if isinstance(cause, OSError) and cause.errno in _PERMANENT_ERRNOS:
         return "for_good"
     if error.kind == "permanent":
         return "for_good"
     if error.kind in ("transient", "configuration"):
         return "later"
-    if isinstance(cause, OSError) and cause.errno in _PASSING:
+    if isinstance(cause, OSError) and cause.errno in _TEMPORARY_ERRNOS:
         return "later"
     # A missing file may have been replaced since the state that references it was read.
     return "unclear"

@@ -9,25 +9,31 @@ from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
 
-_HELP = "run `omnigraph repair` to see what can be restored, or restore the files from a backup"
+_RESTORE_HINT = (
+    "run `omnigraph repair` to see what can be restored, or restore the files from a backup"
+)
 
 
-def absent_manifest(store: Store, ulid: str) -> OmnigraphError:
+def absent_manifest_error(store: Store, ulid: str) -> OmnigraphError:
     """Return the error for a manifest without versions: no graph, or damage if there was one."""
-    if ulid == layout.MAIN and (trace := graph_trace(store)) is not None:
-        return lost_versions(store, ulid, f"; {trace} proves that a graph existed")
+    if ulid == layout.MAIN and (evidence := find_graph_evidence(store)) is not None:
+        return lost_versions_error(store, ulid, f"; {evidence} proves that a graph existed")
     return GraphNotInitialized(f"no graph at {store.root.uri}")
 
 
-def lost_versions(store: Store, ulid: str, detail: str = "", branch: str = "") -> DamagedError:
+def lost_versions_error(
+    store: Store, ulid: str, detail: str = "", branch_label: str = ""
+) -> DamagedError:
     """Return the error for a branch or tag whose manifest has no version left."""
-    place = layout.manifest_directory(ulid)
-    subject = f"{branch} at {store.root.uri}" if branch else f"the graph at {store.root.uri}"
-    message = f"{subject} is damaged: {place}/_versions is missing or empty{detail}"
-    return DamagedError(message, hint=_HELP)
+    manifest_directory = layout.manifest_directory(ulid)
+    subject = (
+        f"{branch_label} at {store.root.uri}" if branch_label else f"the graph at {store.root.uri}"
+    )
+    message = f"{subject} is damaged: {manifest_directory}/_versions is missing or empty{detail}"
+    return DamagedError(message, hint=_RESTORE_HINT)
 
 
-def graph_trace(store: Store) -> str | None:
+def find_graph_evidence(store: Store) -> str | None:
     """Return the name of an object that only a graph with a published main leaves, or None.
 
     A crashed init leaves first table versions and a schema; a crashed copy leaves its claim. A
@@ -35,16 +41,20 @@ def graph_trace(store: Store) -> str | None:
     """
     if store.objects.read(layout.CLAIM) is not None or not store.objects.list(layout.SCHEMAS):
         return None
-    for place in (layout.MANIFEST, "_refs", layout.BRANCHES, layout.COMMITS):
-        for one in store.objects.list(place):
-            if place != layout.MANIFEST or _replaced_a_version(one.name):
-                return one.name
-    tables = (one.name for kind in ("nodes", "edges") for one in store.objects.list(kind))
-    return next((name for name in tables if "/_versions/d" in name), None)
+    for directory in (layout.MANIFEST, "_refs", layout.BRANCHES, layout.COMMITS):
+        for listed_file in store.objects.list(directory):
+            if directory != layout.MANIFEST or _is_swap_record(listed_file.name):
+                return listed_file.name
+    table_files = (
+        listed_file.name for kind in ("nodes", "edges") for listed_file in store.objects.list(kind)
+    )
+    return next((file_name for file_name in table_files if "/_versions/d" in file_name), None)
 
 
-def _replaced_a_version(name: str) -> bool:
+def _is_swap_record(file_name: str) -> bool:
     """Whether a manifest file records a swap: then its base, a published version, existed."""
-    place, _, last = name.rpartition("/")
-    base = last.partition("-")[0]
-    return place.endswith("_transactions") and base.isdecimal() and int(base) > 0
+    directory, _, base_name = file_name.rpartition("/")
+    base_version = base_name.partition("-")[0]
+    return (
+        directory.endswith("_transactions") and base_version.isdecimal() and int(base_version) > 0
+    )

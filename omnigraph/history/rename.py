@@ -19,23 +19,23 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.storage import layout
-from omnigraph.storage.failures import reported, undecided
+from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect
 from omnigraph.storage.store import Store
 
 from . import intent as intents
 from . import names, refs
-from .branches import free_number, open_line, others
+from .branches import conflicting_names, next_ref_number, open_branch
 from .intent import Intent
-from .line import Line
+from .line import BranchState
 from .manifest import read_manifest
 from .recovery_failure import judge_failure
 from .refs import Ref
 
 RENAME = "branch_rename"
-_PARTS = ("json", "verdict")
+_INTENT_PARTS = ("json", "verdict")
 
 
-class NameNotShownError(StorageError):
+class NameNotVisibleError(StorageError):
     """A ref object was written, but the store does not return it; the branch keeps its old name."""
 
     code = "StorageError"
@@ -44,46 +44,48 @@ class NameNotShownError(StorageError):
     hint = "choose another name; the branch still exists under its old one"
 
 
-def rename_branch(store: Store, name: str, new: str, *, actor: str | None = None) -> Line:
+def rename_branch(
+    store: Store, name: str, requested_name: str, *, actor: str | None = None
+) -> BranchState:
     """Rename a branch; open handles keep working, whichever name they were opened with.
 
     Raises `BranchNotFound`, or `AlreadyExists` if the new name exists or conflicts with another.
     """
-    text, wanted = names.clean(name), names.check_new(new)
-    if text == layout.MAIN:
+    old_name, new_name = names.strip_name(name), names.check_new_ref_name(requested_name)
+    if old_name == layout.MAIN:
         raise InputError("'main' cannot be renamed", reason="main is the default branch")
-    if text == wanted:
-        raise AlreadyExists(f"branch '{text}' already has that name", branch=text)
-    with reported("none"):
-        head = open_line(store, text).base().state.head.commit_id
-        old = refs.find_ref(store, text)
-        number = free_number(store, wanted, text)
-        intent = _intent(old, wanted, number, head, actor)
+    if old_name == new_name:
+        raise AlreadyExists(f"branch '{old_name}' already has that name", branch=old_name)
+    with as_storage_errors("none"):
+        head_commit_id = open_branch(store, old_name).last_known().state.head.commit_id
+        old_ref = refs.find_ref(store, old_name)
+        new_number = next_ref_number(store, new_name, old_name)
+        intent = _build_rename_intent(old_ref, new_name, new_number, head_commit_id, actor)
         intents.arm(store, intent)
-    with undecided():
+    with failures_as_unknown_effect():
         if intents.decide(store, intent, "publish") != "publish":
-            raise ConcurrentCommit(f"renaming '{text}' took too long and was discarded")
-    _carry_out(store, intent)
-    with undecided():
-        return open_line(store, wanted)
+            raise ConcurrentCommit(f"renaming '{old_name}' took too long and was discarded")
+    _finish_own_rename(store, intent)
+    with failures_as_unknown_effect():
+        return open_branch(store, new_name)
 
 
-def _carry_out(store: Store, intent: Intent) -> None:
+def _finish_own_rename(store: Store, intent: Intent) -> None:
     """Finish one's own rename; retire the intent as soon as the outcome is known."""
     try:
-        with reported("unknown"):
+        with as_storage_errors("unknown"):
             finish_rename(store, intent)
-    except (AlreadyExists, NotFound, NameNotShownError):
-        intents.retire(store, intent, _PARTS)
+    except (AlreadyExists, NotFound, NameNotVisibleError):
+        intents.retire(store, intent, _INTENT_PARTS)
         raise
     except Exception as error:
-        untouched = judge_failure(error) == "for_good" and _has_old_name_only(store, intent)
+        is_unchanged = judge_failure(error) == "for_good" and _has_old_name_only(store, intent)
         if isinstance(error, StorageError):
-            error.effect = "none" if untouched else "unknown"
-        if untouched:
-            intents.retire(store, intent, _PARTS)
+            error.effect = "none" if is_unchanged else "unknown"
+        if is_unchanged:
+            intents.retire(store, intent, _INTENT_PARTS)
         raise
-    intents.retire(store, intent, _PARTS)
+    intents.retire(store, intent, _INTENT_PARTS)
 
 
 def finish_rename(store: Store, intent: Intent) -> None:
@@ -93,61 +95,63 @@ def finish_rename(store: Store, intent: Intent) -> None:
     `NameNotVisibleError` if the rename is impossible: then the new name is closed again, and the
     old one is unchanged.
     """
-    old, made = rename_refs(intent)
-    refs.claim(store, made, {"nonce": intent.id})
+    old_ref, new_ref = rename_refs(intent)
+    refs.create_ref_object(store, new_ref, {"nonce": intent.id})
     try:
-        _check(store, old, made)
-    except (AlreadyExists, NotFound, NameNotShownError):
-        refs.release(store, made)
+        _check_new_name(store, old_ref, new_ref)
+    except (AlreadyExists, NotFound, NameNotVisibleError):
+        refs.close_name(store, new_ref)
         raise
-    if not refs.hand_over(store, old, made.name, intent.id):
-        refs.release(store, made)
-        raise BranchNotFound(f"branch '{old.name}' was renamed or deleted", branch=old.name)
+    if not refs.close_renamed_name(store, old_ref, new_ref.name, intent.id):
+        refs.close_name(store, new_ref)
+        raise BranchNotFound(f"branch '{old_ref.name}' was renamed or deleted", branch=old_ref.name)
 
 
-def _check(store: Store, old: Ref, made: Ref) -> None:
+def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
     """Refuse names that conflict by now, and branches that were deleted.
 
     Unless the old name is closed already, the new one must lead to the branch.
     """
-    numbers = refs.list_numbers(store)
-    if numbers.get(old.name, 0) > old.number:
+    highest_numbers = refs.list_highest_numbers(store)
+    if highest_numbers.get(old_ref.name, 0) > old_ref.number:
         return  # closed already: by this very rename, or close_renamed_name will find out
-    names.check_disjoint(made.name, others(store, made.name, numbers, old.name))
-    if read_manifest(store, old.ulid).state.head.closed:
-        raise BranchNotFound(f"no branch '{old.name}'", branch=old.name)
-    if numbers.get(made.name, 0) > made.number:
-        _check_named_elsewhere(store, old, numbers)
-    elif not refs.is_shown(store, made):
-        raise NameNotShownError(
-            f"the name '{made.name}' was written, but the store does not show it;"
-            f" the branch is still called '{old.name}'"
+    names.check_disjoint(
+        new_ref.name, conflicting_names(store, new_ref.name, highest_numbers, old_ref.name)
+    )
+    if read_manifest(store, old_ref.ulid).state.head.closed:
+        raise BranchNotFound(f"no branch '{old_ref.name}'", branch=old_ref.name)
+    if highest_numbers.get(new_ref.name, 0) > new_ref.number:
+        _check_named_elsewhere(store, old_ref, highest_numbers)
+    elif not refs.is_ref_visible(store, new_ref):
+        raise NameNotVisibleError(
+            f"the name '{new_ref.name}' was written, but the store does not show it;"
+            f" the branch is still called '{old_ref.name}'"
         )
 
 
-def _check_named_elsewhere(store: Store, old: Ref, numbers: Mapping[str, int]) -> None:
+def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[str, int]) -> None:
     """The new name was closed since: close the old one only if a third name leads to the branch."""
-    for name, number in numbers.items():
-        if number % 2 and name != old.name:
-            ref = refs.read_ref(store, name, number)
-            if ref is not None and ref.ulid == old.ulid:
+    for open_name, number in highest_numbers.items():
+        if number % 2 and open_name != old_ref.name:
+            ref = refs.read_ref(store, open_name, number)
+            if ref is not None and ref.ulid == old_ref.ulid:
                 return
-    raise BranchNotFound(f"renaming '{old.name}' was undone", branch=old.name)
+    raise BranchNotFound(f"renaming '{old_ref.name}' was undone", branch=old_ref.name)
 
 
 def _has_old_name_only(store: Store, intent: Intent) -> bool:
     """Whether a failed rename changed nothing; False if that cannot be determined."""
-    old, made = rename_refs(intent)
+    old_ref, new_ref = rename_refs(intent)
     try:
-        return refs.is_shown(store, old) and not _is_open(store, made)
+        return refs.is_ref_visible(store, old_ref) and not _may_be_open(store, new_ref)
     except StorageError:
         return False
 
 
-def _is_open(store: Store, ref: Ref) -> bool:
+def _may_be_open(store: Store, ref: Ref) -> bool:
     """Whether a name may be open; a name that the store cannot even look up is not."""
     try:
-        return refs.look_up(store, ref.name, ref.place) is not None
+        return refs.find_open_ref(store, ref.name, ref.directory) is not None
     except Exception as error:
         return judge_failure(error) != "for_good"
 
@@ -155,25 +159,27 @@ def _is_open(store: Store, ref: Ref) -> bool:
 def rename_refs(intent: Intent) -> tuple[Ref, Ref]:
     """Return the old and the new ref of the branch that an intent renames."""
     facts = intent.facts
-    origin = facts["parent"], facts["fork_commit"]
-    old = Ref(intent.branch, intent.branch_ulid, facts["old_number"], *origin)
-    return old, Ref(facts["name"], intent.branch_ulid, facts["number"], *origin)
+    origin_members = facts["parent"], facts["fork_commit"]
+    old_ref = Ref(intent.branch, intent.branch_ulid, facts["old_number"], *origin_members)
+    return old_ref, Ref(facts["name"], intent.branch_ulid, facts["number"], *origin_members)
 
 
-def _intent(old: Ref, new: str, number: int, head: str, actor: str | None) -> Intent:
+def _build_rename_intent(
+    old_ref: Ref, new_name: str, new_number: int, head_commit_id: str, actor: str | None
+) -> Intent:
     return Intent(
         id=ids.new_ulid(),
         operation=RENAME,
-        branch=old.name,
-        branch_ulid=old.ulid,
-        base_commit=head,
+        branch=old_ref.name,
+        branch_ulid=old_ref.ulid,
+        base_commit=head_commit_id,
         created_at=ids.now_micros(),
         actor=actor,
         facts={
-            "name": new,
-            "number": number,
-            "old_number": old.number,
-            "parent": old.parent,
-            "fork_commit": old.fork_commit,
+            "name": new_name,
+            "number": new_number,
+            "old_number": old_ref.number,
+            "parent": old_ref.parent,
+            "fork_commit": old_ref.fork_commit,
         },
     )

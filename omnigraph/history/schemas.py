@@ -15,21 +15,21 @@ from omnigraph.errors import (
     StorageError,
     StorageKind,
 )
-from omnigraph.lang.schema.ir import SchemaIR, ir_hash
+from omnigraph.lang.schema.ir import SchemaIR, hash_ir
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
 from .commit import SchemaRow
-from .state import State
+from .state import GraphState
 
-_KEPT = 64
+_CACHE_SIZE = 64
 
 
-_NAMED = 10  # types shown in the repr of a schema
+_SHOWN_TYPES = 10  # types shown in the repr of a schema
 
 
 @dataclass(frozen=True, slots=True)
-class Contract:
+class StoredSchema:
     """A schema as a graph stores it: the user's source text and its compiled form.
 
     `erased_directories` are those of tables that were dropped with their history: no past commit
@@ -38,119 +38,134 @@ class Contract:
 
     source: str
     ir: SchemaIR
-    erased: tuple[str, ...] = ()
+    erased_directories: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         catalog = self.ir.catalog
-        names = [one.name for one in catalog.nodes] + [one.name for one in catalog.edges]
-        told = ", ".join(names[:_NAMED] + ["…"] * (len(names) > _NAMED))
-        return f"<Schema of {told}; .source is its text>"
+        type_names = [graph_type.name for graph_type in catalog.nodes] + [
+            graph_type.name for graph_type in catalog.edges
+        ]
+        shown_names = ", ".join(
+            type_names[:_SHOWN_TYPES] + ["…"] * (len(type_names) > _SHOWN_TYPES)
+        )
+        return f"<Schema of {shown_names}; .source is its text>"
 
 
 # A schema object is never overwritten, so cache entries never become stale.
-_known: dict[tuple[str, SchemaRow], Contract] = {}
+_schema_cache: dict[tuple[str, SchemaRow], StoredSchema] = {}
 
 
-def write_schema(store: Store, contract: Contract) -> SchemaRow:
+def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
     """Store a schema and return the row that references it in the state."""
-    digest = ir_hash(contract.ir)
-    name = layout.schema_name(digest.removeprefix("sha256:")[:24], ids.new_ulid())
+    digest = hash_ir(stored_schema.ir)
+    object_name = layout.schema_name(digest.removeprefix("sha256:")[:24], ids.new_ulid())
     # Encoded as a string: member order matters in a schema, but control objects sort their members.
-    ir = json.dumps(contract.ir.to_json(), ensure_ascii=False, separators=(",", ":"))
-    erased = {"erased": list(contract.erased)} if contract.erased else {}
-    store.objects.create_json(name, {"source": contract.source, "ir": ir, **erased})
-    return SchemaRow(digest, name)
+    encoded_ir = json.dumps(stored_schema.ir.to_json(), ensure_ascii=False, separators=(",", ":"))
+    erased_member = (
+        {"erased": list(stored_schema.erased_directories)}
+        if stored_schema.erased_directories
+        else {}
+    )
+    store.objects.create_json(
+        object_name, {"source": stored_schema.source, "ir": encoded_ir, **erased_member}
+    )
+    return SchemaRow(digest, object_name)
 
 
-def read_schema(store: Store, row: SchemaRow) -> Contract:
+def read_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
     """Read the schema of a state; refuse one that is missing or does not match its hash."""
-    known = (store.root.identity, row)
-    found = _known.get(known)
-    if found is None:
-        found = _read(store, row)
-        if len(_known) >= _KEPT:
-            _known.clear()
-        _known[known] = found
-    return found
+    cache_key = (store.root.identity, schema_row)
+    stored_schema = _schema_cache.get(cache_key)
+    if stored_schema is None:
+        stored_schema = _load_schema(store, schema_row)
+        if len(_schema_cache) >= _CACHE_SIZE:
+            _schema_cache.clear()
+        _schema_cache[cache_key] = stored_schema
+    return stored_schema
 
 
-def read_anew(store: Store, row: SchemaRow) -> Contract:
+def read_schema_uncached(store: Store, schema_row: SchemaRow) -> StoredSchema:
     """Read the schema of a state from the store, bypassing the cache."""
-    return _read(store, row)
+    return _load_schema(store, schema_row)
 
 
-def _read(store: Store, row: SchemaRow) -> Contract:
+def _load_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
     try:
-        facts = store.objects.read_json(row.location)
+        members = store.objects.read_json(schema_row.location)
     except StorageError as error:
         if error.kind != "permanent":
             raise
-        raise _lost(store, "is damaged", "permanent") from error
-    if facts is None:
-        raise _lost(store, "is missing", "not_found")
+        raise _unusable_schema_error(store, "is damaged", "permanent") from error
+    if members is None:
+        raise _unusable_schema_error(store, "is missing", "not_found")
     try:
-        ir = SchemaIR.from_json(json.loads(facts["ir"]))
-        contract = Contract(facts["source"], ir, tuple(facts.get("erased", ())))
+        ir = SchemaIR.from_json(json.loads(members["ir"]))
+        stored_schema = StoredSchema(members["source"], ir, tuple(members.get("erased", ())))
     except (LanguageError, LookupError, TypeError, ValueError) as error:
-        raise _lost(store, "cannot be read", "permanent") from error
-    if ir_hash(contract.ir) != row.hash:
-        raise _lost(store, "is damaged", "permanent")
-    return contract
+        raise _unusable_schema_error(store, "cannot be read", "permanent") from error
+    if hash_ir(stored_schema.ir) != schema_row.hash:
+        raise _unusable_schema_error(store, "is damaged", "permanent")
+    return stored_schema
 
 
-def erased_by(store: Store, state: State) -> frozenset[str]:
+def read_erased_directories(store: Store, state: GraphState) -> frozenset[str]:
     """Return the directories of tables that a branch has dropped with their history."""
-    return frozenset(read_schema(store, state.schema).erased)
+    return frozenset(read_schema(store, state.schema).erased_directories)
 
 
-def dropped_for_good(key: str, commit_id: str) -> HistoryReclaimed:
+def dropped_history_error(table_key: str, commit_id: str) -> HistoryReclaimed:
     """Return the error for a past commit's table that was dropped with its history."""
     return HistoryReclaimed(
-        f"{key} as of commit {commit_id} was dropped with its history",
+        f"{table_key} as of commit {commit_id} was dropped with its history",
         first_unreadable_commit_id=commit_id,
         hint="read a later commit, or another branch that has kept it",
     )
 
 
-def schemas_agree(one: Contract, other: Contract) -> bool:
+def schemas_agree(first_schema: StoredSchema, second_schema: StoredSchema) -> bool:
     """Whether two schemas give every type and property the same meaning and the same number.
 
     Rows of one can then be read with the other. Properties that both have dropped since they
     diverged, and the layout of the source texts, may differ.
     """
-    same = one.ir is other.ir or (one.ir.catalog, one.ir.types) == (
-        other.ir.catalog,
-        other.ir.types,
+    same_types = first_schema.ir is second_schema.ir or (
+        first_schema.ir.catalog,
+        first_schema.ir.type_identities,
+    ) == (
+        second_schema.ir.catalog,
+        second_schema.ir.type_identities,
     )
-    return same and one.ir.domain == other.ir.domain
+    return same_types and first_schema.ir.identity_domain == second_schema.ir.identity_domain
 
 
-BRING_OVER = (
+COPY_DATA_HINT = (
     "create a new branch from '{target}', and copy the data of '{source}' to it:"
     " omnigraph export, then load --mode merge"
 )
 
 
-def schemas_differ(source: str, target: str, *, alike: bool = False) -> SchemaMismatch:
+def schema_mismatch_error(
+    source_branch: str, target_branch: str, *, same_meaning: bool = False
+) -> SchemaMismatch:
     """Return the error for two branches whose schemas do not agree, with a way out.
 
     With `same_meaning` the schemas declare the same, but number their properties differently: the
     same changes were made in a different order on each side, and no further change can fix that.
     """
-    if not alike:
-        return SchemaMismatch(source=source, target=target)
+    if not same_meaning:
+        return SchemaMismatch(source=source_branch, target=target_branch)
     return SchemaMismatch(
-        f"the schemas of branches '{source}' and '{target}' declare the same types, but reached"
+        f"the schemas of branches '{source_branch}' and '{target_branch}' declare the same types, but reached"
         " them by different changes or in a different order",
-        source=source,
-        target=target,
-        hint=BRING_OVER.format(source=source, target=target),
+        source=source_branch,
+        target=target_branch,
+        hint=COPY_DATA_HINT.format(source=source_branch, target=target_branch),
     )
 
 
-def _lost(store: Store, what: str, kind: StorageKind) -> StorageError:
+def _unusable_schema_error(store: Store, problem: str, kind: StorageKind) -> StorageError:
     return StorageError(
-        f"the schema of this state {what} in {store.root.uri}; nothing was changed",
+        f"the schema of this state {problem} in {store.root.uri}; nothing was changed",
         kind=kind,
         effect="none",
         hint="restore the root from a backup",

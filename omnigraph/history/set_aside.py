@@ -10,107 +10,128 @@ from dataclasses import replace
 
 from omnigraph.errors import ConcurrentCommit, NotFound, StorageError
 from omnigraph.storage import layout
-from omnigraph.storage.failures import reported
+from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
 
 from . import intent as intents
 from .audit import (
-    ACTOR,
-    Outcome,
-    outcome_of,
-    outcome_of_unreadable,
-    record_dropped,
-    record_unsettled,
+    RECOVERY_ACTOR,
+    RecoveryRecord,
+    build_recovery_record,
+    build_unreadable_record,
+    record_operation_dropped,
+    record_operation_set_aside,
 )
-from .intent import Pending, SetAside, Unreadable
+from .intent import PendingIntent, SetAsideIntent, UnreadableIntent
 from .intent_record import NewerReleaseError
-from .settle import settle
-from .withdraw import withdraw
+from .settle import settle_operation
+from .withdraw import withdraw_operation
 
 
-def set_aside(store: Store, kept: Pending | Unreadable, error: Exception) -> Outcome | None:
+def set_operation_aside(
+    store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
+) -> RecoveryRecord | None:
     """Leave an operation alone from now on; None if it was ended by another process meanwhile.
 
     The audit record is written before the marker: after a crash between the two, recovery simply
     tries again. The other order could leave a marker that nobody was told about.
     """
-    if store.objects.read(layout.intent_name(kept.id)) is None:
+    if store.objects.read(layout.intent_name(operation.id)) is None:
         return None
-    message = describe(error)
-    outcome = _outcome(kept, message)
-    record_unsettled(store, outcome)
-    needs = dict(error.needs) if isinstance(error, NewerReleaseError) else {}
-    marker = layout.intent_name(kept.id, intents.NEWER if needs else intents.SET_ASIDE)
-    facts = {"error": message, "needs": needs, "recorded_at": outcome.recorded_at}
-    store.objects.create_json(marker, facts)
-    if store.objects.read(layout.intent_name(kept.id)) is None:
-        store.objects.remove(marker)
+    error_text = describe_error(error)
+    outcome = _set_aside_outcome(operation, error_text)
+    record_operation_set_aside(store, outcome)
+    required_versions = dict(error.needs) if isinstance(error, NewerReleaseError) else {}
+    marker_name = layout.intent_name(
+        operation.id, intents.NEWER_PART if required_versions else intents.SET_ASIDE_PART
+    )
+    marker_members = {
+        "error": error_text,
+        "needs": required_versions,
+        "recorded_at": outcome.recorded_at,
+    }
+    store.objects.create_json(marker_name, marker_members)
+    if store.objects.read(layout.intent_name(operation.id)) is None:
+        store.objects.remove(marker_name)
         return None
     return outcome
 
 
-def list_set_aside(store: Store) -> list[SetAside]:
+def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
     """List operations that recovery leaves alone, including unreadable ones it will set aside.
 
     Oldest first.
     """
-    found = intents.listing(store)
-    unread = [SetAside(one, one.error.message, {}) for one in found.unreadable]
-    return sorted([*found.set_aside, *unread], key=lambda one: one.id)
+    intent_listing = intents.list_intents(store)
+    unreadable_operations = [
+        SetAsideIntent(operation, operation.error.message, {})
+        for operation in intent_listing.unreadable
+    ]
+    return sorted(
+        [*intent_listing.set_aside, *unreadable_operations], key=lambda operation: operation.id
+    )
 
 
-def retry_operation(store: Store, operation_id: str) -> Outcome | None:
+def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
     """Settle an operation that was set aside; None if it was over already.
 
     Raises what settling raises; the operation then stays set aside.
     """
-    kept = find_set_aside(store, operation_id).kept
-    if isinstance(kept, Unreadable):
-        raise kept.error
-    with reported("unknown"):
-        outcome = settle(store, kept, again=True)
+    operation = find_set_aside_operation(store, operation_id).listed_intent
+    if isinstance(operation, UnreadableIntent):
+        raise operation.error
+    with as_storage_errors("unknown"):
+        outcome = settle_operation(store, operation, was_set_aside=True)
     if store.objects.read(layout.intent_name(operation_id)) is not None:
         raise ConcurrentCommit(f"operation {operation_id} could not be settled: its branch is busy")
-    _remove_parts(store, operation_id)
+    _remove_intent_files(store, operation_id)
     return outcome
 
 
-def drop_operation(store: Store, operation_id: str, actor: str | None = None) -> Outcome:
+def drop_operation(store: Store, operation_id: str, actor: str | None = None) -> RecoveryRecord:
     """Give an operation up for good and record that; a cleanup removes what it staged.
 
     An operation that turns out to have been carried out is recorded as finished.
     """
-    found = find_set_aside(store, operation_id)
-    done = found.intent is not None and withdraw(store, found.intent)
-    if found.intent is None:
-        outcome = outcome_of_unreadable(operation_id, "dropped", found.error)
+    set_aside_operation = find_set_aside_operation(store, operation_id)
+    was_carried_out = set_aside_operation.intent is not None and withdraw_operation(
+        store, set_aside_operation.intent
+    )
+    if set_aside_operation.intent is None:
+        outcome = build_unreadable_record(operation_id, "dropped", set_aside_operation.error)
     else:
-        outcome = outcome_of(found.intent, "finished" if done else "dropped", found.error)
-    outcome = replace(outcome, actor=actor or ACTOR)
-    record_dropped(store, outcome)
-    _remove_parts(store, operation_id)
+        outcome = build_recovery_record(
+            set_aside_operation.intent,
+            "finished" if was_carried_out else "dropped",
+            set_aside_operation.error,
+        )
+    outcome = replace(outcome, actor=actor or RECOVERY_ACTOR)
+    record_operation_dropped(store, outcome)
+    _remove_intent_files(store, operation_id)
     return outcome
 
 
-def describe(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Describe an error on one line, as records store it."""
     if isinstance(error, StorageError):
         return error.message
-    text = str(error).partition("\n")[0]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    first_line = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
 
 
-def _outcome(kept: Pending | Unreadable, error: str) -> Outcome:
-    if isinstance(kept, Unreadable):
-        return outcome_of_unreadable(kept.id, "set_aside", error)
-    return outcome_of(kept.intent, "set_aside", error)
+def _set_aside_outcome(
+    operation: PendingIntent | UnreadableIntent, error_text: str
+) -> RecoveryRecord:
+    if isinstance(operation, UnreadableIntent):
+        return build_unreadable_record(operation.id, "set_aside", error_text)
+    return build_recovery_record(operation.intent, "set_aside", error_text)
 
 
-def find_set_aside(store: Store, operation_id: str) -> SetAside:
+def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
     """Find one operation that is set aside; raise `NotFound` if there is none."""
-    for one in list_set_aside(store):
-        if one.id == operation_id:
-            return one
+    for operation in list_set_aside_operations(store):
+        if operation.id == operation_id:
+            return operation
     raise NotFound(
         f"no operation '{operation_id}' is set aside",
         what=f"operation '{operation_id}'",
@@ -118,7 +139,7 @@ def find_set_aside(store: Store, operation_id: str) -> SetAside:
     )
 
 
-def _remove_parts(store: Store, operation_id: str) -> None:
+def _remove_intent_files(store: Store, operation_id: str) -> None:
     """Remove an intent, then its parts: without the intent they decide nothing."""
-    for part in (*intents.PARTS, *intents.MARKERS):
+    for part in (*intents.INTENT_PARTS, *intents.MARKER_PARTS):
         store.objects.remove(layout.intent_name(operation_id, part))

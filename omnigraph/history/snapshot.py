@@ -21,15 +21,15 @@ from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
 
-from .branches import list_branches, open_line
+from .branches import list_branches, open_branch
 from .commit import Commit, SchemaRow, TableEntry
-from .line import Line
-from .log import Log
-from .manifest import Opened
-from .missing import missing
-from .schemas import Contract, dropped_for_good, erased_by, read_schema
+from .line import BranchState
+from .log import HistoryLog
+from .manifest import LoadedManifest
+from .missing import missing_files_error
+from .schemas import StoredSchema, dropped_history_error, read_erased_directories, read_schema
 
-WAYS = (
+REVISION_HINT = (
     "give a commit id, a tag, a branch, a version number, a timestamp such as"
     " 2024-01-31T12:00:00Z, HEAD, or HEAD~3 and main~3 for the third commit before one"
 )
@@ -45,9 +45,11 @@ class Snapshot:
     manifest_version: int
     schema_row: SchemaRow
     tables: dict[str, TableEntry]
-    log: Log
-    past: bool = False
-    erased: frozenset[str] = frozenset()  # directories of tables dropped with their history
+    log: HistoryLog
+    is_past: bool = False
+    erased_directories: frozenset[str] = (
+        frozenset()
+    )  # directories of tables dropped with their history
 
     @property
     def commit(self) -> Commit:
@@ -55,136 +57,173 @@ class Snapshot:
         return self.log.get(self.commit_id)
 
     @property
-    def schema(self) -> Contract:
+    def schema(self) -> StoredSchema:
         """The schema that this state was written with."""
         return read_schema(self.store, self.schema_row)
 
-    def table(self, key: str) -> Table:
+    def table(self, table_key: str) -> Table:
         """Open a table at its pinned version.
 
         Raises `HistoryReclaimed` if a cleanup removed it. A cleanup never removes what the newest
         state references: if such files are missing, they were lost, and that is `DamagedError`.
         """
-        entry = self.tables.get(key)
+        entry = self.tables.get(table_key)
         if entry is None:
-            raise EntityNotFound(f"there is no {shorten_name(key).replace(':', ' type ')} here")
-        if entry.location in self.erased:
-            raise dropped_for_good(key, self.commit_id)
+            raise EntityNotFound(
+                f"there is no {shorten_name(table_key).replace(':', ' type ')} here"
+            )
+        if entry.location in self.erased_directories:
+            raise dropped_history_error(table_key, self.commit_id)
         try:
             return open_table(self.store, entry.location, entry.lance_version)
         except FileNotFoundError as error:
             if self.is_superseded():
                 raise HistoryReclaimed(
-                    f"{key} as of commit {self.commit_id} was removed by a cleanup",
+                    f"{table_key} as of commit {self.commit_id} was removed by a cleanup",
                     first_unreadable_commit_id=self.commit_id,
                     hint="read a newer commit; tag what must stay before the next cleanup",
                 ) from error
-            name = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
-            raise missing(self.store, key, [name]) from error
+            version_file = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
+            raise missing_files_error(self.store, table_key, [version_file]) from error
 
     def is_superseded(self) -> bool:
         """Whether the branch has newer commits; only then may a cleanup have removed this state."""
         try:
-            newest = open_line(self.store, self.branch).refresh().state
+            newest_state = open_branch(self.store, self.branch).refresh().state
         except BranchNotFound:
             return True
         except OmnigraphError:
-            return self.past
-        return newest.head.commit_id != self.commit_id
+            return self.is_past
+        return newest_state.head.commit_id != self.commit_id
 
 
-Point = str | int | datetime | None
+SnapshotSelector = str | int | datetime | None
 
 
-def snapshot(store: Store, line: Line, at: Point = None) -> Snapshot:
+def load_snapshot(
+    store: Store, branch_state: BranchState, selector: SnapshotSelector = None
+) -> Snapshot:
     """Open the newest state of a branch, or a past one: by commit id, manifest version or time."""
-    if at is None:
-        return of_state(store, line, line.refresh())
-    opened = line.refresh()
-    log = Log(store, opened.state)
-    if isinstance(at, datetime):
-        return _of_commit(store, line, log, _before(log, opened, at))
-    if isinstance(at, int):
-        return _of_commit(store, line, log, _published_as(log, opened, at))
-    return _by_id(store, line, log, at)
+    if selector is None:
+        return manifest_snapshot(store, branch_state, branch_state.refresh())
+    manifest = branch_state.refresh()
+    log = HistoryLog(store, manifest.state)
+    if isinstance(selector, datetime):
+        return _commit_snapshot(store, branch_state, log, _commit_at_time(log, manifest, selector))
+    if isinstance(selector, int):
+        return _commit_snapshot(
+            store, branch_state, log, _commit_at_version(log, manifest, selector)
+        )
+    return _snapshot_by_id(store, branch_state, log, selector)
 
 
-def find_commit(store: Store, line: Line, commit_id: str) -> tuple[Line, Log, Commit]:
+def find_commit(
+    store: Store, branch_state: BranchState, commit_id: str
+) -> tuple[BranchState, HistoryLog, Commit]:
     """Find a commit by id: on this branch first, then on all others."""
-    log = Log(store, line.refresh().state)
-    found = log.find(commit_id)
-    if found is not None:
-        return line, log, found
-    damage: DamagedError | None = None
-    for name in list_branches(store):
+    log = HistoryLog(store, branch_state.refresh().state)
+    commit = log.find(commit_id)
+    if commit is not None:
+        return branch_state, log, commit
+    branch_damage: DamagedError | None = None
+    for branch_name in list_branches(store):
         try:
-            other = open_line(store, name)
+            other_branch = open_branch(store, branch_name)
         except BranchNotFound:  # deleted since the listing
             continue
         except DamagedError as error:  # another branch may have the commit; report it only if none
-            damage = error
+            branch_damage = error
             continue
-        log = Log(store, other.base().state)
-        found = log.find(commit_id)
-        if found is not None:
-            return other, log, found
-    raise damage or SnapshotNotFound(f"no commit {commit_id}", commit_id=commit_id)
+        log = HistoryLog(store, other_branch.last_known().state)
+        commit = log.find(commit_id)
+        if commit is not None:
+            return other_branch, log, commit
+    raise branch_damage or SnapshotNotFound(f"no commit {commit_id}", commit_id=commit_id)
 
 
-def _by_id(store: Store, line: Line, log: Log, text: str) -> Snapshot:
-    if text.startswith("manifest:"):
-        return _synthetic(store, text)
-    if not is_ulid(text):
+def _snapshot_by_id(
+    store: Store, branch_state: BranchState, log: HistoryLog, snapshot_id: str
+) -> Snapshot:
+    if snapshot_id.startswith("manifest:"):
+        return _snapshot_by_manifest_id(store, snapshot_id)
+    if not is_ulid(snapshot_id):
         raise InputError(
-            f"unknown revision '{text}'",
+            f"unknown revision '{snapshot_id}'",
             reason="expected a ULID of 26 characters",
-            hint=WAYS,
+            hint=REVISION_HINT,
         )
-    where, log, found = find_commit(store, line, text)
-    return _of_commit(store, where, log, found)
+    commit_branch, log, commit = find_commit(store, branch_state, snapshot_id)
+    return _commit_snapshot(store, commit_branch, log, commit)
 
 
-def _synthetic(store: Store, text: str) -> Snapshot:
+def _snapshot_by_manifest_id(store: Store, snapshot_id: str) -> Snapshot:
     """Open `manifest:<branch>:v<version>`, the id of a head without a commit of its own."""
-    _, _, rest = text.partition(":")
-    branch, _, version = rest.partition(":v")
-    if not branch or not version.isdecimal():
-        raise InputError(f"'{text}' is not a snapshot id", reason="expected manifest:<branch>:v<n>")
-    return snapshot(store, open_line(store, branch), int(version))
+    _, _, branch_and_version = snapshot_id.partition(":")
+    branch_name, _, version_text = branch_and_version.partition(":v")
+    if not branch_name or not version_text.isdecimal():
+        raise InputError(
+            f"'{snapshot_id}' is not a snapshot id", reason="expected manifest:<branch>:v<n>"
+        )
+    return load_snapshot(store, open_branch(store, branch_name), int(version_text))
 
 
-def of_state(store: Store, line: Line, opened: Opened) -> Snapshot:
+def manifest_snapshot(
+    store: Store, branch_state: BranchState, manifest: LoadedManifest
+) -> Snapshot:
     """Return the snapshot of a loaded manifest; the branch is not read again."""
-    state = opened.state
-    head, tables = state.head.commit_id, dict(state.tables)
-    log = Log(store, state)
-    return Snapshot(store, line.name, head, opened.version, state.schema, tables, log)
+    state = manifest.state
+    head_commit_id, table_entries = state.head.commit_id, dict(state.tables)
+    log = HistoryLog(store, state)
+    return Snapshot(
+        store, branch_state.name, head_commit_id, manifest.version, state.schema, table_entries, log
+    )
 
 
-def _of_commit(store: Store, line: Line, log: Log, commit: Commit) -> Snapshot:
-    tables, schema = log.state_of(commit.id)
-    version, erased = commit.manifest_version, erased_by(store, line.base().state)
-    return Snapshot(store, line.name, commit.id, version, schema, tables, log, True, erased)
+def _commit_snapshot(
+    store: Store, branch_state: BranchState, log: HistoryLog, commit: Commit
+) -> Snapshot:
+    table_entries, schema_row = log.tables_and_schema_at(commit.id)
+    manifest_version, erased_directories = (
+        commit.manifest_version,
+        read_erased_directories(store, branch_state.last_known().state),
+    )
+    return Snapshot(
+        store,
+        branch_state.name,
+        commit.id,
+        manifest_version,
+        schema_row,
+        table_entries,
+        log,
+        True,
+        erased_directories,
+    )
 
 
-def _before(log: Log, opened: Opened, at: datetime) -> Commit:
+def _commit_at_time(log: HistoryLog, manifest: LoadedManifest, timestamp: datetime) -> Commit:
     """Find the newest first-parent commit that was published at or before a time."""
-    if at.tzinfo is None:
+    if timestamp.tzinfo is None:
         raise InputError("the timestamp has no time zone", reason="give an offset or UTC")
-    micros = round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
-    for one in log.first_parents(opened.state.head.commit_id):
-        if one.published_at <= micros:
-            return one
-    raise SnapshotNotFound(f"the graph did not exist at {at.isoformat()}")
+    timestamp_micros = round(
+        (timestamp - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000
+    )
+    for commit in log.first_parents(manifest.state.head.commit_id):
+        if commit.published_at <= timestamp_micros:
+            return commit
+    raise SnapshotNotFound(f"the graph did not exist at {timestamp.isoformat()}")
 
 
-def _published_as(log: Log, opened: Opened, version: int) -> Commit:
+def _commit_at_version(log: HistoryLog, manifest: LoadedManifest, manifest_version: int) -> Commit:
     """Find the commit that a manifest version showed: the newest one published at or below it."""
-    if version > opened.version or version < 1:
-        raise SnapshotNotFound(f"manifest version {version} does not exist", version=version)
-    head = opened.state.head
-    for one in log.first_parents(head.commit_id):
+    if manifest_version > manifest.version or manifest_version < 1:
+        raise SnapshotNotFound(
+            f"manifest version {manifest_version} does not exist", version=manifest_version
+        )
+    head = manifest.state.head
+    for commit in log.first_parents(head.commit_id):
         # From the fork downwards, commits were published in another manifest with other numbers.
-        if one.id == head.fork or one.manifest_version <= version:
-            return one
-    raise SnapshotNotFound(f"manifest version {version} does not exist", version=version)
+        if commit.id == head.fork or commit.manifest_version <= manifest_version:
+            return commit
+    raise SnapshotNotFound(
+        f"manifest version {manifest_version} does not exist", version=manifest_version
+    )

@@ -21,13 +21,13 @@ from .commit import Commit, SchemaRow, TableEntry
 from .origin import Origin
 
 # Lance trains a compressor on texts above 32 KiB, which takes longer than writing them.
-_UNCOMPRESSED = {"lance-encoding:compression": "none"}
-ROWS = pa.schema(
+_NO_COMPRESSION = {"lance-encoding:compression": "none"}
+MANIFEST_SCHEMA = pa.schema(
     [
         pa.field("object_id", pa.string(), nullable=False),
         pa.field("object_type", pa.string(), nullable=False),
         pa.field("location", pa.string()),
-        pa.field("metadata", pa.string(), metadata=_UNCOMPRESSED),
+        pa.field("metadata", pa.string(), metadata=_NO_COMPRESSION),
         pa.field("base_objects", pa.list_(pa.string())),
         pa.field("table_key", pa.string(), nullable=False),
         pa.field("table_version", pa.uint64()),
@@ -35,8 +35,8 @@ ROWS = pa.schema(
         pa.field("row_count", pa.uint64()),
     ]
 )
-READ = [name for name in ROWS.names if name != "base_objects"]
-_CHECKSUM = "checksum"
+READ_COLUMNS = [name for name in MANIFEST_SCHEMA.names if name != "base_objects"]
+_CHECKSUM_TYPE = "checksum"
 _ROW_END = "\x1e"
 
 
@@ -45,7 +45,7 @@ class StateMismatch(ValueError):  # noqa: N818 - a reader turns it into a typed 
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class BranchHead:
     """The head commit of a branch, and the commit that the branch was forked from.
 
     `nonce` identifies publishes without a commit of their own: a fence, or the closing version.
@@ -61,133 +61,152 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class LogChunk:
     """A sealed log chunk: its commit count, and its last commit on the first-parent chain."""
 
     name: str
-    count: int
-    end: str
+    commit_count: int
+    last_commit_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class GraphState:
     """All rows of a manifest. `tail` is in log order, oldest first; the head commit is last.
 
     `origin` is None for main, and for branches that an older release created.
     """
 
-    head: Head
+    head: BranchHead
     schema: SchemaRow
     tables: Mapping[str, TableEntry]
     tail: tuple[Commit, ...] = ()
-    chunks: tuple[Chunk, ...] = ()
+    chunks: tuple[LogChunk, ...] = ()
     streams: Mapping[str, str] = field(default_factory=dict)
     origin: Origin | None = None
 
-    def closing(self, nonce: str) -> "State":
+    def as_closed(self, nonce: str) -> "GraphState":
         """Return the final state of a branch: the same, closed."""
         return replace(self, head=replace(self.head, closed=True, nonce=nonce))
 
 
-def to_rows(state: State, version: int) -> pa.Table:
+def to_rows(state: GraphState, manifest_version: int) -> pa.Table:
     """Encode a state as the rows of one manifest version."""
-    rows = [_head_row(state.head), _schema_row(state.schema)]
-    rows += [_table_row(entry) for _, entry in sorted(state.tables.items())]
-    tail = [_cached_row(commit) for commit in state.tail]
-    last = [_chunk_row(chunk) for chunk in state.chunks]
-    last += [_stream_row(name, token) for name, token in sorted(state.streams.items())]
-    last += [_row("origin", "origin", state.origin.to_json())] if state.origin else []
-    lines = [*map(_line_of, rows), *(line for _, line in tail), *map(_line_of, last)]
-    checksum = _row(_CHECKSUM, _CHECKSUM, {"crc32": _checksum_lines(lines, version)})
-    return pa.Table.from_pylist([*rows, *(row for row, _ in tail), *last, checksum], schema=ROWS)
+    first_rows = [_build_head_row(state.head), _build_schema_row(state.schema)]
+    first_rows += [_build_table_row(entry) for _, entry in sorted(state.tables.items())]
+    tail_rows = [_cached_commit_row(commit) for commit in state.tail]
+    last_rows = [_build_chunk_row(chunk) for chunk in state.chunks]
+    last_rows += [
+        _build_stream_row(stream_name, token)
+        for stream_name, token in sorted(state.streams.items())
+    ]
+    last_rows += [_build_row("origin", "origin", state.origin.to_json())] if state.origin else []
+    encoded_rows = [
+        *map(_encode_for_checksum, first_rows),
+        *(encoded_row for _, encoded_row in tail_rows),
+        *map(_encode_for_checksum, last_rows),
+    ]
+    checksum_row = _build_row(
+        _CHECKSUM_TYPE, _CHECKSUM_TYPE, {"crc32": _checksum_rows(encoded_rows, manifest_version)}
+    )
+    return pa.Table.from_pylist(
+        [*first_rows, *(row for row, _ in tail_rows), *last_rows, checksum_row],
+        schema=MANIFEST_SCHEMA,
+    )
 
 
-def from_rows(rows: Sequence[Mapping[str, Any]], version: int) -> State:
+def from_rows(manifest_rows: Sequence[Mapping[str, Any]], manifest_version: int) -> GraphState:
     """Decode the rows of a manifest version; unknown row types are skipped.
 
     Raises `StateMismatch` if the rows do not match their checksum; old manifests have none.
     """
-    recorded = [row for row in rows if row["object_type"] == _CHECKSUM]
-    covered = [row for row in rows if row["object_type"] != _CHECKSUM]
-    lines = map(_line_of, covered)
-    if recorded and _facts(recorded[0])["crc32"] != _checksum_lines(lines, version):
-        raise StateMismatch(f"the rows of version {version} do not match their checksum")
-    by_type: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        by_type.setdefault(row["object_type"], []).append(row)
-    heads, schemas = by_type.get("graph_head", []), by_type.get("schema", [])
-    if len(heads) != 1 or len(schemas) != 1:
+    checksum_rows = [row for row in manifest_rows if row["object_type"] == _CHECKSUM_TYPE]
+    covered_rows = [row for row in manifest_rows if row["object_type"] != _CHECKSUM_TYPE]
+    encoded_rows = map(_encode_for_checksum, covered_rows)
+    if checksum_rows and _parse_metadata(checksum_rows[0])["crc32"] != _checksum_rows(
+        encoded_rows, manifest_version
+    ):
+        raise StateMismatch(f"the rows of version {manifest_version} do not match their checksum")
+    rows_by_type: dict[str, list[Mapping[str, Any]]] = {}
+    for row in manifest_rows:
+        rows_by_type.setdefault(row["object_type"], []).append(row)
+    head_rows, schema_rows = rows_by_type.get("graph_head", []), rows_by_type.get("schema", [])
+    if len(head_rows) != 1 or len(schema_rows) != 1:
         raise InternalError("the manifest does not have exactly one head and one schema")
-    tables = [_table(row) for row in by_type.get("table", [])]
-    origins = [Origin.from_json(_facts(row)) for row in by_type.get("origin", [])]
-    return State(
-        head=_head(heads[0]),
-        schema=SchemaRow(_facts(schemas[0])["hash"], schemas[0]["location"]),
-        tables={entry.key: entry for entry in tables},
-        tail=tuple(commit_of(row) for row in by_type.get("graph_commit", [])),
-        chunks=tuple(_chunk(row) for row in by_type.get("commit_chunk", [])),
-        streams={r["object_id"][7:]: _facts(r)["token"] for r in by_type.get("stream", [])},
+    table_entries = [_parse_table_row(row) for row in rows_by_type.get("table", [])]
+    origins = [Origin.from_json(_parse_metadata(row)) for row in rows_by_type.get("origin", [])]
+    return GraphState(
+        head=_parse_head_row(head_rows[0]),
+        schema=SchemaRow(_parse_metadata(schema_rows[0])["hash"], schema_rows[0]["location"]),
+        tables={entry.key: entry for entry in table_entries},
+        tail=tuple(parse_commit_row(row) for row in rows_by_type.get("graph_commit", [])),
+        chunks=tuple(_parse_chunk_row(row) for row in rows_by_type.get("commit_chunk", [])),
+        streams={
+            stream_row["object_id"][7:]: _parse_metadata(stream_row)["token"]
+            for stream_row in rows_by_type.get("stream", [])
+        },
         origin=origins[0] if origins else None,
     )
 
 
-def _line_of(row: Mapping[str, Any]) -> str:
+def _encode_for_checksum(row: Mapping[str, Any]) -> str:
     """Return the text of a row that the checksum covers."""
-    return "\x1f".join([str(row.get(name)) for name in READ])
+    return "\x1f".join([str(row.get(column_name)) for column_name in READ_COLUMNS])
 
 
-def _checksum_lines(lines: Iterable[str], version: int) -> str:
+def _checksum_rows(encoded_rows: Iterable[str], manifest_version: int) -> str:
     """Return the checksum of rows in their order, and of the manifest version they belong to."""
-    return f"{zlib.crc32(_ROW_END.join([str(version), *lines]).encode()):08x}"
+    return f"{zlib.crc32(_ROW_END.join([str(manifest_version), *encoded_rows]).encode()):08x}"
 
 
 # Every publish writes up to some hundred commits again that never change, so their rows are cached.
-_rows_of_commits: OrderedDict[int, tuple[Commit, dict[str, Any], str]] = OrderedDict()
-_CACHED_ROWS = 4096
+_commit_row_cache: OrderedDict[int, tuple[Commit, dict[str, Any], str]] = OrderedDict()
+_COMMIT_ROW_CACHE_SIZE = 4096
 
 
-def _cached_row(commit: Commit) -> tuple[dict[str, Any], str]:
+def _cached_commit_row(commit: Commit) -> tuple[dict[str, Any], str]:
     """Return the row of a commit and its checksum text, cached for the next publish."""
-    known = _rows_of_commits.get(id(commit))
-    if known is None or known[0] is not commit:
-        row = _commit_row(commit)
-        known = _rows_of_commits[id(commit)] = commit, row, _line_of(row)
-        if len(_rows_of_commits) > _CACHED_ROWS:
+    cached = _commit_row_cache.get(id(commit))
+    if cached is None or cached[0] is not commit:
+        row = _build_commit_row(commit)
+        cached = _commit_row_cache[id(commit)] = commit, row, _encode_for_checksum(row)
+        if len(_commit_row_cache) > _COMMIT_ROW_CACHE_SIZE:
             with suppress(KeyError):  # another thread removed it first
-                _rows_of_commits.popitem(last=False)
-    return known[1], known[2]
+                _commit_row_cache.popitem(last=False)
+    return cached[1], cached[2]
 
 
 def commit_rows(commits: Iterable[Commit]) -> pa.Table:
     """Encode commits in the manifest columns, for a chunk of the log."""
-    return pa.Table.from_pylist([_commit_row(one) for one in commits], schema=ROWS)
+    return pa.Table.from_pylist(
+        [_build_commit_row(commit) for commit in commits], schema=MANIFEST_SCHEMA
+    )
 
 
-def commit_of(row: Mapping[str, Any]) -> Commit:
+def parse_commit_row(row: Mapping[str, Any]) -> Commit:
     """Decode a `graph_commit` row."""
-    facts = _facts(row)
-    return Commit.from_json(row["object_id"], row["table_branch"], row["table_version"], facts)
+    metadata = _parse_metadata(row)
+    return Commit.from_json(row["object_id"], row["table_branch"], row["table_version"], metadata)
 
 
-def _row(object_id: str, object_type: str, metadata: Any, **columns: Any) -> dict[str, Any]:
-    text = json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
+def _build_row(object_id: str, object_type: str, metadata: Any, **columns: Any) -> dict[str, Any]:
+    metadata_json = json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
     return {
         "object_id": object_id,
         "object_type": object_type,
-        "metadata": text,
+        "metadata": metadata_json,
         "table_key": "",
     } | columns
 
 
-def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_metadata(row: Mapping[str, Any]) -> dict[str, Any]:
     if row["metadata"] is None:
         raise InternalError(f"manifest row {row['object_id']} has no metadata")
-    facts: dict[str, Any] = json.loads(row["metadata"])
-    return facts
+    metadata: dict[str, Any] = json.loads(row["metadata"])
+    return metadata
 
 
-def _head_row(head: Head) -> dict[str, Any]:
-    facts = {
+def _build_head_row(head: BranchHead) -> dict[str, Any]:
+    metadata = {
         "commit_id": head.commit_id,
         "ulid": head.ulid,
         "gc_epoch": head.gc_epoch,
@@ -195,70 +214,70 @@ def _head_row(head: Head) -> dict[str, Any]:
         "nonce": head.nonce,
         "fork": head.fork,
     }
-    return _row("graph_head", "graph_head", facts)
+    return _build_row("graph_head", "graph_head", metadata)
 
 
-def _head(row: Mapping[str, Any]) -> Head:
-    facts = _facts(row)
-    names = ("commit_id", "ulid", "gc_epoch", "closed", "nonce", "fork")
-    return Head(**{name: facts[name] for name in names})
+def _parse_head_row(row: Mapping[str, Any]) -> BranchHead:
+    metadata = _parse_metadata(row)
+    field_names = ("commit_id", "ulid", "gc_epoch", "closed", "nonce", "fork")
+    return BranchHead(**{field_name: metadata[field_name] for field_name in field_names})
 
 
-def _schema_row(schema: SchemaRow) -> dict[str, Any]:
-    return _row("schema", "schema", {"hash": schema.hash}, location=schema.location)
+def _build_schema_row(schema: SchemaRow) -> dict[str, Any]:
+    return _build_row("schema", "schema", {"hash": schema.hash}, location=schema.location)
 
 
-def _table_row(one: TableEntry) -> dict[str, Any]:
-    facts = {
-        "lance_version": str(one.lance_version),
-        "content_id": one.content_id,
-        "max_field_id": one.max_field_id,
+def _build_table_row(table_entry: TableEntry) -> dict[str, Any]:
+    metadata = {
+        "lance_version": str(table_entry.lance_version),
+        "content_id": table_entry.content_id,
+        "max_field_id": table_entry.max_field_id,
     }
-    return _row(
-        one.key,
+    return _build_row(
+        table_entry.key,
         "table",
-        facts,
-        location=one.location,
-        table_key=one.key,
-        table_version=one.version,
-        table_branch=one.branch,
-        row_count=one.rows,
+        metadata,
+        location=table_entry.location,
+        table_key=table_entry.key,
+        table_version=table_entry.version,
+        table_branch=table_entry.branch,
+        row_count=table_entry.row_count,
     )
 
 
-def _table(row: Mapping[str, Any]) -> TableEntry:
-    facts = _facts(row)
+def _parse_table_row(row: Mapping[str, Any]) -> TableEntry:
+    metadata = _parse_metadata(row)
     return TableEntry(
         row["table_key"],
         row["location"],
         row["table_version"],
-        int(facts["lance_version"]),
-        facts["content_id"],
+        int(metadata["lance_version"]),
+        metadata["content_id"],
         row["row_count"],
         row["table_branch"],
-        facts["max_field_id"],
+        metadata["max_field_id"],
     )
 
 
-def _commit_row(one: Commit) -> dict[str, Any]:
-    return _row(
-        one.id,
+def _build_commit_row(commit: Commit) -> dict[str, Any]:
+    return _build_row(
+        commit.id,
         "graph_commit",
-        one.to_json(),
-        table_version=one.manifest_version,
-        table_branch=one.branch,
+        commit.to_json(),
+        table_version=commit.manifest_version,
+        table_branch=commit.branch,
     )
 
 
-def _chunk_row(one: Chunk) -> dict[str, Any]:
-    facts = {"count": one.count, "end": one.end}
-    return _row(one.name, "commit_chunk", facts, location=one.name)
+def _build_chunk_row(chunk: LogChunk) -> dict[str, Any]:
+    metadata = {"count": chunk.commit_count, "end": chunk.last_commit_id}
+    return _build_row(chunk.name, "commit_chunk", metadata, location=chunk.name)
 
 
-def _chunk(row: Mapping[str, Any]) -> Chunk:
-    facts = _facts(row)
-    return Chunk(row["location"], facts["count"], facts["end"])
+def _parse_chunk_row(row: Mapping[str, Any]) -> LogChunk:
+    metadata = _parse_metadata(row)
+    return LogChunk(row["location"], metadata["count"], metadata["end"])
 
 
-def _stream_row(name: str, token: str) -> dict[str, Any]:
-    return _row(f"stream:{name}", "stream", {"token": token})
+def _build_stream_row(stream_name: str, token: str) -> dict[str, Any]:
+    return _build_row(f"stream:{stream_name}", "stream", {"token": token})

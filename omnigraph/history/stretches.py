@@ -12,43 +12,53 @@ from omnigraph.errors import CommitNotFound, HistoryReclaimed
 from .commit import TableEntry
 from .snapshot import Snapshot
 
-_FARTHEST = 4_096  # commits to search
-Stretch = tuple[TableEntry, TableEntry]
+_MAX_COMMITS = 4_096  # commits to search
+VersionStep = tuple[TableEntry, TableEntry]
 
 
-def stretches(old: Snapshot, new: Snapshot, key: str) -> list[Stretch] | None:
+def find_version_path(
+    old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str
+) -> list[VersionStep] | None:
     """Return version pairs that lead from the old content to the new one; None if no gain.
 
     Each pair starts with the content that the previous pair ended with.
     """
-    was, now = old.tables[key], new.tables[key]
-    way = _way(new, key, was.content_id)
-    if way is None or any(entry.location != now.location for entry in way):
+    old_entry, new_entry = old_snapshot.tables[table_key], new_snapshot.tables[table_key]
+    versions = _versions_since_content(new_snapshot, table_key, old_entry.content_id)
+    if versions is None or any(entry.location != new_entry.location for entry in versions):
         return None
-    cuts = [(one, other) for one, other in pairwise(way) if one.content_id == other.content_id]
-    if not cuts and way[0].lance_version == was.lance_version:
+    maintenance_pairs = [
+        (first, second)
+        for first, second in pairwise(versions)
+        if first.content_id == second.content_id
+    ]
+    if not maintenance_pairs and versions[0].lance_version == old_entry.lance_version:
         return None
-    ends = [one for one, _ in cuts] + [way[-1]]
-    starts = [way[0]] + [other for _, other in cuts]
-    pairs = zip(starts, ends, strict=True)
-    return [(one, other) for one, other in pairs if one.content_id != other.content_id]
+    step_ends = [first for first, _ in maintenance_pairs] + [versions[-1]]
+    step_starts = [versions[0]] + [second for _, second in maintenance_pairs]
+    steps = zip(step_starts, step_ends, strict=True)
+    return [(first, second) for first, second in steps if first.content_id != second.content_id]
 
 
-def _way(new: Snapshot, key: str, content: str) -> list[TableEntry] | None:
+def _versions_since_content(
+    new_snapshot: Snapshot, table_key: str, content_id: str
+) -> list[TableEntry] | None:
     """Return the versions of a table since it last had a given content, oldest first, or None.
 
     Follows first parents: a merge is a step like any other.
     """
-    found = [new.tables[key]]
+    versions = [new_snapshot.tables[table_key]]
     try:
-        for count, commit in enumerate(new.log.first_parents(new.commit_id)):
-            entry = commit.tables.get(key, found[-1])
-            if entry is None or count > _FARTHEST:
+        for commits_seen, commit in enumerate(
+            new_snapshot.log.first_parents(new_snapshot.commit_id)
+        ):
+            entry = commit.tables.get(table_key, versions[-1])
+            if entry is None or commits_seen > _MAX_COMMITS:
                 return None
-            if entry != found[-1]:
-                found.append(entry)
-            if entry.content_id == content:
-                return found[::-1]
+            if entry != versions[-1]:
+                versions.append(entry)
+            if entry.content_id == content_id:
+                return versions[::-1]
     except (CommitNotFound, HistoryReclaimed):
         return None
     return None

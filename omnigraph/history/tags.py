@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from omnigraph import ids
 from omnigraph.errors import AlreadyExists, GraphNotInitialized, NotFound, SnapshotNotFound
 from omnigraph.storage import layout
-from omnigraph.storage.failures import DamagedError, reported
+from omnigraph.storage.failures import DamagedError, as_storage_errors
 from omnigraph.storage.store import Store
 
 from . import branches, names, refs
 from .intent import Intent
-from .line import Line, line_of
-from .log import Log
-from .manifest import Opened, read_manifest
-from .missing import missing_manifest
+from .line import BranchState, branch_state_of
+from .log import HistoryLog
+from .manifest import LoadedManifest, read_manifest
+from .missing import missing_manifest_error
 from .refs import Ref
 from .snapshot import Snapshot, find_commit
 
@@ -42,7 +42,7 @@ class Tag:
 def create_tag(
     store: Store,
     name: str,
-    source: Line,
+    source_branch: BranchState,
     *,
     commit_id: str | None = None,
     actor: str | None = None,
@@ -52,141 +52,164 @@ def create_tag(
 
     Raises `HistoryReclaimed` for a commit whose state was cleaned up.
     """
-    text = names.check_new(name, "tag")
-    with reported("none"):
-        number = free_tag_number(store, text)
+    tag_name = names.check_new_ref_name(name, "tag")
+    with as_storage_errors("none"):
+        ref_number = free_tag_number(store, tag_name)
         if commit_id is not None:
-            source = line_with(store, source, commit_id)
+            source_branch = find_branch_with_commit(store, source_branch, commit_id)
 
-        def intend(base: str) -> Intent:
-            return _intent(text, source, base, actor, message)
+        def build_intent(base_commit_id: str) -> Intent:
+            return _build_tag_intent(tag_name, source_branch, base_commit_id, actor, message)
 
-        intent, state = branches.armed(store, source, commit_id, intend)
-    line = branches.carry_out(store, intent, state, number)
-    created = intent.created_at
-    return Tag(text, intent.base_commit, source.name, line.ulid, created, actor, message)
+        intent, state = branches.arm_creation(store, source_branch, commit_id, build_intent)
+    tag_state = branches.execute_creation(store, intent, state, ref_number)
+    created_at = intent.created_at
+    return Tag(
+        tag_name, intent.base_commit, source_branch.name, tag_state.ulid, created_at, actor, message
+    )
 
 
-def line_with(store: Store, line: Line, commit_id: str) -> Line:
+def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: str) -> BranchState:
     """Find the branch whose log has a commit, this one first; or a tag that alone keeps it.
 
     The state of a tag carries the name of the branch it was created from; nothing publishes to it.
     """
     try:
-        return find_commit(store, line, commit_id)[0]
+        return find_commit(store, branch_state, commit_id)[0]
     except SnapshotNotFound:
         for tag in list_tags(store):
             with suppress(NotFound):  # deleted since the listing
                 ref = refs.find_ref(store, tag.name, layout.TAGS)
-                if Log(store, _opened(store, ref).state).find(commit_id) is not None:
-                    return line_of(store, tag.branch or layout.MAIN, tag.ulid)
+                if (
+                    HistoryLog(store, _load_open_manifest(store, ref).state).find(commit_id)
+                    is not None
+                ):
+                    return branch_state_of(store, tag.branch or layout.MAIN, tag.ulid)
         raise
 
 
 def list_tags(store: Store) -> list[Tag]:
     """List all tags by name: one listing, one read each. Damaged ref objects are only logged."""
-    numbers = refs.list_numbers(store, layout.TAGS)
-    found = [_readable(store, name, number) for name, number in numbers.items() if number % 2]
-    return sorted((one for one in found if one is not None), key=lambda one: one.name)
+    highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
+    tags = [
+        _read_tag_unless_damaged(store, tag_name, number)
+        for tag_name, number in highest_numbers.items()
+        if number % 2
+    ]
+    return sorted((tag for tag in tags if tag is not None), key=lambda tag: tag.name)
 
 
-def _readable(store: Store, name: str, number: int) -> Tag | None:
+def _read_tag_unless_damaged(store: Store, tag_name: str, number: int) -> Tag | None:
     try:
-        return _read(store, name, number)
+        return _read_tag(store, tag_name, number)
     except DamagedError as error:
-        _log.warning("tag '%s' was skipped: %s", name, error.message)
+        _log.warning("tag '%s' was skipped: %s", tag_name, error.message)
         return None
 
 
 def find_tag(store: Store, name: str) -> Tag:
     """Find a tag by name; raise `NotFound` if there is none."""
-    text = names.clean(name, "tag")
-    number = refs.highest_number(store, text, layout.TAGS)
-    found = _read(store, text, number) if number % 2 else None
-    if found is None:
-        raise refs.missing(text, layout.TAGS, refs.known_names(store, layout.TAGS))
-    return found
+    tag_name = names.strip_name(name, "tag")
+    number = refs.find_highest_number(store, tag_name, layout.TAGS)
+    tag = _read_tag(store, tag_name, number) if number % 2 else None
+    if tag is None:
+        raise refs.name_not_found_error(
+            tag_name, layout.TAGS, refs.try_list_open_names(store, layout.TAGS)
+        )
+    return tag
 
 
 def open_tag(store: Store, name: str) -> Snapshot:
     """Open the snapshot of a tag; a cleanup never removes what a tag references."""
-    return shown_by(store, refs.find_ref(store, names.clean(name, "tag"), layout.TAGS))
+    return tag_snapshot(store, refs.find_ref(store, names.strip_name(name, "tag"), layout.TAGS))
 
 
-def shown_by(store: Store, ref: Ref) -> Snapshot:
+def tag_snapshot(store: Store, ref: Ref) -> Snapshot:
     """Open the snapshot behind the ref of a tag."""
-    opened = _opened(store, ref)
-    head, state = opened.state.head.commit_id, opened.state
-    log = Log(store, state)
-    version = log.get(head).manifest_version
-    branch = ref.parent or layout.MAIN
-    return Snapshot(store, branch, head, version, state.schema, dict(state.tables), log)
+    manifest = _load_open_manifest(store, ref)
+    head_commit_id, state = manifest.state.head.commit_id, manifest.state
+    log = HistoryLog(store, state)
+    manifest_version = log.get(head_commit_id).manifest_version
+    branch_name = ref.parent or layout.MAIN
+    return Snapshot(
+        store, branch_name, head_commit_id, manifest_version, state.schema, dict(state.tables), log
+    )
 
 
 def delete_tag(store: Store, name: str) -> None:
     """Delete a tag; its commit stays while branches, other tags or its age retain it."""
-    branches.close_ref(store, refs.find_ref(store, names.clean(name, "tag"), layout.TAGS))
+    branches.close_ref(store, refs.find_ref(store, names.strip_name(name, "tag"), layout.TAGS))
 
 
-def _opened(store: Store, ref: Ref) -> Opened:
+def _load_open_manifest(store: Store, ref: Ref) -> LoadedManifest:
     """Load the manifest behind a ref; finish a deletion that crashed before it closed the name."""
     try:
-        opened = read_manifest(store, ref.ulid)
+        manifest = read_manifest(store, ref.ulid)
     except GraphNotInitialized as error:
-        raise missing_manifest(store, ref) from error
-    if opened.state.head.closed:
+        raise missing_manifest_error(store, ref) from error
+    if manifest.state.head.closed:
         if not store.effects.read_only:
-            refs.release(store, ref)
-        raise refs.missing(ref.name, ref.place)
-    return opened
+            refs.close_name(store, ref)
+        raise refs.name_not_found_error(ref.name, ref.directory)
+    return manifest
 
 
-def free_tag_number(store: Store, name: str) -> int:
+def free_tag_number(store: Store, new_name: str) -> int:
     """Return the number to create a tag under; close a name that a crashed deletion left open."""
-    numbers = refs.list_numbers(store, layout.TAGS)
-    number = numbers.get(name, 0)
-    if number % 2 and _stands(store, name, number):
-        raise AlreadyExists(f"tag '{name}' already exists", what=f"tag '{name}'")
-    open_names = (other for other, number in numbers.items() if number % 2)
-    variant = names.find_case_variant(name, open_names)
-    if variant is not None and _stands(store, variant, numbers[variant]):
-        message = f"tag '{name}' differs only in case from tag '{variant}'"
-        raise AlreadyExists(message, what=f"tag '{variant}'")
+    highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
+    number = highest_numbers.get(new_name, 0)
+    if number % 2 and _is_tag_open(store, new_name, number):
+        raise AlreadyExists(f"tag '{new_name}' already exists", what=f"tag '{new_name}'")
+    open_tag_names = (tag_name for tag_name, number in highest_numbers.items() if number % 2)
+    case_variant = names.find_case_variant(new_name, open_tag_names)
+    if case_variant is not None and _is_tag_open(
+        store, case_variant, highest_numbers[case_variant]
+    ):
+        message = f"tag '{new_name}' differs only in case from tag '{case_variant}'"
+        raise AlreadyExists(message, what=f"tag '{case_variant}'")
     return number + 1 + number % 2
 
 
-def _stands(store: Store, name: str, number: int) -> bool:
-    ref = refs.read_ref(store, name, number, layout.TAGS)
+def _is_tag_open(store: Store, tag_name: str, number: int) -> bool:
+    ref = refs.read_ref(store, tag_name, number, layout.TAGS)
     if ref is None:
         return True
     try:
-        _opened(store, ref)
+        _load_open_manifest(store, ref)
     except NotFound:
         return False
     return True
 
 
-def _intent(
-    name: str, source: Line, commit_id: str, actor: str | None, message: str | None
+def _build_tag_intent(
+    tag_name: str,
+    source_branch: BranchState,
+    commit_id: str,
+    actor: str | None,
+    message: str | None,
 ) -> Intent:
     return Intent(
         id=ids.new_ulid(),
-        operation=branches.TAG,
-        branch=source.name,
-        branch_ulid=source.ulid,
+        operation=branches.TAG_CREATE,
+        branch=source_branch.name,
+        branch_ulid=source_branch.ulid,
         base_commit=commit_id,
         created_at=ids.now_micros(),
         actor=actor,
         message=message,
-        creates=ids.new_ulid(),
-        facts={"name": name},
+        created_ulid=ids.new_ulid(),
+        facts={"name": tag_name},
     )
 
 
-def _read(store: Store, name: str, number: int) -> Tag | None:
-    ref = refs.read_ref(store, name, number, layout.TAGS)
+def _read_tag(store: Store, tag_name: str, number: int) -> Tag | None:
+    ref = refs.read_ref(store, tag_name, number, layout.TAGS)
     if ref is None or ref.fork_commit is None:
         return None
-    facts = store.objects.read_json(layout.ref_name(name, number, layout.TAGS)) or {}
-    told = (facts.get("created_at", 0), facts.get("actor_id"), facts.get("message"))
-    return Tag(name, ref.fork_commit, ref.parent, ref.ulid, *told)
+    members = store.objects.read_json(layout.ref_name(tag_name, number, layout.TAGS)) or {}
+    creation_details = (
+        members.get("created_at", 0),
+        members.get("actor_id"),
+        members.get("message"),
+    )
+    return Tag(tag_name, ref.fork_commit, ref.parent, ref.ulid, *creation_details)

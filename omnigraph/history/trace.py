@@ -18,11 +18,11 @@ from omnigraph.storage.equality import same_values
 from omnigraph.storage.find import find
 from omnigraph.storage.table import Table, open_table
 
-from .bases import best_bases
+from .bases import find_merge_bases
 from .commit import Commit, TableEntry
-from .diff import fitted, matched
+from .diff import align_columns, match_rows_by_id
 from .entities import EntityChange, Op
-from .log import in_order
+from .log import sort_newest_first
 from .snapshot import Snapshot
 
 
@@ -57,8 +57,10 @@ class EntityHistory(list[EntityVersion]):
         return self.gap is None
 
     def __repr__(self) -> str:
-        end = "" if self.gap is None else f"; a cleanup took what was before commit {self.gap.id}"
-        return f"<EntityHistory: {len(self)} version{'s'[: len(self) != 1]}{end}>"
+        gap_text = (
+            "" if self.gap is None else f"; a cleanup took what was before commit {self.gap.id}"
+        )
+        return f"<EntityHistory: {len(self)} version{'s'[: len(self) != 1]}{gap_text}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,166 +78,225 @@ class Blamed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _EntityRow:
     """The entity's row in one content of its table, possibly empty, with the table's columns."""
 
-    rows: pa.Table
-    schema: pa.Schema
+    matched_rows: pa.Table
+    table_schema: pa.Schema
 
 
-class Trace:
+class EntityTracer:
     """Traces an entity through all ancestors of a snapshot."""
 
-    def __init__(self, shown: Snapshot, key: str, entity_id: str) -> None:
-        if key not in shown.tables:
-            raise EntityNotFound(f"there is no {key.replace(':', ' type ')} here")
-        self._shown, self._key, self._id = shown, key, entity_id
-        self._commits = in_order(shown.log.ancestors(shown.commit_id).values())
-        self._entries = _entries(self._commits, shown.tables[key])
-        self._gone = frozenset(shown.schema.erased)
-        self._known: dict[str, _Row] = {}
+    def __init__(self, snapshot: Snapshot, table_key: str, entity_id: str) -> None:
+        if table_key not in snapshot.tables:
+            raise EntityNotFound(f"there is no {table_key.replace(':', ' type ')} here")
+        self._snapshot, self._table_key, self._entity_id = snapshot, table_key, entity_id
+        self._commits = sort_newest_first(snapshot.log.ancestors(snapshot.commit_id).values())
+        self._entries = _entries_by_commit(self._commits, snapshot.tables[table_key])
+        self._erased_directories = frozenset(snapshot.schema.erased_directories)
+        self._row_cache: dict[str, _EntityRow] = {}
 
-    def versions(self, limit: int | None = None) -> EntityHistory:
+    def versions(self, max_versions: int | None = None) -> EntityHistory:
         """Return the versions, newest first, up to a limit; stop where the past was cleaned up."""
-        found = EntityHistory()
+        history = EntityHistory()
         for commit in self._commits:
-            if limit is not None and len(found) >= limit:
+            if max_versions is not None and len(history) >= max_versions:
                 break
-            if not any(self._differs(commit, parent) for parent in commit.parents or ("",)):
+            if not any(
+                self._table_differs(commit, parent_id) for parent_id in commit.parents or ("",)
+            ):
                 continue
             try:
-                change = self._change(commit)
+                change = self._find_change(commit)
             except HistoryReclaimed:
-                found.gap = commit
+                history.gap = commit
                 break
             if change is not None:
-                found.append(_version(commit, change))
-        return found
+                history.append(_build_version(commit, change))
+        return history
 
     def blame(self) -> dict[str, Blamed]:
         """Return for each property of the entity the commit that set its current value."""
-        now = self._row(self._shown.commit_id)
-        if now is None or not now.rows.num_rows:
-            type_name = self._key.partition(":")[2]
-            raise EntityNotFound(f"there is no {type_name} '{self._id}' here")
-        names = [name for name in now.rows.column_names if name != "id"]
-        waiting = {self._shown.commit_id: set(names)}
-        found: dict[str, Commit | None] = {}
+        current_row = self._row_at_commit(self._snapshot.commit_id)
+        if current_row is None or not current_row.matched_rows.num_rows:
+            type_name = self._table_key.partition(":")[2]
+            raise EntityNotFound(f"there is no {type_name} '{self._entity_id}' here")
+        property_names = [
+            property_name
+            for property_name in current_row.matched_rows.column_names
+            if property_name != "id"
+        ]
+        pending_properties = {self._snapshot.commit_id: set(property_names)}
+        blamed_commits: dict[str, Commit | None] = {}
         for commit in self._commits:
-            asked = waiting.pop(commit.id, None)
-            if asked:
-                self._hand_on(commit, asked, waiting, found, now)
-        values = now.rows.to_pylist()[0]
-        return {name: Blamed(name, values[name], found.get(name)) for name in names}
+            properties = pending_properties.pop(commit.id, None)
+            if properties:
+                self._trace_to_parents(
+                    commit, properties, pending_properties, blamed_commits, current_row
+                )
+        values = current_row.matched_rows.to_pylist()[0]
+        return {
+            property_name: Blamed(
+                property_name, values[property_name], blamed_commits.get(property_name)
+            )
+            for property_name in property_names
+        }
 
-    def _hand_on(
+    def _trace_to_parents(
         self,
         commit: Commit,
-        asked: set[str],
-        waiting: dict[str, set[str]],
-        found: dict[str, Commit | None],
-        now: _Row,
+        properties: set[str],
+        pending_properties: dict[str, set[str]],
+        blamed_commits: dict[str, Commit | None],
+        current_row: _EntityRow,
     ) -> None:
         """Pass values that a parent already had on to that parent; blame this commit for others."""
         try:
-            for parent in commit.parents:
-                had = asked if not self._differs(commit, parent) else self._same(parent, asked, now)
-                waiting.setdefault(parent, set()).update(had)
-                asked = asked - had
+            for parent_id in commit.parents:
+                inherited = (
+                    properties
+                    if not self._table_differs(commit, parent_id)
+                    else self._unchanged_properties(parent_id, properties, current_row)
+                )
+                pending_properties.setdefault(parent_id, set()).update(inherited)
+                properties = properties - inherited
         except HistoryReclaimed:
             return
-        found.update(dict.fromkeys(asked, commit))
+        blamed_commits.update(dict.fromkeys(properties, commit))
 
-    def _same(self, commit_id: str, names: set[str], now: _Row) -> set[str]:
+    def _unchanged_properties(
+        self, commit_id: str, property_names: set[str], current_row: _EntityRow
+    ) -> set[str]:
         """Return the properties that already had their current value at a commit."""
-        then = self._row(commit_id)
-        if then is None or not then.rows.num_rows:
+        past_row = self._row_at_commit(commit_id)
+        if past_row is None or not past_row.matched_rows.num_rows:
             return set()
-        rows = fitted(then.rows, then.schema, now.schema).cast(now.rows.schema)
-        return {name for name in names if same_values(rows[name], now.rows[name])[0]}
+        converted_rows = align_columns(
+            past_row.matched_rows, past_row.table_schema, current_row.table_schema
+        ).cast(current_row.matched_rows.schema)
+        return {
+            property_name
+            for property_name in property_names
+            if same_values(converted_rows[property_name], current_row.matched_rows[property_name])[
+                0
+            ]
+        }
 
-    def _differs(self, commit: Commit, parent: str) -> bool:
+    def _table_differs(self, commit: Commit, parent_id: str) -> bool:
         """Whether the table differs between a commit and a parent; compares ids, reads nothing."""
-        one, other = self._entries.get(commit.id), self._entries.get(parent)
-        return (one and one.content_id) != (other and other.content_id)
+        commit_entry, parent_entry = self._entries.get(commit.id), self._entries.get(parent_id)
+        return (commit_entry and commit_entry.content_id) != (
+            parent_entry and parent_entry.content_id
+        )
 
-    def _change(self, commit: Commit) -> EntityChange | None:
+    def _find_change(self, commit: Commit) -> EntityChange | None:
         """Return the change of a commit to the entity; None if a parent already had that value.
 
         A merge counts as well if it took the value of one side against a change of the other.
         """
-        after = self._row(commit.id)
-        changes = [self._against(parent, after) for parent in commit.parents or ("",)]
-        made = all(one is not None for one in changes)
-        return changes[0] if made or (changes[0] is not None and self._decided(commit)) else None
+        commit_row = self._row_at_commit(commit.id)
+        changes = [
+            self._compare_with_parent(parent_id, commit_row)
+            for parent_id in commit.parents or ("",)
+        ]
+        differs_from_all = all(change is not None for change in changes)
+        return (
+            changes[0]
+            if differs_from_all or (changes[0] is not None and self._merge_decided(commit))
+            else None
+        )
 
-    def _decided(self, merge: Commit) -> bool:
+    def _merge_decided(self, merge_commit: Commit) -> bool:
         """Whether the first parent of a merge had changed the entity since the merge base."""
-        ours, theirs = (replace(self._shown, commit_id=one) for one in merge.parents)
-        mine = self._row(ours.commit_id)
-        return all(self._against(base, mine) is not None for base in best_bases(ours, theirs)[0])
+        our_snapshot, their_snapshot = (
+            replace(self._snapshot, commit_id=parent_id) for parent_id in merge_commit.parents
+        )
+        our_row = self._row_at_commit(our_snapshot.commit_id)
+        return all(
+            self._compare_with_parent(merge_base_id, our_row) is not None
+            for merge_base_id in find_merge_bases(our_snapshot, their_snapshot)[0]
+        )
 
-    def _against(self, parent: str, after: _Row | None) -> EntityChange | None:
-        before = self._row(parent)
-        known = after or before
-        if known is None:
+    def _compare_with_parent(
+        self, parent_id: str, commit_row: _EntityRow | None
+    ) -> EntityChange | None:
+        parent_row = self._row_at_commit(parent_id)
+        layout_row = commit_row or parent_row
+        if layout_row is None:
             return None
-        shape = row_schema(known.schema)
-        was = shape.empty_table() if before is None else _fit(before, known)
-        now = shape.empty_table() if after is None else after.rows
-        return next(matched(self._key, was, now, shape).records(), None)
+        row_layout = row_schema(layout_row.table_schema)
+        old_rows = (
+            row_layout.empty_table() if parent_row is None else _convert_row(parent_row, layout_row)
+        )
+        new_rows = row_layout.empty_table() if commit_row is None else commit_row.matched_rows
+        return next(
+            match_rows_by_id(self._table_key, old_rows, new_rows, row_layout).records(), None
+        )
 
-    def _row(self, commit_id: str) -> _Row | None:
+    def _row_at_commit(self, commit_id: str) -> _EntityRow | None:
         """Read the entity at a commit; None if the table does not exist there."""
         entry = self._entries.get(commit_id)
         if entry is None:
             return None
-        if entry.content_id not in self._known:
-            table = self._open(entry, commit_id)
-            self._known[entry.content_id] = _Row(self._read(table, entry, commit_id), table.schema)
-        return self._known[entry.content_id]
+        if entry.content_id not in self._row_cache:
+            table = self._open_version(entry, commit_id)
+            self._row_cache[entry.content_id] = _EntityRow(
+                self._read_row(table, entry, commit_id), table.schema
+            )
+        return self._row_cache[entry.content_id]
 
-    def _read(self, table: Table, entry: TableEntry, commit_id: str) -> pa.Table:
-        wanted = {"id": pa.array([self._id], pa.string())}
+    def _read_row(self, table: Table, entry: TableEntry, commit_id: str) -> pa.Table:
+        id_lookup = {"id": pa.array([self._entity_id], pa.string())}
         try:
-            return find(table, wanted, table.schema.names)
+            return find(table, id_lookup, table.schema.names)
         except (OSError, StorageError, pa.ArrowException) as error:
-            if self._shown.store.has(entry.location, entry.lance_version):
+            if self._snapshot.store.has_version(entry.location, entry.lance_version):
                 raise
             raise HistoryReclaimed(first_unreadable_commit_id=commit_id) from error
 
-    def _open(self, entry: TableEntry, commit_id: str) -> Table:
+    def _open_version(self, entry: TableEntry, commit_id: str) -> Table:
         try:
-            if entry.location not in self._gone:
-                return open_table(self._shown.store, entry.location, entry.lance_version)
+            if entry.location not in self._erased_directories:
+                return open_table(self._snapshot.store, entry.location, entry.lance_version)
         except FileNotFoundError:
             pass
         raise HistoryReclaimed(first_unreadable_commit_id=commit_id)
 
 
-def _fit(row: _Row, known: _Row) -> pa.Table:
-    return fitted(row.rows, row.schema, known.schema).cast(row_schema(known.schema))
+def _convert_row(row: _EntityRow, layout_row: _EntityRow) -> pa.Table:
+    return align_columns(row.matched_rows, row.table_schema, layout_row.table_schema).cast(
+        row_schema(layout_row.table_schema)
+    )
 
 
-def _version(commit: Commit, change: EntityChange) -> EntityVersion:
-    facts = (change.after, change.before, change.changed, change.endpoints)
-    return EntityVersion(commit, change.op, *facts)
+def _build_version(commit: Commit, change: EntityChange) -> EntityVersion:
+    change_fields = (change.after, change.before, change.changed, change.endpoints)
+    return EntityVersion(commit, change.op, *change_fields)
 
 
-def _entries(commits: list[Commit], now: TableEntry) -> Mapping[str, TableEntry | None]:
+def _entries_by_commit(
+    commits: list[Commit], current_entry: TableEntry
+) -> Mapping[str, TableEntry | None]:
     """Return the table entry of each commit, whatever the table was called then."""
-    found: dict[str, TableEntry | None] = {}
-    for one in reversed(commits):
-        before = found.get(one.parents[0]) if one.parents else None
-        found[one.id] = _entry(one, before, now)
-    return found
+    entries_by_id: dict[str, TableEntry | None] = {}
+    for commit in reversed(commits):
+        parent_entry = entries_by_id.get(commit.parents[0]) if commit.parents else None
+        entries_by_id[commit.id] = _entry_at_commit(commit, parent_entry, current_entry)
+    return entries_by_id
 
 
-def _entry(commit: Commit, before: TableEntry | None, now: TableEntry) -> TableEntry | None:
-    listed = [one for one in commit.tables.values() if one is not None]
-    same = next((one for one in listed if one.location == now.location), None)
-    if same is not None:
-        return same
-    named = commit.tables.get(now.key, before)
-    dropped = before is not None and commit.tables.get(before.key, before) is None
-    return None if dropped and named is before else named
+def _entry_at_commit(
+    commit: Commit, parent_entry: TableEntry | None, current_entry: TableEntry
+) -> TableEntry | None:
+    commit_entries = [entry for entry in commit.tables.values() if entry is not None]
+    same_table = next(
+        (entry for entry in commit_entries if entry.location == current_entry.location), None
+    )
+    if same_table is not None:
+        return same_table
+    named_entry = commit.tables.get(current_entry.key, parent_entry)
+    is_dropped = (
+        parent_entry is not None and commit.tables.get(parent_entry.key, parent_entry) is None
+    )
+    return None if is_dropped and named_entry is parent_entry else named_entry

@@ -13,22 +13,22 @@ from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.layout import intent_name
 from omnigraph.storage.store import Store
-from omnigraph.storage.torn import TornError
+from omnigraph.storage.torn import TornVersionError
 
 from . import intent as intents
 from . import refs
-from .intent import Pending
-from .manifest import Opened, read_manifest
+from .intent import PendingIntent
+from .manifest import LoadedManifest, read_manifest
 from .origin import RefKind
 from .rename import RENAME
 
-PLACES = (layout.REFS, layout.TAGS)
-_LISTINGS = 10
-Status = Literal["never_named", "ref_lost", "closing_lost", "unknown", "unreadable"]
+REF_DIRECTORIES = (layout.REFS, layout.TAGS)
+_MAX_LISTINGS = 10
+UnnamedStatus = Literal["never_named", "ref_lost", "closing_lost", "unknown", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
-class Unnamed:
+class UnnamedManifest:
     """An open manifest without a name.
 
     `never_named` is garbage. `ref_lost` had a name. `closing_lost` was deleted, but the version
@@ -37,8 +37,8 @@ class Unnamed:
     """
 
     ulid: str
-    status: Status
-    opened: Opened | None = field(default=None, repr=False)
+    status: UnnamedStatus
+    manifest: LoadedManifest | None = field(default=None, repr=False)
     kind: RefKind | None = None
     name: str | None = None
     reason: str = ""
@@ -56,7 +56,7 @@ class Unnamed:
     @property
     def commit_id(self) -> str | None:
         """The head commit."""
-        return self.opened.state.head.commit_id if self.opened is not None else None
+        return self.manifest.state.head.commit_id if self.manifest is not None else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as reports show it."""
@@ -73,96 +73,134 @@ class Unnamed:
 class DamagedRef:
     """The highest ref object of a name, which opens it but cannot be parsed."""
 
-    place: str
+    ref_directory: str
     name: str
     number: int
     reason: str
 
     @property
-    def path(self) -> str:
+    def object_name(self) -> str:
         """The name of the ref object."""
-        return layout.ref_name(self.name, self.number, self.place)
+        return layout.ref_name(self.name, self.number, self.ref_directory)
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class RefListing:
     """All refs at one moment: highest numbers, ULIDs of open names, damaged ref objects."""
 
-    numbers: Mapping[str, Mapping[str, int]]
-    ulids: frozenset[str]
-    damaged: tuple[DamagedRef, ...]
+    highest_numbers: Mapping[str, Mapping[str, int]]
+    named_ulids: frozenset[str]
+    damaged_refs: tuple[DamagedRef, ...]
 
 
-def find_unnamed(store: Store, ulids: Iterable[str] | None = None) -> tuple[list[Unnamed], Names]:
+def find_manifests_without_ref(
+    store: Store, ulids: Iterable[str] | None = None
+) -> tuple[list[UnnamedManifest], RefListing]:
     """Return every open manifest, of those given, that no name leads to, and the refs as listed.
 
     The reading order matters with live operations: a creation arms its intent before it writes
     the manifest and removes the intent after naming it; a deletion closes the manifest before the
     name. Listing manifests, then intents, then names never takes a live branch for a lost one.
     """
-    existing = sorted(branch_ulids(store) if ulids is None else ulids)
-    busy = _busy_ulids(store)
-    names = read_names(store)
-    candidates = [ulid for ulid in existing if ulid not in busy and ulid not in names.ulids]
-    unclosed = [found for ulid in candidates if (found := _read_open(store, ulid)) is not None]
+    existing_ulids = sorted(list_manifest_ulids(store) if ulids is None else ulids)
+    busy_ulids = _busy_ulids(store)
+    ref_listing = list_refs_consistently(store)
+    candidates = [
+        ulid
+        for ulid in existing_ulids
+        if ulid not in busy_ulids and ulid not in ref_listing.named_ulids
+    ]
+    unclosed = [
+        unclosed_manifest
+        for ulid in candidates
+        if (unclosed_manifest := _read_open_manifest(store, ulid)) is not None
+    ]
     if not unclosed:
-        return [], names
+        return [], ref_listing
     ref_objects = _read_ref_objects(store)
-    judged = [_judge(store, one, ref_objects) for one in unclosed if not _is_pending(store, one)]
-    return judged, names
+    classified = [
+        _classify(store, unnamed, ref_objects)
+        for unnamed in unclosed
+        if not _is_pending(store, unnamed)
+    ]
+    return classified, ref_listing
 
 
-def branch_ulids(store: Store) -> set[str]:
+def list_manifest_ulids(store: Store) -> set[str]:
     """List the manifests below `__branches/` that have a version; costs one listing."""
-    found = (one.name.split("/") for one in store.objects.list(layout.BRANCHES))
-    return {parts[1] for parts in found if len(parts) > 3 and parts[2] == "_versions"}
+    path_parts = (
+        listed_file.name.split("/") for listed_file in store.objects.list(layout.BRANCHES)
+    )
+    return {parts[1] for parts in path_parts if len(parts) > 3 and parts[2] == "_versions"}
 
 
 def _busy_ulids(store: Store) -> set[str]:
     """Return the ULIDs that an intent is about to name or rename, including intents set aside."""
-    listed = intents.listing(store)
-    waiting = [*listed.pending, *(one.kept for one in listed.set_aside)]
-    known = [one.intent for one in waiting if isinstance(one, Pending)]
-    created = {one.creates for one in known if one.creates is not None}
-    return created | {one.branch_ulid for one in known if one.operation == RENAME}
+    intent_listing = intents.list_intents(store)
+    waiting_intents = [
+        *intent_listing.pending,
+        *(listed_intent.listed_intent for listed_intent in intent_listing.set_aside),
+    ]
+    known_intents = [
+        listed_intent.intent
+        for listed_intent in waiting_intents
+        if isinstance(listed_intent, PendingIntent)
+    ]
+    created_ulids = {
+        listed_intent.created_ulid
+        for listed_intent in known_intents
+        if listed_intent.created_ulid is not None
+    }
+    return created_ulids | {
+        listed_intent.branch_ulid
+        for listed_intent in known_intents
+        if listed_intent.operation == RENAME
+    }
 
 
-def read_names(store: Store) -> Names:
+def list_refs_consistently(store: Store) -> RefListing:
     """List the refs at one moment: two equal listings in a row prove that nothing changed."""
-    before: dict[str, dict[str, int]] = {}
-    for _ in range(_LISTINGS):
-        numbers = {place: refs.list_numbers(store, place) for place in PLACES}
-        if numbers == before:
+    previous_numbers: dict[str, dict[str, int]] = {}
+    for _ in range(_MAX_LISTINGS):
+        highest_numbers = {
+            ref_directory: refs.list_highest_numbers(store, ref_directory)
+            for ref_directory in REF_DIRECTORIES
+        }
+        if highest_numbers == previous_numbers:
             break
-        before = numbers
-    ulids, damaged = set[str](), list[DamagedRef]()
-    for place in PLACES:
-        for name, number in sorted(numbers[place].items()):
+        previous_numbers = highest_numbers
+    named_ulids, damaged_refs = set[str](), list[DamagedRef]()
+    for ref_directory in REF_DIRECTORIES:
+        for ref_name, ref_number in sorted(highest_numbers[ref_directory].items()):
             try:
-                ref = refs.read_ref(store, name, number, place) if number % 2 else None
+                ref = (
+                    refs.read_ref(store, ref_name, ref_number, ref_directory)
+                    if ref_number % 2
+                    else None
+                )
             except DamagedError as error:
-                damaged.append(DamagedRef(place, name, number, error.message))
+                damaged_refs.append(DamagedRef(ref_directory, ref_name, ref_number, error.message))
                 continue
-            ulids |= {ref.ulid} if ref is not None else set()
-    return Names(numbers, frozenset(ulids), tuple(damaged))
+            named_ulids |= {ref.ulid} if ref is not None else set()
+    return RefListing(highest_numbers, frozenset(named_ulids), tuple(damaged_refs))
 
 
-def _read_open(store: Store, ulid: str) -> Unnamed | None:
+def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
     """Read a manifest unless it is closed; one torn by a power loss was never named."""
     try:
-        opened = read_manifest(store, ulid)
-    except (GraphNotInitialized, TornError):
+        manifest = read_manifest(store, ulid)
+    except (GraphNotInitialized, TornVersionError):
         return None
     except StorageError as error:
-        return Unnamed(ulid, "unreadable", reason=error.message)
-    return None if opened.state.head.closed else Unnamed(ulid, "unknown", opened)
+        return UnnamedManifest(ulid, "unreadable", reason=error.message)
+    return None if manifest.state.head.closed else UnnamedManifest(ulid, "unknown", manifest)
 
 
 @dataclass(frozen=True, slots=True)
 class _RefObject:
     """One ref object, of any number, that can be parsed."""
 
-    place: str
+    ref_directory: str
     name: str
     number: int
     facts: Mapping[str, Any]
@@ -170,80 +208,100 @@ class _RefObject:
 
 def _read_ref_objects(store: Store) -> list[_RefObject]:
     """Read all ref objects, including superseded numbers."""
-    found: list[_RefObject] = []
-    for place in PLACES:
-        for one in store.objects.list(place):
-            parsed = layout.parse_ref_name(one.name, place)
+    ref_objects: list[_RefObject] = []
+    for ref_directory in REF_DIRECTORIES:
+        for listed_file in store.objects.list(ref_directory):
+            name_and_number = layout.parse_ref_name(listed_file.name, ref_directory)
             try:
-                facts = store.objects.read_json(one.name) if parsed is not None else None
+                members = (
+                    store.objects.read_json(listed_file.name)
+                    if name_and_number is not None
+                    else None
+                )
             except StorageError:
                 continue  # damaged; reported under its name
-            if parsed is not None and facts is not None:
-                found.append(_RefObject(place, *parsed, facts))
-    return found
+            if name_and_number is not None and members is not None:
+                ref_objects.append(_RefObject(ref_directory, *name_and_number, members))
+    return ref_objects
 
 
-def _judge(store: Store, one: Unnamed, ref_objects: Sequence[_RefObject]) -> Unnamed:
+def _classify(
+    store: Store, unnamed: UnnamedManifest, ref_objects: Sequence[_RefObject]
+) -> UnnamedManifest:
     """Find out why no name leads to an open manifest."""
-    if one.opened is None:
-        return one
-    state, ulid = one.opened.state, one.ulid
-    mine = [ref for ref in ref_objects if ulid in (ref.facts.get("ulid"), ref.facts.get("deleted"))]
-    published = one.opened.version > 1 or state.head.commit_id != state.head.fork
+    if unnamed.manifest is None:
+        return unnamed
+    state, ulid = unnamed.manifest.state, unnamed.ulid
+    own_refs = [
+        ref for ref in ref_objects if ulid in (ref.facts.get("ulid"), ref.facts.get("deleted"))
+    ]
+    was_published = unnamed.manifest.version > 1 or state.head.commit_id != state.head.fork
     origin = state.origin
-    kind: RefKind | None = origin.kind if origin is not None else "branch" if published else None
-    kind = kind or (refs.kind_of(mine[0].place) if mine else None)
-    name = _last_name(one.opened, mine)
-    if _was_deleted(ulid, name, mine):
-        return Unnamed(ulid, "closing_lost", one.opened, kind, name)
-    if published or mine:
-        return Unnamed(ulid, "ref_lost", one.opened, kind, name)
+    ref_kind: RefKind | None = (
+        origin.kind if origin is not None else "branch" if was_published else None
+    )
+    ref_kind = ref_kind or (refs.ref_kind_of(own_refs[0].ref_directory) if own_refs else None)
+    last_name = _last_name(unnamed.manifest, own_refs)
+    if _was_deleted(ulid, last_name, own_refs):
+        return UnnamedManifest(ulid, "closing_lost", unnamed.manifest, ref_kind, last_name)
+    if was_published or own_refs:
+        return UnnamedManifest(ulid, "ref_lost", unnamed.manifest, ref_kind, last_name)
     if origin is None:
-        return Unnamed(ulid, "unknown", one.opened)
-    status = _by_audit(store, origin.operation_id)
-    return Unnamed(ulid, status, one.opened, None if status == "unknown" else kind, name)
+        return UnnamedManifest(ulid, "unknown", unnamed.manifest)
+    status = _classify_by_audit(store, origin.operation_id)
+    return UnnamedManifest(
+        ulid, status, unnamed.manifest, None if status == "unknown" else ref_kind, last_name
+    )
 
 
-def _last_name(opened: Opened, mine: Sequence[_RefObject]) -> str | None:
+def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str | None:
     """Return the last known name of a manifest; None after a rename to an unknown name."""
-    state = opened.state
-    renames = [ref for ref in mine if str(ref.facts.get("nonce")).startswith("renamed-")]
-    latest = max(renames, key=lambda ref: str(ref.facts["nonce"]), default=None)
-    if latest is not None and latest.facts.get("renamed_to"):
-        return str(latest.facts["renamed_to"])
-    known = [one.branch for one in state.tail if one.id == state.head.commit_id != state.head.fork]
-    known += [state.origin.name] if state.origin is not None else []
-    known += [ref.name for ref in mine]
-    former = {ref.name for ref in renames}  # older releases did not record the new name
-    return next((name for name in known if name is not None and name not in former), None)
+    state = manifest.state
+    rename_refs = [ref for ref in own_refs if str(ref.facts.get("nonce")).startswith("renamed-")]
+    latest_rename = max(rename_refs, key=lambda ref: str(ref.facts["nonce"]), default=None)
+    if latest_rename is not None and latest_rename.facts.get("renamed_to"):
+        return str(latest_rename.facts["renamed_to"])
+    known_names = [
+        commit.branch
+        for commit in state.tail
+        if commit.id == state.head.commit_id != state.head.fork
+    ]
+    known_names += [state.origin.name] if state.origin is not None else []
+    known_names += [ref.name for ref in own_refs]
+    former_names = {ref.name for ref in rename_refs}  # older releases did not record the new name
+    return next(
+        (name for name in known_names if name is not None and name not in former_names), None
+    )
 
 
-def _was_deleted(ulid: str, name: str | None, mine: Sequence[_RefObject]) -> bool:
+def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject]) -> bool:
     """Whether the last name was closed by a deletion, which closes the manifest first.
 
     A failed rename closes the new name in the same way, so any other name proves nothing.
     """
-    nonce = f"deleted-{ulid}"
-    return any(ref.name == name and ref.facts.get("nonce") == nonce for ref in mine)
+    deletion_nonce = f"deleted-{ulid}"
+    return any(
+        ref.name == last_name and ref.facts.get("nonce") == deletion_nonce for ref in own_refs
+    )
 
 
-def _is_pending(store: Store, one: Unnamed) -> bool:
+def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
     """Whether the intent of its creation still exists: then recovery has not ended it yet."""
-    origin = one.opened.state.origin if one.opened is not None else None
+    origin = unnamed.manifest.state.origin if unnamed.manifest is not None else None
     return origin is not None and store.objects.read(intent_name(origin.operation_id)) is not None
 
 
-def _by_audit(store: Store, operation_id: str) -> Status:
+def _classify_by_audit(store: Store, operation_id: str) -> UnnamedStatus:
     """Classify a manifest by the audit record of its creation.
 
     Only a discarded creation is known to have named nothing. A dropped one may have been carried
     out before its record was damaged.
     """
     try:
-        facts = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")
+        audit_record = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")
     except StorageError:
         return "unknown"
-    kind = facts.get("recovery_kind") if facts is not None else None
-    if kind == "discarded":
+    outcome_kind = audit_record.get("recovery_kind") if audit_record is not None else None
+    if outcome_kind == "discarded":
         return "never_named"
-    return "ref_lost" if kind in (None, "finished") else "unknown"
+    return "ref_lost" if outcome_kind in (None, "finished") else "unknown"

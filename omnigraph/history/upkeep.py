@@ -6,23 +6,27 @@ Owns only how much is tried; it never waits and never blocks a writer.
 
 from collections.abc import Callable
 
-from .plan import Prepare, PublishPlan, WriteTxn
+from .plan import PreparePlan, PublishPlan, WriteTxn
 
-FIRST = 32  # fragments of the second try; every further try halves the number
-LEAST = 2
+FIRST_RETRY_FRAGMENTS = 32  # fragments of the second try; every further try halves the number
+MIN_RETRY_FRAGMENTS = 2
 
 # Stages maintenance of at most that many fragments; None means no limit.
-Bite = Callable[[WriteTxn, int | None], PublishPlan | None]
+StageMaintenance = Callable[[WriteTxn, int | None], PublishPlan | None]
 
 
-def in_smaller_bites(stage: Bite) -> Prepare:
+def shrink_on_retry(stage: StageMaintenance) -> PreparePlan:
     """Return a prepare function that stages everything first, and less on every retry."""
-    tries = 0
+    attempt_count = 0
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        nonlocal tries
-        limit = None if tries == 0 else max(LEAST, FIRST >> (tries - 1))
-        tries += 1
-        return stage(txn, limit)
+        nonlocal attempt_count
+        max_fragments = (
+            None
+            if attempt_count == 0
+            else max(MIN_RETRY_FRAGMENTS, FIRST_RETRY_FRAGMENTS >> (attempt_count - 1))
+        )
+        attempt_count += 1
+        return stage(txn, max_fragments)
 
     return prepare

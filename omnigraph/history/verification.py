@@ -13,58 +13,65 @@ from omnigraph.errors import HistoryReclaimed, OmnigraphError, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.checksums import FileChecksum, find_mismatch
 from omnigraph.storage.failures import DamagedError
-from omnigraph.storage.hands import Hands, Here
+from omnigraph.storage.hands import LocalMaintenanceExecutor, MaintenanceExecutor
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
-from omnigraph.storage.transfer import Files, version_files
+from omnigraph.storage.transfer import VersionFiles, version_files
 
 from . import refs
 from .file_checksums import find_checksums, read_checksums
-from .log import Log
+from .log import HistoryLog
 from .manifest import read_manifest
-from .state import State
+from .state import GraphState
 
 
-def damaged_files(
-    store: Store, state: State, names: Iterable[str], executor: Hands
+def find_damaged_files(
+    store: Store, state: GraphState, file_names: Iterable[str], executor: MaintenanceExecutor
 ) -> dict[str, DamagedError]:
     """Return the files that do not match their checksums, each with its error."""
-    wanted = frozenset(names)
+    requested_names = frozenset(file_names)
     try:
-        expected = find_checksums(store, state, wanted)
+        expected_checksums = find_checksums(store, state, requested_names)
     except HistoryReclaimed:  # log chunks were merged since and the old ones cleaned up
-        expected = find_checksums(store, read_manifest(store, state.head.ulid).state, wanted)
-    wrong = executor.verify(store, expected)
-    return {name: mismatch_error(name, reason) for name, reason in wrong.items()}
+        expected_checksums = find_checksums(
+            store, read_manifest(store, state.head.ulid).state, requested_names
+        )
+    mismatches = executor.verify_files(store, expected_checksums)
+    return {
+        file_name: mismatch_error(file_name, mismatch) for file_name, mismatch in mismatches.items()
+    }
 
 
-def mismatch_error(name: str, reason: str) -> DamagedError:
+def mismatch_error(file_name: str, reason: str) -> DamagedError:
     """Return the error for a file whose bytes are not those that were written."""
-    return DamagedError(f"{name} is damaged: {reason}; nothing was changed")
+    return DamagedError(f"{file_name} is damaged: {reason}; nothing was changed")
 
 
-def check_intact(store: Store, state: State, names: Iterable[str]) -> None:
+def check_intact(store: Store, state: GraphState, file_names: Iterable[str]) -> None:
     """Raise `DamagedError` if one of these files does not match its checksum."""
-    for error in damaged_files(store, state, names, Here()).values():
+    for error in find_damaged_files(store, state, file_names, LocalMaintenanceExecutor()).values():
         raise error
 
 
-def intact(store: Store, state: State) -> Callable[[Iterable[str]], bool]:
+def make_intact_test(store: Store, state: GraphState) -> Callable[[Iterable[str]], bool]:
     """Return a test whether files may be rewritten: all that have a checksum match it.
 
     Only for local disks. Elsewhere every file passes, because reading it would cost a request.
     """
 
-    def test(names: Iterable[str]) -> bool:
-        if not store.root.local:
+    def files_are_intact(file_names: Iterable[str]) -> bool:
+        if not store.root.is_local:
             return True
         try:
-            expected = find_checksums(store, state, frozenset(names))
-            return not any(find_mismatch(store, name, one) for name, one in expected.items())
+            expected_checksums = find_checksums(store, state, frozenset(file_names))
+            return not any(
+                find_mismatch(store, file_name, checksum)
+                for file_name, checksum in expected_checksums.items()
+            )
         except OmnigraphError:  # an unreadable log must not block a write
             return False
 
-    return test
+    return files_are_intact
 
 
 @dataclass(slots=True)
@@ -77,46 +84,52 @@ class FirstUseVerifier:
 
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
     verified: set[str] = field(default_factory=set)
-    _commits: set[str] = field(default_factory=set)
+    _read_commits: set[str] = field(default_factory=set)
     _unrecorded: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, store: Store, table: Table) -> None:
         """Raise `DamagedError` if a file of the table does not match its checksum."""
-        files = version_files(store, table.location, table.version)
+        version_content = version_files(store, table.location, table.version)
         with self._lock:
-            self._verify(store, files)
+            self._verify_files(store, version_content)
 
-    def _verify(self, store: Store, files: Files) -> None:
-        named = set(files.all)
-        if not named <= self.checksums.keys() | self._unrecorded:
-            self._learn(store)
-            self._unrecorded |= named - self.checksums.keys()
-        beside = (name.removesuffix(".lance") for name in files.data)
-        named |= self._below((*files.places, *beside))
-        for name in sorted((named & self.checksums.keys()) - self.verified):
-            reason = find_mismatch(store, name, self.checksums[name])
-            if reason is not None:
-                raise mismatch_error(name, reason)
-            self.verified.add(name)
+    def _verify_files(self, store: Store, version_content: VersionFiles) -> None:
+        needed_names = set(version_content.named_files)
+        if not needed_names <= self.checksums.keys() | self._unrecorded:
+            self._load_checksums(store)
+            self._unrecorded |= needed_names - self.checksums.keys()
+        blob_directories = (
+            file_name.removesuffix(".lance") for file_name in version_content.data_files
+        )
+        needed_names |= self._recorded_files_below(
+            (*version_content.index_directories, *blob_directories)
+        )
+        for file_name in sorted((needed_names & self.checksums.keys()) - self.verified):
+            mismatch = find_mismatch(store, file_name, self.checksums[file_name])
+            if mismatch is not None:
+                raise mismatch_error(file_name, mismatch)
+            self.verified.add(file_name)
 
-    def _below(self, places: Iterable[str]) -> set[str]:
+    def _recorded_files_below(self, directories: Iterable[str]) -> set[str]:
         """Return the recorded files below directories: indexes, and blobs next to a data file."""
-        prefixes = tuple(f"{place}/" for place in places)
-        return {name for name in self.checksums if prefixes and name.startswith(prefixes)}
+        prefixes = tuple(f"{directory}/" for directory in directories)
+        return {
+            file_name for file_name in self.checksums if prefixes and file_name.startswith(prefixes)
+        }
 
-    def _learn(self, store: Store) -> None:
-        for place in (layout.REFS, layout.TAGS):
-            for name in refs.known_names(store, place):
+    def _load_checksums(self, store: Store) -> None:
+        for ref_directory in (layout.REFS, layout.TAGS):
+            for ref_name in refs.try_list_open_names(store, ref_directory):
                 # Damage of another branch is reported when that is opened, and by `check`.
                 with suppress(OmnigraphError):
-                    ref = refs.look_up(store, name, place)
+                    ref = refs.find_open_ref(store, ref_name, ref_directory)
                     if ref is not None:
-                        self._learn_from(store, ref.ulid)
+                        self._load_branch_checksums(store, ref.ulid)
 
-    def _learn_from(self, store: Store, ulid: str) -> None:
-        for commit in Log(store, read_manifest(store, ulid).state).newest_commits():
-            if commit.id not in self._commits:
+    def _load_branch_checksums(self, store: Store, ulid: str) -> None:
+        for commit in HistoryLog(store, read_manifest(store, ulid).state).iter_all_commits():
+            if commit.id not in self._read_commits:
                 with suppress(StorageError):  # a lost checksum object says nothing about files
                     self.checksums.update(read_checksums(store, commit))
-                self._commits.add(commit.id)
+                self._read_commits.add(commit.id)

@@ -8,33 +8,33 @@ import logging
 from contextlib import suppress
 
 from omnigraph.errors import GraphNotInitialized, StorageError
-from omnigraph.storage.failures import reported
+from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
 
 from . import intent as intents
 from . import refs
-from .branches import CREATIONS, place_of
-from .closing import close
+from .branches import CREATE_OPERATIONS, ref_directory
+from .closing import publish_closing_version
 from .intent import Intent
-from .lease import READ
-from .line import line_of
-from .long import REFUSED, refuse
+from .lease import READ_OPERATION
+from .line import branch_state_of
+from .long import REFUSED_OPERATION, publish_refusal
 from .recovery_failure import judge_failure
 from .rename import RENAME, rename_refs
 
 _log = logging.getLogger("omnigraph")
 
 
-def withdraw(store: Store, intent: Intent) -> bool:
+def withdraw_operation(store: Store, intent: Intent) -> bool:
     """Make sure that no process carries an operation out; True if one has already.
 
     Raises if withdrawing may succeed later: the store is down, or the branch is busy.
     """
-    if intent.operation == READ or _verdict(store, intent) != "publish":
+    if intent.operation == READ_OPERATION or _obtain_verdict(store, intent) != "publish":
         return False
     try:
-        with reported("unknown"):
-            return _close_door(store, intent)
+        with as_storage_errors("unknown"):
+            return _block_late_owner(store, intent)
     except Exception as error:
         # What fails permanently here would also fail for a process that carries it out.
         if judge_failure(error) == "later":
@@ -43,7 +43,7 @@ def withdraw(store: Store, intent: Intent) -> bool:
         return False
 
 
-def _verdict(store: Store, intent: Intent) -> str | None:
+def _obtain_verdict(store: Store, intent: Intent) -> str | None:
     """Return the verdict; one that cannot be read counts as a verdict to publish."""
     try:
         return intents.decide(store, intent, "discard")
@@ -53,38 +53,38 @@ def _verdict(store: Store, intent: Intent) -> str | None:
         return "publish"
 
 
-def _close_door(store: Store, intent: Intent) -> bool:
-    if intent.operation in CREATIONS:
-        return _close_creation(store, intent)
+def _block_late_owner(store: Store, intent: Intent) -> bool:
+    if intent.operation in CREATE_OPERATIONS:
+        return _block_creation(store, intent)
     if intent.operation == RENAME:
-        return _close_rename(store, intent)
+        return _block_rename(store, intent)
     if intent.commit_id is None:  # of a newer release; this one does not know what it does
         return False
-    line = line_of(store, intent.branch, intent.branch_ulid)
-    stands = refuse(line, intent)
-    return stands is not None and stands.operation != REFUSED
+    branch_state = branch_state_of(store, intent.branch, intent.branch_ulid)
+    logged_commit = publish_refusal(branch_state, intent)
+    return logged_commit is not None and logged_commit.operation != REFUSED_OPERATION
 
 
-def _close_creation(store: Store, intent: Intent) -> bool:
+def _block_creation(store: Store, intent: Intent) -> bool:
     """Close the manifest, unless the name leads to it: then the branch or tag was created."""
-    name, created = intent.facts["name"], intent.creates or ""
+    created_name, created_ulid = intent.facts["name"], intent.created_ulid or ""
     try:
-        ref = refs.look_up(store, name, place_of(intent))
+        open_ref = refs.find_open_ref(store, created_name, ref_directory(intent))
     except StorageError as error:
         if judge_failure(error) == "later":
             raise
-        ref = None
-    if ref is not None and ref.ulid == created:
+        open_ref = None
+    if open_ref is not None and open_ref.ulid == created_ulid:
         return True
     with suppress(GraphNotInitialized):  # it was never created
-        close(store, line_of(store, name, created))
+        publish_closing_version(store, branch_state_of(store, created_name, created_ulid))
     return False
 
 
-def _close_rename(store: Store, intent: Intent) -> bool:
+def _block_rename(store: Store, intent: Intent) -> bool:
     """Close the new name, unless the old one was closed: then the branch was renamed."""
-    old, made = rename_refs(intent)
-    if refs.highest_number(store, old.name) > old.number:
+    old_ref, new_ref = rename_refs(intent)
+    if refs.find_highest_number(store, old_ref.name) > old_ref.number:
         return True
-    refs.release(store, made)
+    refs.close_name(store, new_ref)
     return False

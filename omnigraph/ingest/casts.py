@@ -10,82 +10,100 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from omnigraph.lang.schema.catalog import Property
+from omnigraph.lang.schema.catalog import PropertyDefinition
 from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import ScalarType
 
-from .columns import Fault, column
+from .columns import FaultCallback, build_column
 from .limits import LoadLimits
 
 
 def cast_column(
-    prop: Property, given: Any, type_name: str, fault: Fault, limits: LoadLimits
+    prop: PropertyDefinition,
+    input_column: Any,
+    type_name: str,
+    report_fault: FaultCallback,
+    limits: LoadLimits,
 ) -> pa.Array:
     """Convert a table column to the column of a property; report misfits to `report_fault`."""
-    if isinstance(given, pa.ChunkedArray):
-        given = given.combine_chunks()
-    if kinds.is_dictionary(given.type):
-        given = given.dictionary_decode()
-    made = _cast(prop, given)
-    if made is None or (made.null_count and not prop.type.nullable):
-        return column(prop, given.to_pylist(), type_name, fault, limits)
-    return made
+    if isinstance(input_column, pa.ChunkedArray):
+        input_column = input_column.combine_chunks()
+    if kinds.is_dictionary(input_column.type):
+        input_column = input_column.dictionary_decode()
+    cast_values = _cast_directly(prop, input_column)
+    if cast_values is None or (cast_values.null_count and not prop.type.nullable):
+        return build_column(prop, input_column.to_pylist(), type_name, report_fault, limits)
+    return cast_values
 
 
-def _cast(prop: Property, given: pa.Array) -> pa.Array | None:
+def _cast_directly(prop: PropertyDefinition, input_column: pa.Array) -> pa.Array | None:
     """Cast the column in one step; None if it must be converted value by value."""
-    blob = prop.type.scalar is ScalarType.BLOB
-    target = pa.large_binary() if blob else arrow_type(prop.type)
-    if given.type == target:
-        return given
-    if not _alike(given.type, target):
+    is_blob = prop.type.scalar is ScalarType.BLOB
+    target_type = pa.large_binary() if is_blob else arrow_type(prop.type)
+    if input_column.type == target_type:
+        return input_column
+    if not _is_castable(input_column.type, target_type):
         return None
     # Of a timestamp only digits below a millisecond may be truncated; numbers must fit exactly.
-    moments = kinds.is_timestamp(given.type)
+    is_timestamp = kinds.is_timestamp(input_column.type)
     try:
-        made = given.cast(target, safe=not moments)
+        cast_values = input_column.cast(target_type, safe=not is_timestamp)
     except pa.ArrowException:
         return None
-    if moments and pc.any(pc.less(given.cast(pa.int64()), 0)).as_py():
+    if is_timestamp and pc.any(pc.less(input_column.cast(pa.int64()), 0)).as_py():
         return None  # before 1970, the cast would round up instead of down
-    return made
+    return cast_values
 
 
-def _alike(source: pa.DataType, target: pa.DataType) -> bool:
-    if kinds.is_null(source):
+def _is_castable(source_type: pa.DataType, target_type: pa.DataType) -> bool:
+    if kinds.is_null(source_type):
         return True
-    if _is_list(source) or _is_list(target):
+    if _is_list(source_type) or _is_list(target_type):
         return (
-            _is_list(source) and _is_list(target) and (_alike(source.value_type, target.value_type))
+            _is_list(source_type)
+            and _is_list(target_type)
+            and (_is_castable(source_type.value_type, target_type.value_type))
         )
-    return source == target or any(
-        of(source) and to(target)
-        for of, to in (
+    return source_type == target_type or any(
+        accepts_source(source_type) and accepts_target(target_type)
+        for accepts_source, accepts_target in (
             (_is_text, kinds.is_string),
             (_is_bytes, kinds.is_large_binary),
             (_is_number, _is_number),
             (kinds.is_date, kinds.is_date32),
-            (_is_moment, kinds.is_timestamp),
+            (_is_zoned_timestamp, kinds.is_timestamp),
         )
     )
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind))
+def _is_list(data_type: pa.DataType) -> bool:
+    return bool(
+        kinds.is_list(data_type)
+        or kinds.is_large_list(data_type)
+        or kinds.is_fixed_size_list(data_type)
+    )
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(
+        kinds.is_string(data_type)
+        or kinds.is_large_string(data_type)
+        or kinds.is_string_view(data_type)
+    )
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_binary_view(kind))
+def _is_bytes(data_type: pa.DataType) -> bool:
+    return bool(
+        kinds.is_binary(data_type)
+        or kinds.is_large_binary(data_type)
+        or kinds.is_binary_view(data_type)
+    )
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(kinds.is_integer(kind) or kinds.is_floating(kind))
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(kinds.is_integer(data_type) or kinds.is_floating(data_type))
 
 
-def _is_moment(kind: pa.DataType) -> bool:
+def _is_zoned_timestamp(data_type: pa.DataType) -> bool:
     """Return whether this is a timestamp with a zone; without one the instant is ambiguous."""
-    return bool(kinds.is_timestamp(kind) and kind.tz is not None)
+    return bool(kinds.is_timestamp(data_type) and data_type.tz is not None)

@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ClientError, ExternalBlobPolicyError, PropertyValueError
-from omnigraph.lang.schema.catalog import Property
+from omnigraph.lang.schema.catalog import PropertyDefinition
 from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import BlobUri, PropertyType, ScalarType, coerce_loaded
-from omnigraph.values.dates import FIRST_DAY, FIRST_MILLI, LAST_DAY, LAST_MILLI
+from omnigraph.values.dates import FIRST_DAY, FIRST_MILLIS, LAST_DAY, LAST_MILLIS
 
-from .limits import LoadLimits, within
+from .limits import LoadLimits, check_limit
 
-Fault = Callable[[int, ClientError], object]
+FaultCallback = Callable[[int, ClientError], object]
 
-_PLAIN: dict[ScalarType, set[type]] = {
+_PLAIN_TYPES: dict[ScalarType, set[type]] = {
     ScalarType.STRING: {str},
     ScalarType.BOOL: {bool},
     ScalarType.I32: {int},
@@ -34,110 +34,135 @@ _PLAIN: dict[ScalarType, set[type]] = {
     ScalarType.DATE: {int},
     ScalarType.DATETIME: {int},
 }
-_NONE = type(None)
-_SPANS = {
+_NONE_TYPE = type(None)
+_DATE_RANGES = {
     ScalarType.DATE: (FIRST_DAY, LAST_DAY),
-    ScalarType.DATETIME: (FIRST_MILLI, LAST_MILLI),
+    ScalarType.DATETIME: (FIRST_MILLIS, LAST_MILLIS),
 }
 
 
-def column(
-    prop: Property,
+def build_column(
+    prop: PropertyDefinition,
     values: Sequence[Any],
     type_name: str,
-    fault: Fault,
+    report_fault: FaultCallback,
     limits: LoadLimits | None = None,
 ) -> pa.Array:
     """Build the column of a property; report position and error of misfits to `report_fault`."""
-    quick = _quick(prop.type, values)
-    made = quick if quick is not None else _slow(prop, values, type_name, fault)
-    within_limits(made, f"{type_name}.{prop.name}", limits or LoadLimits())
-    return made
+    plain_column = _build_plain_column(prop.type, values)
+    built_column = (
+        plain_column
+        if plain_column is not None
+        else _build_value_by_value(prop, values, type_name, report_fault)
+    )
+    check_value_size(built_column, f"{type_name}.{prop.name}", limits or LoadLimits())
+    return built_column
 
 
-def stored_column(kind: PropertyType, values: Sequence[Any]) -> pa.Array:
+def stored_column(property_type: PropertyType, stored_values: Sequence[Any]) -> pa.Array:
     """Build the column of values that are already in their stored form."""
-    if kind.scalar is ScalarType.BLOB:
-        return pa.array(values, pa.large_binary())
-    return pa.array(values, arrow_type(kind))
+    if property_type.scalar is ScalarType.BLOB:
+        return pa.array(stored_values, pa.large_binary())
+    return pa.array(stored_values, arrow_type(property_type))
 
 
-def _quick(kind: PropertyType, values: Sequence[Any]) -> pa.Array | None:
+def _build_plain_column(property_type: PropertyType, values: Sequence[Any]) -> pa.Array | None:
     """Build the column if all values are plain, else return None."""
-    if kind.is_list or kind.is_vector:
-        return _quick_lists(kind, values)
-    types = set(map(type, values))
-    nulls = _NONE in types
-    plain = _PLAIN.get(kind.scalar)
-    if plain is None or (nulls and not kind.nullable) or not types - {_NONE} <= plain:
+    if property_type.is_list or property_type.is_vector:
+        return _build_plain_lists(property_type, values)
+    value_types = set(map(type, values))
+    has_nulls = _NONE_TYPE in value_types
+    accepted_types = _PLAIN_TYPES.get(property_type.scalar)
+    if (
+        accepted_types is None
+        or (has_nulls and not property_type.nullable)
+        or not value_types - {_NONE_TYPE} <= accepted_types
+    ):
         return None
     try:
-        made = pa.array(values, arrow_type(kind))
+        plain_column = pa.array(values, arrow_type(property_type))
     except (pa.ArrowException, OverflowError, ValueError):
         return None
-    return made if _sound(kind.scalar, made) else None
+    return plain_column if _is_in_range(property_type.scalar, plain_column) else None
 
 
-def _sound(scalar: ScalarType, made: pa.Array) -> bool:
-    if len(made) == made.null_count:
+def _is_in_range(scalar_type: ScalarType, plain_column: pa.Array) -> bool:
+    if len(plain_column) == plain_column.null_count:
         return True
-    if scalar.is_float:
-        return bool(pc.all(pc.is_finite(made)).as_py())
-    if scalar in _SPANS:
-        first, last = _SPANS[scalar]
-        bounds = pc.min_max(made.cast(pa.int32() if scalar is ScalarType.DATE else pa.int64()))
-        return bool(first <= bounds["min"].as_py() and bounds["max"].as_py() <= last)
+    if scalar_type.is_float:
+        return bool(pc.all(pc.is_finite(plain_column)).as_py())
+    if scalar_type in _DATE_RANGES:
+        first_allowed, last_allowed = _DATE_RANGES[scalar_type]
+        value_range = pc.min_max(
+            plain_column.cast(pa.int32() if scalar_type is ScalarType.DATE else pa.int64())
+        )
+        return bool(
+            first_allowed <= value_range["min"].as_py()
+            and value_range["max"].as_py() <= last_allowed
+        )
     return True
 
 
-def _quick_lists(kind: PropertyType, values: Sequence[Any]) -> pa.Array | None:
-    types = set(map(type, values))
-    if not types <= {list, _NONE} or (_NONE in types and not kind.nullable):
+def _build_plain_lists(property_type: PropertyType, values: Sequence[Any]) -> pa.Array | None:
+    value_types = set(map(type, values))
+    if not value_types <= {list, _NONE_TYPE} or (
+        _NONE_TYPE in value_types and not property_type.nullable
+    ):
         return None
-    there = [one for one in values if one is not None]
-    if kind.is_vector and set(map(len, there)) - {kind.vector_dim}:
+    present_lists = [value for value in values if value is not None]
+    if property_type.is_vector and set(map(len, present_lists)) - {property_type.vector_dim}:
         return None
-    items = _quick(kind.element(), list(chain.from_iterable(there)))
-    if items is None:
+    item_column = _build_plain_column(
+        property_type.element_type(), list(chain.from_iterable(present_lists))
+    )
+    if item_column is None:
         return None
-    if kind.vector_dim is not None:
-        made = pa.FixedSizeListArray.from_arrays(items, kind.vector_dim)
+    if property_type.vector_dim is not None:
+        list_column = pa.FixedSizeListArray.from_arrays(item_column, property_type.vector_dim)
     else:
-        ends = np.cumsum([0, *map(len, there)], dtype=np.int32)
-        made = pa.ListArray.from_arrays(pa.array(ends), items)
-    made = made.cast(arrow_type(kind))
-    return made if len(there) == len(values) else made.take(_places(values))
+        list_offsets = np.cumsum([0, *map(len, present_lists)], dtype=np.int32)
+        list_column = pa.ListArray.from_arrays(pa.array(list_offsets), item_column)
+    list_column = list_column.cast(arrow_type(property_type))
+    return (
+        list_column
+        if len(present_lists) == len(values)
+        else list_column.take(_non_null_positions(values))
+    )
 
 
-def _places(values: Sequence[Any]) -> pa.Array:
+def _non_null_positions(values: Sequence[Any]) -> pa.Array:
     """Return each value's position among the non-null values; null for null."""
-    absent = np.array([one is None for one in values])
-    return pa.array(np.cumsum(~absent) - 1, pa.int64(), mask=absent)
+    is_null = np.array([value is None for value in values])
+    return pa.array(np.cumsum(~is_null) - 1, pa.int64(), mask=is_null)
 
 
-def _slow(prop: Property, values: Sequence[Any], type_name: str, fault: Fault) -> pa.Array:
+def _build_value_by_value(
+    prop: PropertyDefinition, values: Sequence[Any], type_name: str, report_fault: FaultCallback
+) -> pa.Array:
     """Convert value by value; a value that does not fit is reported and becomes null."""
-    stored: list[Any] = []
-    for at, value in enumerate(values):
+    stored_values: list[Any] = []
+    for position, value in enumerate(values):
         try:
-            one = coerce_loaded(prop.type, value, type_name=type_name, property=prop.name)
-            if isinstance(one, BlobUri):
-                raise _refused(one)
+            stored_value = coerce_loaded(
+                prop.type, value, type_name=type_name, property_name=prop.name
+            )
+            if isinstance(stored_value, BlobUri):
+                raise _external_blob_error(stored_value)
         except (PropertyValueError, ExternalBlobPolicyError) as error:
-            fault(at, error)
-            one = None
-        stored.append(one)
-    return stored_column(prop.type, stored)
+            report_fault(position, error)
+            stored_value = None
+        stored_values.append(stored_value)
+    return stored_column(prop.type, stored_values)
 
 
-def _refused(one: BlobUri) -> ExternalBlobPolicyError:
-    return ExternalBlobPolicyError(uri=one.uri, reason="this graph allows no external blobs")
+def _external_blob_error(blob_uri: BlobUri) -> ExternalBlobPolicyError:
+    return ExternalBlobPolicyError(uri=blob_uri.uri, reason="this graph allows no external blobs")
 
 
-def within_limits(made: pa.Array, name: str, limits: LoadLimits) -> None:
+def check_value_size(built_column: pa.Array, column_name: str, limits: LoadLimits) -> None:
     """Raise if a string or blob is too long for a value."""
-    items = made.flatten() if pa.types.is_list(made.type) else made
-    texts = pa.types.is_string(items.type) or pa.types.is_large_binary(items.type)
-    if texts and items.nbytes > limits.value_bytes:
-        longest = pc.max(pc.binary_length(items)).as_py() or 0
-        within(f"one value of {name}", longest, limits.value_bytes)
+    item_values = built_column.flatten() if pa.types.is_list(built_column.type) else built_column
+    has_lengths = pa.types.is_string(item_values.type) or pa.types.is_large_binary(item_values.type)
+    if has_lengths and item_values.nbytes > limits.value_bytes:
+        longest_bytes = pc.max(pc.binary_length(item_values)).as_py() or 0
+        check_limit(f"one value of {column_name}", longest_bytes, limits.value_bytes)

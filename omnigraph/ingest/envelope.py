@@ -7,151 +7,171 @@ Owns the rules of the envelope, for JSON lines and dicts alike. Checks only the 
 from typing import Any
 
 from omnigraph.errors import ClientError, InputError
-from omnigraph.lang.schema.catalog import Catalog, Edge, Node
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.naming import quote_name
 
-from .intake import Intake, unknown_properties
+from .intake import Intake, unknown_property_errors
 
-_NODE = frozenset({"type", "data"})
-_EDGE = frozenset({"edge", "from", "to", "data"})
-_EMPTY: dict[str, Any] = {}
+_NODE_MEMBERS = frozenset({"type", "data"})
+_EDGE_MEMBERS = frozenset({"edge", "from", "to", "data"})
+_EMPTY_RECORD: dict[str, Any] = {}
 
 
-def take(intake: Intake, line: int, record: Any, *, truncating: bool) -> None:
+def take_record(intake: Intake, line_number: int, record: Any, *, allow_truncate: bool) -> None:
     """Add a record to the buffer of its type, or record why it is invalid."""
     try:
         if type(record) is not dict:
-            raise InputError(reason=f"expected one JSON object, got {_kind(record)}")
-        if _closes_baseline(record):
+            raise InputError(reason=f"expected one JSON object, got {_json_type_name(record)}")
+        if _is_baseline_end(record):
             return
         if "type" in record and "edge" not in record:
-            _node(intake, line, record, truncating)
+            _take_node(intake, line_number, record, allow_truncate)
         else:
-            _edge(intake, line, record, truncating)
+            _take_edge(intake, line_number, record, allow_truncate)
     except ClientError as error:
-        named = record if isinstance(record, dict) else _EMPTY
-        name = named.get("type", named.get("edge"))
-        shown = name if isinstance(name, str) else None
-        data = named.get("data")
-        holds = data.values() if isinstance(data, dict) else ()
-        intake.problems.add(placed(error, line), line, shown, _id(named), holds=holds)
+        readable_record = record if isinstance(record, dict) else _EMPTY_RECORD
+        named_type = readable_record.get("type", readable_record.get("edge"))
+        type_name = named_type if isinstance(named_type, str) else None
+        properties = readable_record.get("data")
+        record_values = properties.values() if isinstance(properties, dict) else ()
+        intake.problems.add(
+            with_line_number(error, line_number),
+            line_number,
+            type_name,
+            _record_id(readable_record),
+            record_values=record_values,
+        )
 
 
-def _closes_baseline(record: dict[str, Any]) -> bool:
+def _is_baseline_end(record: dict[str, Any]) -> bool:
     """Return whether this is the closing record of a change baseline, which is not an entity."""
-    told = record.get("baseline") if len(record) == 1 else None
-    return type(told) is dict and told.keys() == {"snapshot_commit_id", "resume_cursor"}
+    baseline = record.get("baseline") if len(record) == 1 else None
+    return type(baseline) is dict and baseline.keys() == {"snapshot_commit_id", "resume_cursor"}
 
 
-def placed(error: ClientError, line: int) -> ClientError:
+def with_line_number(error: ClientError, line_number: int) -> ClientError:
     """Return the same error with the line number among its details."""
-    return type(error)(hint=error.hint, **{**error.details, "line": line})
+    return type(error)(hint=error.hint, **{**error.details, "line": line_number})
 
 
-def _node(intake: Intake, line: int, record: dict[str, Any], truncating: bool) -> None:
-    name = _text(record, "type")
-    one = intake.ir.catalog.node(name)
-    if one is None:
-        raise _unknown("node", name, [each.name for each in intake.ir.catalog.nodes])
-    shelf = intake.shelf(one)
-    if not record.keys() <= _NODE:
-        shelf.truncated |= _truncation(record, _NODE, truncating)
+def _take_node(
+    intake: Intake, line_number: int, record: dict[str, Any], allow_truncate: bool
+) -> None:
+    type_name = _string_member(record, "type")
+    node_type = intake.ir.catalog.node(type_name)
+    if node_type is None:
+        raise _unknown_type_error(
+            "node", type_name, [declared.name for declared in intake.ir.catalog.nodes]
+        )
+    buffer = intake.buffer_for(node_type)
+    if not record.keys() <= _NODE_MEMBERS:
+        buffer.truncated |= _is_truncation(record, _NODE_MEMBERS, allow_truncate)
         return
-    data, wrong = _data(record, one, shelf.known)
-    shelf.add(line, data, wrong=wrong)
+    properties, faults = _record_properties(record, node_type, buffer.member_names)
+    buffer.add(line_number, properties, known_faults=faults)
 
 
-def _edge(intake: Intake, line: int, record: dict[str, Any], truncating: bool) -> None:
+def _take_edge(
+    intake: Intake, line_number: int, record: dict[str, Any], allow_truncate: bool
+) -> None:
     if "edge" not in record or "type" in record:
         raise InputError(reason="a record has exactly one of 'type' and 'edge'")
-    name = _text(record, "edge")
-    one = _edge_type(intake.ir.catalog, name)
-    shelf = intake.shelf(one)
-    if not record.keys() <= _EDGE:
-        shelf.truncated |= _truncation(record, _EDGE, truncating)
+    type_name = _string_member(record, "edge")
+    edge_type = _find_edge_type(intake.ir.catalog, type_name)
+    buffer = intake.buffer_for(edge_type)
+    if not record.keys() <= _EDGE_MEMBERS:
+        buffer.truncated |= _is_truncation(record, _EDGE_MEMBERS, allow_truncate)
         return
-    data, wrong = _data(record, one, shelf.known)
-    ends = _end(record, "from", wrong), _end(record, "to", wrong)
-    shelf.add(line, data, ends, wrong)
+    properties, faults = _record_properties(record, edge_type, buffer.member_names)
+    endpoint_ids = _endpoint_id(record, "from", faults), _endpoint_id(record, "to", faults)
+    buffer.add(line_number, properties, endpoint_ids, faults)
 
 
-def _end(record: dict[str, Any], name: str, wrong: list[ClientError]) -> str:
+def _endpoint_id(record: dict[str, Any], member_name: str, faults: list[ClientError]) -> str:
     try:
-        return _text(record, name)
+        return _string_member(record, member_name)
     except ClientError as error:
-        wrong.append(error)
+        faults.append(error)
         return ""
 
 
-def _edge_type(catalog: Catalog, name: str) -> Edge:
-    found = catalog.edge_by_word(name)
-    if found is None:
-        raise _unknown("edge", name, [each.name for each in catalog.edges])
-    return found
+def _find_edge_type(catalog: Catalog, type_name: str) -> EdgeType:
+    edge_type = catalog.edge_ignoring_case(type_name)
+    if edge_type is None:
+        raise _unknown_type_error("edge", type_name, [declared.name for declared in catalog.edges])
+    return edge_type
 
 
-def _truncation(record: dict[str, Any], known: frozenset[str], truncating: bool) -> bool:
+def _is_truncation(
+    record: dict[str, Any], allowed_members: frozenset[str], allow_truncate: bool
+) -> bool:
     """Return whether the record truncates its type; any other unknown member is an error."""
-    extra = next(name for name in record if name not in known)
-    if extra != "truncate":
-        raise InputError(reason=f"unknown member '{extra}' in a record", member=extra)
+    unknown_member = next(
+        member_name for member_name in record if member_name not in allowed_members
+    )
+    if unknown_member != "truncate":
+        raise InputError(
+            reason=f"unknown member '{unknown_member}' in a record", member=unknown_member
+        )
     if record["truncate"] is not True or len(record) != 2:
         reason = "'truncate' must be true and the only member besides the type"
-        raise InputError(reason=reason, member=extra)
-    if not truncating:
-        raise InputError(reason="'truncate' requires mode 'overwrite'", member=extra)
+        raise InputError(reason=reason, member=unknown_member)
+    if not allow_truncate:
+        raise InputError(reason="'truncate' requires mode 'overwrite'", member=unknown_member)
     return True
 
 
-def _data(
-    record: dict[str, Any], one: Node | Edge, known: frozenset[str]
+def _record_properties(
+    record: dict[str, Any], entity_type: NodeType | EdgeType, property_names: frozenset[str]
 ) -> tuple[dict[str, Any], list[ClientError]]:
     """Return the properties of a record, and the faults of their names or of the id."""
-    data: Any = record.get("data", _EMPTY)
-    if type(data) is not dict:
-        raise InputError(reason=f"'data' must be an object, got {_kind(data)}", member="data")
-    wrong: list[ClientError] = []
-    if not data.keys() <= known:
-        wrong += unknown_properties(one, data, known)
-    if "id" in data and not isinstance(data["id"], str):
-        reason = f"'id' must be a string, got {_kind(data['id'])}"
-        wrong.append(InputError(reason=reason, member="id", hint=as_text(data["id"])))
-        data = {**data, "id": None}
-    return data, wrong
+    properties: Any = record.get("data", _EMPTY_RECORD)
+    if type(properties) is not dict:
+        raise InputError(
+            reason=f"'data' must be an object, got {_json_type_name(properties)}", member="data"
+        )
+    faults: list[ClientError] = []
+    if not properties.keys() <= property_names:
+        faults += unknown_property_errors(entity_type, properties, property_names)
+    if "id" in properties and not isinstance(properties["id"], str):
+        reason = f"'id' must be a string, got {_json_type_name(properties['id'])}"
+        faults.append(InputError(reason=reason, member="id", hint=string_id_hint(properties["id"])))
+        properties = {**properties, "id": None}
+    return properties, faults
 
 
-def _text(record: dict[str, Any], name: str) -> str:
-    value = record.get(name)
+def _string_member(record: dict[str, Any], member_name: str) -> str:
+    value = record.get(member_name)
     if not isinstance(value, str):
-        got = _kind(value) if name in record else "nothing"
-        reason = f"'{name}' must be a string, got {got}"
-        raise InputError(reason=reason, member=name, hint=as_text(value))
+        actual_type = _json_type_name(value) if member_name in record else "nothing"
+        reason = f"'{member_name}' must be a string, got {actual_type}"
+        raise InputError(reason=reason, member=member_name, hint=string_id_hint(value))
     return value
 
 
-def as_text(value: Any) -> str | None:
+def string_id_hint(value: Any) -> str | None:
     """Return a hint on how to write a number that is meant as an id.
 
-    >>> as_text(5)
+    >>> string_id_hint(5)
     'ids are strings: write "5"'
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return f'ids are strings: write "{value}"' if is_number else None
 
 
-def _unknown(kind: str, name: str, known: list[str]) -> InputError:
-    hint = did_you_mean(name, known)
-    return InputError(reason=f"there is no {kind} type {quote_name(name)}", hint=hint)
+def _unknown_type_error(entity_kind: str, type_name: str, known_names: list[str]) -> InputError:
+    hint = did_you_mean(type_name, known_names)
+    return InputError(reason=f"there is no {entity_kind} type {quote_name(type_name)}", hint=hint)
 
 
-def _id(record: dict[str, Any]) -> str | None:
-    data = record.get("data")
-    found = data.get("id") if isinstance(data, dict) else None
-    return found if isinstance(found, str) else None
+def _record_id(record: dict[str, Any]) -> str | None:
+    properties = record.get("data")
+    entity_id = properties.get("id") if isinstance(properties, dict) else None
+    return entity_id if isinstance(entity_id, str) else None
 
 
-def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
-    numbers = {int: "a number", float: "a number", type(None): "null"}
-    return (names | numbers).get(type(value), type(value).__name__)
+def _json_type_name(value: Any) -> str:
+    container_names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
+    scalar_names = {int: "a number", float: "a number", type(None): "null"}
+    return (container_names | scalar_names).get(type(value), type(value).__name__)

@@ -14,23 +14,23 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import InputError
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.naming import quote_name, require_names
 from omnigraph.storage.arrow import table_key
-from omnigraph.storage.find import read, take_bytes
+from omnigraph.storage.find import read_rows, take_with_blobs
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.values import PropertyType, ScalarType, encode_export
 from omnigraph.values.dates import format_date, format_datetime
 
-_PIECE = 8192
-_COUNTED = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
+_ROWS_PER_PIECE = 8192
+_INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 
 def export_lines(
     snapshot: Snapshot,
-    types: Sequence[str] | None = None,
+    type_names: Sequence[str] | None = None,
     *,
     iso_dates: bool = False,
     kinds: Collection[str] | None = None,
@@ -40,66 +40,85 @@ def export_lines(
     Dates are numbers, or ISO 8601 strings with `iso_dates`; both load back. `kinds` restricts the
     export to `node` or `edge`.
     """
-    for one in chosen_types(snapshot, types):
-        kept = kinds is None or table_key(one).partition(":")[0] in kinds
-        if kept and snapshot.tables[table_key(one)].rows:
-            yield from _of_type(one, snapshot.table(table_key(one)), iso_dates)
+    for entity_type in select_types(snapshot, type_names):
+        is_selected = kinds is None or table_key(entity_type).partition(":")[0] in kinds
+        if is_selected and snapshot.tables[table_key(entity_type)].row_count:
+            yield from _export_type(entity_type, snapshot.table(table_key(entity_type)), iso_dates)
 
 
-def chosen_types(snapshot: Snapshot, types: Sequence[str] | None) -> list[Node | Edge]:
+def select_types(snapshot: Snapshot, type_names: Sequence[str] | None) -> list[NodeType | EdgeType]:
     """Return the types with these names, nodes first; all by default. Raise for unknown names."""
     catalog = snapshot.schema.ir.catalog
-    every: list[Node | Edge] = [*catalog.nodes, *catalog.edges]
-    if types is None:
-        return every
-    types = require_names(types)
-    known = {one.name for one in every}
-    for name in types:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            raise InputError(reason=f"there is no type {quote_name(name)}", hint=hint)
-    return [one for one in every if one.name in types]
+    all_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]
+    if type_names is None:
+        return all_types
+    type_names = require_names(type_names)
+    known_names = {entity_type.name for entity_type in all_types}
+    for type_name in type_names:
+        if type_name not in known_names:
+            hint = did_you_mean(type_name, known_names)
+            raise InputError(reason=f"there is no type {quote_name(type_name)}", hint=hint)
+    return [entity_type for entity_type in all_types if entity_type.name in type_names]
 
 
-def _of_type(one: Node | Edge, table: Table, iso_dates: bool) -> Iterator[bytes]:
-    found = read(table, ["id"], places=True).select(["id", ROW_ID])
-    ordered = found[ROW_ID].take(pc.sort_indices(found["id"])).combine_chunks()
-    del found
-    for start in range(0, len(ordered), _PIECE):
-        rows = take_bytes(table, ordered.slice(start, _PIECE))
-        yield from lines_of_rows(one, rows, iso_dates=iso_dates)
+def _export_type(
+    entity_type: NodeType | EdgeType, table: Table, iso_dates: bool
+) -> Iterator[bytes]:
+    id_rows = read_rows(table, ["id"], with_row_ids=True).select(["id", ROW_ID])
+    ordered_row_ids = id_rows[ROW_ID].take(pc.sort_indices(id_rows["id"])).combine_chunks()
+    del id_rows
+    for piece_start in range(0, len(ordered_row_ids), _ROWS_PER_PIECE):
+        piece_rows = take_with_blobs(table, ordered_row_ids.slice(piece_start, _ROWS_PER_PIECE))
+        yield from lines_of_rows(entity_type, piece_rows, iso_dates=iso_dates)
 
 
-def lines_of_rows(one: Node | Edge, rows: pa.Table, *, iso_dates: bool = False) -> Iterator[bytes]:
+def lines_of_rows(
+    entity_type: NodeType | EdgeType, rows: pa.Table, *, iso_dates: bool = False
+) -> Iterator[bytes]:
     """Yield the lines of some rows of a type, in row order, with newlines."""
-    columns = {prop.name: _values(prop.type, rows[prop.name], iso_dates) for prop in one.properties}
-    columns["id"] = rows["id"].to_pylist()
-    names = list(columns)
-    ends = [rows[name].to_pylist() for name in ("src", "dst")] if isinstance(one, Edge) else None
-    for at, values in enumerate(zip(*columns.values(), strict=True)):
-        record: dict[str, Any] = {"data": dict(zip(names, values, strict=True))}
-        if ends is None:
-            record["type"] = one.name
+    values_by_column = {
+        prop.name: _json_values(prop.type, rows[prop.name], iso_dates)
+        for prop in entity_type.properties
+    }
+    values_by_column["id"] = rows["id"].to_pylist()
+    property_names = list(values_by_column)
+    endpoint_columns = (
+        [rows[column_name].to_pylist() for column_name in ("src", "dst")]
+        if isinstance(entity_type, EdgeType)
+        else None
+    )
+    for row_number, row_values in enumerate(zip(*values_by_column.values(), strict=True)):
+        record: dict[str, Any] = {"data": dict(zip(property_names, row_values, strict=True))}
+        if endpoint_columns is None:
+            record["type"] = entity_type.name
         else:
-            record |= {"edge": one.name, "from": ends[0][at], "to": ends[1][at]}
+            record |= {
+                "edge": entity_type.name,
+                "from": endpoint_columns[0][row_number],
+                "to": endpoint_columns[1][row_number],
+            }
         yield orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
-def _values(kind: PropertyType, column: pa.ChunkedArray, iso_dates: bool) -> list[Any]:
+def _json_values(
+    property_type: PropertyType, column: pa.ChunkedArray, iso_dates: bool
+) -> list[Any]:
     """Return the values of a column in their JSON form for exports."""
-    if kind.scalar in _COUNTED:
-        counted = _COUNTED[kind.scalar]
-        column = column.cast(pa.list_(counted) if kind.is_list else counted)
+    if property_type.scalar in _INTEGER_TYPES:
+        integer_type = _INTEGER_TYPES[property_type.scalar]
+        column = column.cast(pa.list_(integer_type) if property_type.is_list else integer_type)
         if iso_dates:
-            spell = format_date if kind.scalar is ScalarType.DATE else format_datetime
-            return [_spelled(spell, one) for one in column.to_pylist()]
-    values: list[Any] = column.to_pylist()
-    if kind.scalar is ScalarType.BLOB:
-        return [encode_export(kind, value) for value in values]
-    return values
+            format_value = (
+                format_date if property_type.scalar is ScalarType.DATE else format_datetime
+            )
+            return [_format_nested(format_value, item) for item in column.to_pylist()]
+    column_values: list[Any] = column.to_pylist()
+    if property_type.scalar is ScalarType.BLOB:
+        return [encode_export(property_type, value) for value in column_values]
+    return column_values
 
 
-def _spelled(spell: Callable[[int], str], value: Any) -> Any:
+def _format_nested(format_value: Callable[[int], str], value: Any) -> Any:
     if isinstance(value, list):
-        return [_spelled(spell, one) for one in value]
-    return None if value is None else spell(value)
+        return [_format_nested(format_value, item) for item in value]
+    return None if value is None else format_value(value)

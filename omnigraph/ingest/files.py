@@ -15,92 +15,112 @@ from typing import IO, Any
 
 from omnigraph.errors import InputError
 
-_PIECE = 1 << 20
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_PIECE_BYTES = 1 << 20
+_GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
-Source = str | os.PathLike[str] | bytes | IO[Any]
+TextSource = str | os.PathLike[str] | bytes | IO[Any]
 
 
-def lines_of(source: Source, longest: int) -> Iterator[bytes]:
+def iter_lines(source: TextSource, max_line_bytes: int) -> Iterator[bytes]:
     r"""Yield the lines of a source without newlines; of an overlong line only its beginning.
 
-    >>> list(lines_of(b"a\nb\n\nc", 100)), list(lines_of(b"abcdef\ng", 2))
+    >>> list(iter_lines(b"a\nb\n\nc", 100)), list(iter_lines(b"abcdef\ng", 2))
     ([b'a', b'b', b'', b'c'], [b'abc', b'g'])
     """
-    for block in blocks_of(source, longest):
-        yield from lines_of_block(block, longest)
+    for block in iter_blocks(source, max_line_bytes):
+        yield from split_block(block, max_line_bytes)
 
 
-def lines_of_block(block: bytes, longest: int) -> Iterator[bytes]:
+def split_block(block: bytes, max_line_bytes: int) -> Iterator[bytes]:
     """Return the lines of a block; of an overlong line only its beginning."""
-    return (line[: longest + 1] for line in block.split(b"\n"))
+    return (line[: max_line_bytes + 1] for line in block.split(b"\n"))
 
 
-def blocks_of(source: Source, longest: int, size: int = 4 << 20) -> Iterator[bytes]:
+def iter_blocks(
+    source: TextSource, max_line_bytes: int, block_bytes: int = 4 << 20
+) -> Iterator[bytes]:
     r"""Yield the lines of a source, many per block, verbatim except for the final newline.
 
     Of an overlong line only the beginning is guaranteed. In a compressed source it is the last
     line: the rest is not decompressed.
 
-    >>> list(blocks_of(b"a\nb\n\nc", 100)), list(blocks_of(b"a\n\n", 100))
+    >>> list(iter_blocks(b"a\nb\n\nc", 100)), list(iter_blocks(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])
     """
-    with _opened(source) as file, _reported(_name(source)):
-        raw = io.BufferedReader(_Raw(file), _PIECE)
-        packing = packing_of(raw.peek(4))
-        pieces = _pieces(_unpacked(raw, packing))
-        yield from cut_blocks(pieces, longest, size, ends_when_too_long=packing is not None)
+    with _open_source(source) as file, _report_unreadable(_source_name(source)):
+        raw_reader = io.BufferedReader(_RawBytes(file), _PIECE_BYTES)
+        compression = detect_compression(raw_reader.peek(4))
+        pieces = _read_pieces(_decompress(raw_reader, compression))
+        yield from cut_blocks(
+            pieces, max_line_bytes, block_bytes, stop_at_long_line=compression is not None
+        )
 
 
 def cut_blocks(
-    pieces: Iterator[bytes], longest: int, size: int = 4 << 20, *, ends_when_too_long: bool = False
+    pieces: Iterator[bytes],
+    max_line_bytes: int,
+    block_bytes: int = 4 << 20,
+    *,
+    stop_at_long_line: bool = False,
 ) -> Iterator[bytes]:
     """Join pieces of a text and cut them into blocks at line ends.
 
     An overlong line is a block of its own, yielded as soon as its length is known. Its rest is
     skipped, or with `stop_at_long_line` never read.
     """
-    held: list[bytes] = []
-    total = begun = 0  # bytes buffered, and those of them after the last newline
+    buffered: list[bytes] = []
+    buffered_bytes = unfinished_bytes = (
+        0  # bytes buffered, and those of them after the last newline
+    )
     for piece in pieces:
-        held.append(piece)
-        total += len(piece)
-        ended = piece.rfind(b"\n")
-        begun = begun + len(piece) if ended < 0 else len(piece) - ended - 1
-        if begun > longest:
-            yield from _cut_at(held, total - begun, longest)
-            rest = b"" if ends_when_too_long else _behind_line(pieces)
-            held, total, begun = [rest], len(rest), len(rest) - (rest.rfind(b"\n") + 1)
-            if ends_when_too_long:
+        buffered.append(piece)
+        buffered_bytes += len(piece)
+        newline_position = piece.rfind(b"\n")
+        unfinished_bytes = (
+            unfinished_bytes + len(piece)
+            if newline_position < 0
+            else len(piece) - newline_position - 1
+        )
+        if unfinished_bytes > max_line_bytes:
+            yield from _split_long_line(buffered, buffered_bytes - unfinished_bytes, max_line_bytes)
+            remainder = b"" if stop_at_long_line else _skip_to_next_line(pieces)
+            buffered, buffered_bytes, unfinished_bytes = (
+                [remainder],
+                len(remainder),
+                len(remainder) - (remainder.rfind(b"\n") + 1),
+            )
+            if stop_at_long_line:
                 break
-        elif total >= size and total > begun:
-            text = b"".join(held)
-            yield text[: total - begun - 1]
-            held, total = [text[total - begun :]], begun
-    text = b"".join(held)
+        elif buffered_bytes >= block_bytes and buffered_bytes > unfinished_bytes:
+            text = b"".join(buffered)
+            yield text[: buffered_bytes - unfinished_bytes - 1]
+            buffered, buffered_bytes = [text[buffered_bytes - unfinished_bytes :]], unfinished_bytes
+    text = b"".join(buffered)
     if text:
         yield text.removesuffix(b"\n")
 
 
-def _cut_at(held: Sequence[bytes], whole: int, longest: int) -> Iterator[bytes]:
+def _split_long_line(
+    buffered: Sequence[bytes], complete_bytes: int, max_line_bytes: int
+) -> Iterator[bytes]:
     """Yield the complete lines of a text, if any, then the beginning of an overlong line."""
-    text = b"".join(held)
-    if whole:
-        yield text[: whole - 1]
-    yield text[whole : whole + longest + 1]
+    text = b"".join(buffered)
+    if complete_bytes:
+        yield text[: complete_bytes - 1]
+    yield text[complete_bytes : complete_bytes + max_line_bytes + 1]
 
 
-def _behind_line(pieces: Iterator[bytes]) -> bytes:
+def _skip_to_next_line(pieces: Iterator[bytes]) -> bytes:
     """Skip to the end of a line; return the rest of the piece that contains it."""
     for piece in pieces:
-        _, ended, rest = piece.partition(b"\n")
-        if ended:
-            return rest
+        _, newline, remainder = piece.partition(b"\n")
+        if newline:
+            return remainder
     return b""
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[IO[Any]]:
+def _open_source(source: TextSource) -> Iterator[IO[Any]]:
     if isinstance(source, bytes):
         yield io.BytesIO(source)
     elif isinstance(source, str | os.PathLike):
@@ -116,42 +136,42 @@ def _opened(source: Source) -> Iterator[IO[Any]]:
 
 
 @contextmanager
-def _reported(name: str) -> Iterator[None]:
+def _report_unreadable(source_name: str) -> Iterator[None]:
     """Raise read errors as InputError that names the source."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {name}: {error}", reason="unreadable") from error
+        raise InputError(f"cannot read {source_name}: {error}", reason="unreadable") from error
 
 
-def _pieces(unpacked: Any) -> Iterator[bytes]:
-    while piece := unpacked.read(_PIECE):
+def _read_pieces(stream: Any) -> Iterator[bytes]:
+    while piece := stream.read(_PIECE_BYTES):
         yield bytes(piece)
 
 
-def packing_of(start: bytes) -> str | None:
+def detect_compression(first_bytes: bytes) -> str | None:
     """Return the compression of a file with these first bytes: gzip, zstd, or None."""
-    if start.startswith(_GZIP):
+    if first_bytes.startswith(_GZIP_MAGIC):
         return "gzip"
-    return "zstd" if start.startswith(_ZSTD) else None
+    return "zstd" if first_bytes.startswith(_ZSTD_MAGIC) else None
 
 
-def _unpacked(raw: "io.BufferedReader[_Raw]", packing: str | None) -> Any:
-    if packing == "gzip":
-        return gzip.GzipFile(fileobj=raw)
-    if packing == "zstd":
+def _decompress(raw_reader: "io.BufferedReader[_RawBytes]", compression: str | None) -> Any:
+    if compression == "gzip":
+        return gzip.GzipFile(fileobj=raw_reader)
+    if compression == "zstd":
         import pyarrow as pa
 
-        return pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
-    return raw
+        return pa.CompressedInputStream(pa.PythonFile(raw_reader, "r"), "zstd")
+    return raw_reader
 
 
-class _Raw(io.RawIOBase):
+class _RawBytes(io.RawIOBase):
     """Bytes of any file object, including text files."""
 
     def __init__(self, file: IO[Any]) -> None:
         self._file = file
-        self._left = b""
+        self._unread = b""
 
     def readable(self) -> bool:
         """Return True."""
@@ -159,16 +179,16 @@ class _Raw(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer; return 0 at the end of the file."""
-        if not self._left:
-            given = self._file.read(_PIECE)
-            self._left = given.encode() if isinstance(given, str) else bytes(given or b"")
-        count = min(len(buffer), len(self._left))
-        buffer[:count] = self._left[:count]
-        self._left = self._left[count:]
-        return count
+        if not self._unread:
+            chunk = self._file.read(_PIECE_BYTES)
+            self._unread = chunk.encode() if isinstance(chunk, str) else bytes(chunk or b"")
+        byte_count = min(len(buffer), len(self._unread))
+        buffer[:byte_count] = self._unread[:byte_count]
+        self._unread = self._unread[byte_count:]
+        return byte_count
 
 
-def _name(source: Source) -> str:
+def _source_name(source: TextSource) -> str:
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     return "the data" if isinstance(source, bytes) else str(getattr(source, "name", "the input"))

@@ -11,125 +11,162 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import InputError
 from omnigraph.ids import new_ulid, reserve_ulids
-from omnigraph.lang.schema.catalog import Node
-from omnigraph.lang.schema.ir import SchemaIR, key_order
+from omnigraph.lang.schema.catalog import NodeType
+from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.values import PropertyType, ScalarType, entity_id, spell_float
 
-from .columns import Fault
+from .columns import FaultCallback
 
 _ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
-_TRIPLES = _ALPHABET[np.arange(32**3)[:, None] >> np.array([10, 5, 0]) & 31]
+_DIGIT_TRIPLES = _ALPHABET[np.arange(32**3)[:, None] >> np.array([10, 5, 0]) & 31]
 _LOW_BITS = 50  # ten digits of five bits
-_LOW = (1 << _LOW_BITS) - 1
-_WHOLE = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
+_LOW_MASK = (1 << _LOW_BITS) - 1
+_INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 
-def key_ids(ir: SchemaIR, node: Node, rows: pa.Table, fault: Fault) -> pa.Array:
+def key_ids(ir: SchemaIR, node: NodeType, rows: pa.Table, report_fault: FaultCallback) -> pa.Array:
     """Return the ids of keyed nodes; a null or empty key is reported and yields null."""
-    names = key_order(ir, node.name)
-    kinds = [_type_of(node, name) for name in names]
-    parts = [spelled(kind, rows[name]) for kind, name in zip(kinds, names, strict=True)]
-    if len(parts) == 1:
-        ids = parts[0]
-        bad = pc.or_kleene(pc.is_null(ids), pc.equal(ids, ""))
-        if not pc.any(bad).as_py():
-            return ids
-    return _one_by_one(names, parts, fault)
+    key_names = ordered_key_columns(ir, node.name)
+    key_types = [_key_property_type(node, key_name) for key_name in key_names]
+    spelled_columns = [
+        spell_column(key_type, rows[key_name])
+        for key_type, key_name in zip(key_types, key_names, strict=True)
+    ]
+    if len(spelled_columns) == 1:
+        entity_ids = spelled_columns[0]
+        is_missing = pc.or_kleene(pc.is_null(entity_ids), pc.equal(entity_ids, ""))
+        if not pc.any(is_missing).as_py():
+            return entity_ids
+    return _compose_ids(key_names, spelled_columns, report_fault)
 
 
-def spelled(kind: PropertyType, column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Return the canonical spelling of every value of a column."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    if kind.scalar is ScalarType.STRING:
+    if property_type.scalar is ScalarType.STRING:
         return column
-    if kind.scalar.is_float:
-        single = kind.scalar is ScalarType.F32
-        values = [v if v is None else spell_float(v, single=single) for v in column.to_pylist()]
-        return pa.array(values, pa.string())
-    if kind.scalar in _WHOLE:
-        column = column.cast(_WHOLE[kind.scalar])
+    if property_type.scalar.is_float:
+        is_single = property_type.scalar is ScalarType.F32
+        spellings = [
+            number if number is None else spell_float(number, single=is_single)
+            for number in column.to_pylist()
+        ]
+        return pa.array(spellings, pa.string())
+    if property_type.scalar in _INTEGER_TYPES:
+        column = column.cast(_INTEGER_TYPES[property_type.scalar])
     return column.cast(pa.string())
 
 
-def given_ids(values: Sequence[object] | pa.Array, fault: Fault) -> pa.Array:
+def given_or_new_ids(
+    supplied_ids: Sequence[object] | pa.Array, report_fault: FaultCallback
+) -> pa.Array:
     """Return the given ids, generated where missing; values that are not strings are reported."""
-    if isinstance(values, pa.Array):
-        if _texts(values) and not values.null_count and not pc.any(pc.equal(values, "")).as_py():
-            return values
-        values = values.to_pylist()
-    return pa.array([_given(at, value, fault) for at, value in enumerate(values)], pa.string())
+    if isinstance(supplied_ids, pa.Array):
+        if (
+            _is_string_array(supplied_ids)
+            and not supplied_ids.null_count
+            and not pc.any(pc.equal(supplied_ids, "")).as_py()
+        ):
+            return supplied_ids
+        supplied_ids = supplied_ids.to_pylist()
+    return pa.array(
+        [
+            _given_or_new_id(position, supplied_id, report_fault)
+            for position, supplied_id in enumerate(supplied_ids)
+        ],
+        pa.string(),
+    )
 
 
-def made_ids(count: int) -> pa.Array:
+def generate_ids(id_count: int) -> pa.Array:
     """Generate increasing ULIDs.
 
-    >>> first, second = made_ids(2).to_pylist()
+    >>> first, second = generate_ids(2).to_pylist()
     >>> len(first), first < second
     (26, True)
     """
-    start = reserve_ulids(count)
-    low = (start & _LOW) + np.arange(count, dtype=np.int64)
-    high = [start >> _LOW_BITS, (start >> _LOW_BITS) + 1]  # the low part may overflow once
-    upper = np.array([[number >> 5 * at & 31 for at in range(15, -1, -1)] for number in high])
-    digits = np.empty((count, 26), np.uint8)
-    digits[:, :16] = _ALPHABET[upper][low >> _LOW_BITS]
-    digits[:, 16] = _ALPHABET[low >> 45 & 31]
-    for at, shift in ((17, 30), (20, 15), (23, 0)):
-        digits[:, at : at + 3] = _TRIPLES[low >> shift & 32767]
-    offsets = pa.array(np.arange(0, 26 * count + 1, 26, dtype=np.int32))
-    return pa.StringArray.from_buffers(count, offsets.buffers()[1], pa.py_buffer(digits))
+    first_ulid = reserve_ulids(id_count)
+    low_parts = (first_ulid & _LOW_MASK) + np.arange(id_count, dtype=np.int64)
+    high_parts = [
+        first_ulid >> _LOW_BITS,
+        (first_ulid >> _LOW_BITS) + 1,
+    ]  # the low part may overflow once
+    high_digits = np.array(
+        [
+            [high_part >> 5 * digit_position & 31 for digit_position in range(15, -1, -1)]
+            for high_part in high_parts
+        ]
+    )
+    digits = np.empty((id_count, 26), np.uint8)
+    digits[:, :16] = _ALPHABET[high_digits][low_parts >> _LOW_BITS]
+    digits[:, 16] = _ALPHABET[low_parts >> 45 & 31]
+    for digit_position, shift in ((17, 30), (20, 15), (23, 0)):
+        digits[:, digit_position : digit_position + 3] = _DIGIT_TRIPLES[low_parts >> shift & 32767]
+    offsets = pa.array(np.arange(0, 26 * id_count + 1, 26, dtype=np.int32))
+    return pa.StringArray.from_buffers(id_count, offsets.buffers()[1], pa.py_buffer(digits))
 
 
-def agree(canonical: pa.Array, values: Sequence[object] | pa.Array, fault: Fault) -> None:
+def check_ids_match_keys(
+    expected_ids: pa.Array, supplied_ids: Sequence[object] | pa.Array, report_fault: FaultCallback
+) -> None:
     """Report given ids that differ from the ids of their keys."""
-    if isinstance(values, pa.Array):
-        if _texts(values) and canonical.equals(values):
+    if isinstance(supplied_ids, pa.Array):
+        if _is_string_array(supplied_ids) and expected_ids.equals(supplied_ids):
             return
-        values = values.to_pylist()
-    for at, value in enumerate(values):
-        if value is None:
+        supplied_ids = supplied_ids.to_pylist()
+    for position, supplied_id in enumerate(supplied_ids):
+        if supplied_id is None:
             continue
-        expected = canonical[at].as_py()
-        if not isinstance(value, str):
-            fault(at, InputError(reason=f"id must be a string, got {type(value).__name__}"))
-        elif expected is not None and value != expected:
-            reason = f"id '{value}' does not match its key; expected '{expected}'"
-            fault(at, InputError(reason=reason))
+        expected_id = expected_ids[position].as_py()
+        if not isinstance(supplied_id, str):
+            report_fault(
+                position,
+                InputError(reason=f"id must be a string, got {type(supplied_id).__name__}"),
+            )
+        elif expected_id is not None and supplied_id != expected_id:
+            reason = f"id '{supplied_id}' does not match its key; expected '{expected_id}'"
+            report_fault(position, InputError(reason=reason))
 
 
-def _given(at: int, value: object, fault: Fault) -> str | None:
-    if value is None:
+def _given_or_new_id(position: int, supplied_id: object, report_fault: FaultCallback) -> str | None:
+    if supplied_id is None:
         return new_ulid()
-    if isinstance(value, str) and value:
+    if isinstance(supplied_id, str) and supplied_id:
         try:
-            value.encode()
+            supplied_id.encode()
         except UnicodeEncodeError:
-            fault(at, InputError(reason="id is not valid Unicode"))
+            report_fault(position, InputError(reason="id is not valid Unicode"))
             return None
-        return value
-    what = "is empty" if value == "" else f"must be a string, got {type(value).__name__}"
-    fault(at, InputError(reason=f"id {what}"))
+        return supplied_id
+    complaint = (
+        "is empty" if supplied_id == "" else f"must be a string, got {type(supplied_id).__name__}"
+    )
+    report_fault(position, InputError(reason=f"id {complaint}"))
     return None
 
 
-def _one_by_one(names: Sequence[str], parts: Sequence[pa.Array], fault: Fault) -> pa.Array:
-    text = [PropertyType(ScalarType.STRING)] * len(names)
-    found: list[str | None] = []
-    for at, values in enumerate(zip(*(one.to_pylist() for one in parts), strict=True)):
+def _compose_ids(
+    key_names: Sequence[str], spelled_columns: Sequence[pa.Array], report_fault: FaultCallback
+) -> pa.Array:
+    string_types = [PropertyType(ScalarType.STRING)] * len(key_names)
+    entity_ids: list[str | None] = []
+    for position, key_values in enumerate(
+        zip(*(spelled_column.to_pylist() for spelled_column in spelled_columns), strict=True)
+    ):
         try:
-            found.append(entity_id(text, values, names))
+            entity_ids.append(entity_id(string_types, key_values, key_names))
         except InputError as error:
-            fault(at, error)
-            found.append(None)
-    return pa.array(found, pa.string())
+            report_fault(position, error)
+            entity_ids.append(None)
+    return pa.array(entity_ids, pa.string())
 
 
-def _texts(values: pa.Array) -> bool:
+def _is_string_array(values: pa.Array) -> bool:
     return bool(pa.types.is_string(values.type))
 
 
-def _type_of(node: Node, name: str) -> PropertyType:
-    prop = node.property(name)
+def _key_property_type(node: NodeType, property_name: str) -> PropertyType:
+    prop = node.property(property_name)
     assert prop is not None  # noqa: S101 - a catalog names only columns that exist
     return prop.type

@@ -13,216 +13,266 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import ClientError, InputError
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.rules.delta import Positions
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.blobs import row_schema
 
-from .columns import Fault, column
+from .columns import FaultCallback, build_column
 from .defaults import defaults_of
-from .ids import agree, given_ids, key_ids, made_ids
-from .limits import LoadLimits, within
-from .problem import Problems
+from .ids import check_ids_match_keys, generate_ids, given_or_new_ids, key_ids
+from .limits import LoadLimits, check_limit
+from .problem import ProblemCollector
 
-_ENOUGH = 20_000  # records of one type that are converted into columns together
-Record = Mapping[str, Any]
-_NOTHING: Mapping[int, Iterable[Any]] = MappingProxyType({})
-Faults = dict[int, list[ClientError]]  # the errors of the record at a position
+_FLUSH_RECORDS = 20_000  # records of one type that are converted into columns together
+RecordData = Mapping[str, Any]
+_NO_VALUES: Mapping[int, Iterable[Any]] = MappingProxyType({})
+RecordFaults = dict[int, list[ClientError]]  # the errors of the record at a position
 
 
-def adding(faults: Faults) -> Fault:
+def fault_recorder(faults: RecordFaults) -> FaultCallback:
     """Return a callback that adds a fault to a record."""
     return lambda at, error: faults.setdefault(at, []).append(error)
 
 
-def following(faults: Faults) -> Fault:
+def first_fault_recorder(faults: RecordFaults) -> FaultCallback:
     """Return a callback that ignores a fault if an earlier one of the record may have caused it."""
     return lambda at, error: faults.setdefault(at, [error])
 
 
 @dataclass(slots=True)
-class Shelf:
+class TypeBuffer:
     """The records of one type."""
 
     ir: SchemaIR
-    type: Node | Edge
-    problems: Problems
+    entity_type: NodeType | EdgeType
+    problems: ProblemCollector
     limits: LoadLimits
-    waiting: list[Record] = field(default_factory=list)
-    ends: list[tuple[str, str]] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    wrong: Faults = field(default_factory=dict)
-    parts: list[pa.Table] = field(default_factory=list)
-    line_parts: list[Positions] = field(default_factory=list)
-    count: int = 0
+    pending_records: list[RecordData] = field(default_factory=list)
+    pending_endpoints: list[tuple[str, str]] = field(default_factory=list)
+    pending_lines: list[int] = field(default_factory=list)
+    pending_faults: RecordFaults = field(default_factory=dict)
+    built_tables: list[pa.Table] = field(default_factory=list)
+    built_positions: list[Positions] = field(default_factory=list)
+    record_count: int = 0
     truncated: bool = False
-    known: frozenset[str] = frozenset()
+    member_names: frozenset[str] = frozenset()
     schema: pa.Schema = None
     defaults: dict[str, Any] = field(default_factory=dict)
-    made: bool = True  # every id so far was generated here, so none can exist already
+    all_ids_generated: bool = True  # every id so far was generated here, so none can exist already
 
     def __post_init__(self) -> None:
-        self.known = frozenset({"id", *(p.name for p in self.type.properties)})
-        self.schema = row_schema(table_schema(self.ir, self.type))
-        self.defaults = defaults_of(self.type)
+        self.member_names = frozenset({"id", *(prop.name for prop in self.entity_type.properties)})
+        self.schema = row_schema(table_schema(self.ir, self.entity_type))
+        self.defaults = defaults_of(self.entity_type)
 
     def add(
         self,
-        line: int,
-        data: Record,
-        ends: tuple[str, str] | None = None,
-        wrong: Iterable[ClientError] = (),
+        line_number: int,
+        properties: RecordData,
+        endpoint_ids: tuple[str, str] | None = None,
+        known_faults: Iterable[ClientError] = (),
     ) -> None:
         """Add one record with its properties and optional id; `known_faults` were found earlier."""
-        if wrong:
-            self.wrong[len(self.waiting)] = list(wrong)
-        self.count += 1
+        if known_faults:
+            self.pending_faults[len(self.pending_records)] = list(known_faults)
+        self.record_count += 1
         if self.limits.rows is not None:
-            within(f"entities for {table_key(self.type)}", self.count, self.limits.rows)
-        self.waiting.append(data)
-        self.lines.append(line)
-        if ends is not None:
-            self.ends.append(ends)
-        if len(self.waiting) >= _ENOUGH:
+            check_limit(
+                f"entities for {table_key(self.entity_type)}", self.record_count, self.limits.rows
+            )
+        self.pending_records.append(properties)
+        self.pending_lines.append(line_number)
+        if endpoint_ids is not None:
+            self.pending_endpoints.append(endpoint_ids)
+        if len(self.pending_records) >= _FLUSH_RECORDS:
             self.flush()
 
-    def take_columns(self, columns: dict[str, pa.Array], faults: Faults, lines: Positions) -> None:
+    def add_columns(
+        self, columns: dict[str, pa.Array], faults: RecordFaults, line_numbers: Positions
+    ) -> None:
         """Add a whole table; `line_numbers` gives the input position of each of its rows."""
-        self.count += len(lines)
-        within(f"entities for {table_key(self.type)}", self.count, self.limits.rows)
-        self._keep(columns, lines, faults)
+        self.record_count += len(line_numbers)
+        check_limit(
+            f"entities for {table_key(self.entity_type)}", self.record_count, self.limits.rows
+        )
+        self._store_columns(columns, line_numbers, faults)
 
     def flush(self) -> None:
         """Convert the pending records into columns; records with a problem are left out."""
-        if not self.waiting:
+        if not self.pending_records:
             return
-        waiting, ends, lines = self.waiting, self.ends, np.array(self.lines, np.int64)
-        faults = self.wrong
-        self.waiting, self.ends, self.lines, self.wrong = [], [], [], {}
-        columns = self._columns(waiting, ends, faults)
-        holds = {at: [*waiting[at].values(), *(ends[at] if ends else ())] for at in faults}
-        self._keep(columns, lines, faults, holds)
+        records, endpoints, line_numbers = (
+            self.pending_records,
+            self.pending_endpoints,
+            np.array(self.pending_lines, np.int64),
+        )
+        faults = self.pending_faults
+        self.pending_records, self.pending_endpoints, self.pending_lines, self.pending_faults = (
+            [],
+            [],
+            [],
+            {},
+        )
+        columns = self._build_columns(records, endpoints, faults)
+        record_values = {
+            position: [*records[position].values(), *(endpoints[position] if endpoints else ())]
+            for position in faults
+        }
+        self._store_columns(columns, line_numbers, faults, record_values)
 
-    def _columns(
-        self, waiting: list[Record], ends: list[tuple[str, str]], faults: Faults
+    def _build_columns(
+        self, records: list[RecordData], endpoints: list[tuple[str, str]], faults: RecordFaults
     ) -> dict[str, pa.Array]:
-        fault, name = adding(faults), self.type.name
-        made = {
-            prop.name: column(
+        report_fault, type_name = fault_recorder(faults), self.entity_type.name
+        built_columns = {
+            prop.name: build_column(
                 prop,
-                [one.get(prop.name, self.defaults[prop.name]) for one in waiting],
-                name,
-                fault,
+                [record.get(prop.name, self.defaults[prop.name]) for record in records],
+                type_name,
+                report_fault,
                 self.limits,
             )
-            for prop in self.type.properties
+            for prop in self.entity_type.properties
         }
-        if isinstance(self.type, Edge):
-            made["src"] = pa.array([one for one, _ in ends], pa.string())
-            made["dst"] = pa.array([one for _, one in ends], pa.string())
-        given = [one.get("id") for one in waiting]
-        none = given.count(None) == len(given)
-        ids = self.identify(pa.table(made), None if none else given, faults, len(given))
-        return {**made, "id": ids}
+        if isinstance(self.entity_type, EdgeType):
+            built_columns["src"] = pa.array([record for record, _ in endpoints], pa.string())
+            built_columns["dst"] = pa.array([record for _, record in endpoints], pa.string())
+        supplied_ids = [record.get("id") for record in records]
+        no_ids = supplied_ids.count(None) == len(supplied_ids)
+        id_column = self.resolve_ids(
+            pa.table(built_columns), None if no_ids else supplied_ids, faults, len(supplied_ids)
+        )
+        return {**built_columns, "id": id_column}
 
-    def identify(self, rows: pa.Table, given: Any, faults: Faults, count: int) -> pa.Array:
+    def resolve_ids(
+        self, property_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int
+    ) -> pa.Array:
         """Return the ids of `row_count` rows: from the key, as given, or generated."""
-        if isinstance(self.type, Node) and self.type.key is not None:
-            self.made = False
-            ids = key_ids(self.ir, self.type, rows, following(faults))
-            if given is not None:
-                agree(ids, given, adding(faults))
-            return ids
-        self.made = self.made and given is None
-        return made_ids(count) if given is None else given_ids(given, adding(faults))
+        if isinstance(self.entity_type, NodeType) and self.entity_type.key is not None:
+            self.all_ids_generated = False
+            entity_ids = key_ids(
+                self.ir, self.entity_type, property_rows, first_fault_recorder(faults)
+            )
+            if supplied_ids is not None:
+                check_ids_match_keys(entity_ids, supplied_ids, fault_recorder(faults))
+            return entity_ids
+        self.all_ids_generated = self.all_ids_generated and supplied_ids is None
+        return (
+            generate_ids(row_count)
+            if supplied_ids is None
+            else given_or_new_ids(supplied_ids, fault_recorder(faults))
+        )
 
-    def _keep(
+    def _store_columns(
         self,
         columns: dict[str, pa.Array],
-        lines: Positions,
-        faults: Faults,
-        holds: Mapping[int, Iterable[Any]] = _NOTHING,
+        line_numbers: Positions,
+        faults: RecordFaults,
+        record_values: Mapping[int, Iterable[Any]] = _NO_VALUES,
     ) -> None:
-        names = self.schema.names
-        rows = pa.table([columns[name] for name in names], names=names)
-        for at, errors in sorted(faults.items()):
-            id = rows["id"][at].as_py()
+        column_names = self.schema.names
+        rows = pa.table([columns[column_name] for column_name in column_names], names=column_names)
+        for position, errors in sorted(faults.items()):
+            entity_id = rows["id"][position].as_py()
             for error in errors:
-                self.tell(error, int(lines[at]), id, holds.get(at, ()))
+                self.report_problem(
+                    error, int(line_numbers[position]), entity_id, record_values.get(position, ())
+                )
         if faults:
-            good = np.ones(len(lines), bool)
-            good[list(faults)] = False
-            rows, lines = rows.filter(pa.array(good)), lines[good]
-        self.parts.append(rows.cast(self.schema))
-        self.line_parts.append(lines)
+            is_valid = np.ones(len(line_numbers), bool)
+            is_valid[list(faults)] = False
+            rows, line_numbers = rows.filter(pa.array(is_valid)), line_numbers[is_valid]
+        self.built_tables.append(rows.cast(self.schema))
+        self.built_positions.append(line_numbers)
 
-    def tell(
-        self, error: ClientError, line: int, id: str | None, holds: Iterable[Any] = ()
+    def report_problem(
+        self,
+        error: ClientError,
+        line_number: int,
+        entity_id: str | None,
+        record_values: Iterable[Any] = (),
     ) -> None:
         """Record a problem with its location and the values of its record."""
-        placed = _placed(error, line, id, self.type)
-        self.problems.add(placed, line, self.type.name, id, holds=holds)
+        located_error = _with_location(error, line_number, entity_id, self.entity_type)
+        self.problems.add(
+            located_error,
+            line_number,
+            self.entity_type.name,
+            entity_id,
+            record_values=record_values,
+        )
 
     def drain(self) -> tuple[pa.Table, Positions]:
         """Remove and return the rows converted so far, with their input positions."""
-        rows, places = self.rows(), self.positions()
-        self.parts, self.line_parts = [], []
-        return rows, places
+        rows, positions = self.all_rows(), self.line_positions()
+        self.built_tables, self.built_positions = [], []
+        return rows, positions
 
-    def rows(self) -> pa.Table:
+    def all_rows(self) -> pa.Table:
         """Return all records as one table."""
         self.flush()
-        return pa.concat_tables(self.parts) if self.parts else self.schema.empty_table()
+        return (
+            pa.concat_tables(self.built_tables) if self.built_tables else self.schema.empty_table()
+        )
 
-    def positions(self) -> Positions:
+    def line_positions(self) -> Positions:
         """Return the input position of each record."""
-        return np.concatenate(self.line_parts) if self.line_parts else np.zeros(0, np.int64)
+        return (
+            np.concatenate(self.built_positions) if self.built_positions else np.zeros(0, np.int64)
+        )
 
 
 class Intake:
     """The records of a load, by type."""
 
-    def __init__(self, ir: SchemaIR, problems: Problems, limits: LoadLimits) -> None:
+    def __init__(self, ir: SchemaIR, problems: ProblemCollector, limits: LoadLimits) -> None:
         self.ir = ir
         self.problems = problems
         self.limits = limits
-        self.shelves: dict[str, Shelf] = {}
+        self.buffers: dict[str, TypeBuffer] = {}
 
-    def shelf(self, one: Node | Edge) -> Shelf:
+    def buffer_for(self, entity_type: NodeType | EdgeType) -> TypeBuffer:
         """Return the buffer of a type, creating it on first use."""
-        key = table_key(one)
-        found = self.shelves.get(key)
-        if found is None:
-            found = self.shelves[key] = Shelf(self.ir, one, self.problems, self.limits)
-        return found
+        buffer_key = table_key(entity_type)
+        buffer = self.buffers.get(buffer_key)
+        if buffer is None:
+            buffer = self.buffers[buffer_key] = TypeBuffer(
+                self.ir, entity_type, self.problems, self.limits
+            )
+        return buffer
 
     def flush(self) -> None:
         """Convert all pending records into columns."""
-        for one in self.shelves.values():
-            one.flush()
+        for buffer in self.buffers.values():
+            buffer.flush()
 
 
-def unknown_properties(
-    one: Node | Edge, data: Iterable[str], known: frozenset[str]
+def unknown_property_errors(
+    entity_type: NodeType | EdgeType, member_names: Iterable[str], known_names: frozenset[str]
 ) -> list[ClientError]:
     """Return an error for each member that is not a property of the type."""
     return [
         InputError(
-            reason=f"{table_key(one)} has no property '{name}'",
-            property=name,
-            hint=did_you_mean(name, known),
+            reason=f"{table_key(entity_type)} has no property '{member_name}'",
+            property=member_name,
+            hint=did_you_mean(member_name, known_names),
         )
-        for name in data
-        if name not in known
+        for member_name in member_names
+        if member_name not in known_names
     ]
 
 
-def _placed(error: ClientError, line: int, id: str | None, one: Node | Edge) -> ClientError:
+def _with_location(
+    error: ClientError, line_number: int, entity_id: str | None, entity_type: NodeType | EdgeType
+) -> ClientError:
     """Return the same error with line, type and id among its details."""
-    facts = {**error.details, "line": line, "type_name": one.name}
-    if id is not None:
-        facts["entity_id"] = id
-    message = None if type(error).sentence.startswith("[line") else f"line {line}: {error.message}"
-    return type(error)(message, hint=error.hint, **facts)
+    details = {**error.details, "line": line_number, "type_name": entity_type.name}
+    if entity_id is not None:
+        details["entity_id"] = entity_id
+    message = (
+        None if type(error).sentence.startswith("[line") else f"line {line_number}: {error.message}"
+    )
+    return type(error)(message, hint=error.hint, **details)

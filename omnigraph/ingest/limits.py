@@ -19,10 +19,10 @@ class LoadLimits:
     rows: int | None = None
 
 
-def within(resource: str, actual: int, limit: int | None) -> None:
+def check_limit(resource: str, actual: int, limit: int | None) -> None:
     """Raise ResourceLimitExceeded if a value exceeds its limit.
 
-    >>> within("graph_batch_line_bytes", 5, 5)
+    >>> check_limit("graph_batch_line_bytes", 5, 5)
     """
     if limit is not None and actual > limit:
         raise ResourceLimitExceeded(resource=resource, limit=limit, actual=actual)

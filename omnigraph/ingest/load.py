@@ -13,38 +13,38 @@ import pyarrow as pa
 
 from omnigraph.errors import InputError, ReadSetConflict, UsageError
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import Line
-from omnigraph.history.memory import Shown
+from omnigraph.history.line import BranchState
+from omnigraph.history.memory import ShownReads
 from omnigraph.history.plan import (
+    CommitMetadata,
     PublishPlan,
     Requirement,
     SameSchema,
-    Signature,
     WriteTxn,
 )
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.rules.check import check
-from omnigraph.rules.delta import Delta, Mode, TableDelta, written
-from omnigraph.rules.lookup import Committed
+from omnigraph.rules.check import check_delta
+from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
+from omnigraph.rules.lookup import RecordingLookup
 
-from .files import blocks_of
-from .frames import is_text, take_records
-from .intake import Intake, Shelf
+from .files import iter_blocks
+from .frames import is_text_source, take_records
+from .intake import Intake, TypeBuffer
 from .limits import LoadLimits
 from .ndjson import read_blocks
-from .problem import Problem, Problems
+from .problem import LoadProblem, ProblemCollector
 from .stage import stage
 from .unchanged import without_unchanged
 
 LoadMode = Literal["append", "merge", "overwrite"]
 OnError = Literal["raise", "report"]
-MODES = ("append", "merge", "overwrite")
+LOAD_MODES = ("append", "merge", "overwrite")
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class LoadSummary:
     """Cost of a load: seconds per step, and bytes written, where known."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadOutcome:
     """Result of a load: its commit and record counts by type, or the problems that prevented it.
 
     `ids` are the ids of each type's records in input order, where known.
@@ -62,9 +62,9 @@ class Loaded:
     commit: Commit | None = None
     nodes: Mapping[str, int] = field(default_factory=dict)
     edges: Mapping[str, int] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LoadProblem, ...] = ()
     ids: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
-    summary: Summary = field(default_factory=Summary)
+    summary: LoadSummary = field(default_factory=LoadSummary)
 
     @property
     def total(self) -> int:
@@ -73,14 +73,14 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedLoad:
     """The records of an input as table changes, and the schema they were read with."""
 
     mode: LoadMode
     schema_hash: str
     ir: SchemaIR
     delta: Delta
-    counts: Mapping[str, int]
+    record_counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,116 +93,152 @@ class LoadOptions:
 
 
 def load(
-    line: Line,
+    branch_state: BranchState,
     data: Any,
     mode: LoadMode,
     *,
-    signature: Signature | None = None,
+    metadata: CommitMetadata | None = None,
     conditions: Sequence[Requirement] | None = None,
     options: LoadOptions | None = None,
-) -> Loaded:
+) -> LoadOutcome:
     """Load NDJSON (a path, a file, bytes), records, or tables and frames by type, as one commit.
 
     An input without records makes no commit. `conditions` are the caller's requirements; without
     them, an overwrite requires its tables to stay as they are at the start. With `on_error`
     "report", all problems are collected and returned; if there is any, nothing is written.
     """
-    if mode not in MODES:
-        raise UsageError(reason=f"mode must be one of {', '.join(MODES)}, not '{mode}'")
+    if mode not in LOAD_MODES:
+        raise UsageError(reason=f"mode must be one of {', '.join(LOAD_MODES)}, not '{mode}'")
     options = options or LoadOptions()
-    report = options.on_error == "report"
-    problems = Problems()
-    parsed = parse(line, data, mode, problems, options)
-    unreadable = tuple(problems.found)
+    report_all = options.on_error == "report"
+    problems = ProblemCollector()
+    parsed_load = parse_input(branch_state, data, mode, problems, options)
+    input_problems = tuple(problems.collected)
     if conditions is None:
-        conditions = strict(line, parsed) if mode == "overwrite" else ()
+        conditions = overwrite_conditions(branch_state, parsed_load) if mode == "overwrite" else ()
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        problems.found = list(unreadable)
-        return _prepare(txn, parsed, problems, report=report, writes=not options.dry_run)
+        problems.collected = list(input_problems)
+        return _prepare_plan(
+            txn, parsed_load, problems, report_all=report_all, stage_files=not options.dry_run
+        )
 
-    commit = publish(line, prepare, signature, conditions)
-    if problems.found:
-        return Loaded(mode, problems=_in_file(data, problems.in_order()))
-    nodes, edges = _named(parsed.counts, "node"), _named(parsed.counts, "edge")
-    ids = {one.partition(":")[2]: t.versions["id"] for one, t in parsed.delta.tables.items()}
-    return Loaded(mode, commit, nodes, edges, ids=ids)
+    commit = publish(branch_state, prepare, metadata, conditions)
+    if problems.collected:
+        return LoadOutcome(mode, problems=_with_file_name(data, problems.in_input_order()))
+    node_counts, edge_counts = (
+        _counts_by_type(parsed_load.record_counts, "node"),
+        _counts_by_type(parsed_load.record_counts, "edge"),
+    )
+    ids = {
+        table_key.partition(":")[2]: table_delta.row_versions["id"]
+        for table_key, table_delta in parsed_load.delta.tables.items()
+    }
+    return LoadOutcome(mode, commit, node_counts, edge_counts, ids=ids)
 
 
-def _in_file(data: Any, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def _with_file_name(data: Any, problems: Iterable[LoadProblem]) -> tuple[LoadProblem, ...]:
     """Add the file name to the problems, if the input is a file."""
     if not isinstance(data, str | os.PathLike):
         return tuple(problems)
-    name = os.fspath(data)
-    return tuple(replace(one, file=one.file or name) for one in problems)
+    file_name = os.fspath(data)
+    return tuple(replace(problem, file=problem.file or file_name) for problem in problems)
 
 
-def parse(
-    line: Line,
+def parse_input(
+    branch_state: BranchState,
     data: Any,
     mode: LoadMode,
-    problems: Problems,
+    problems: ProblemCollector,
     options: LoadOptions,
-) -> Parsed:
+) -> ParsedLoad:
     """Read an input; raise the first problem, unless all are to be reported."""
-    row = line.base().state.schema
-    ir = read_schema(line.store, row).ir
-    limits, report = options.limits, options.on_error == "report"
+    schema_row = branch_state.last_known().state.schema
+    ir = read_schema(branch_state.store, schema_row).ir
+    limits, report_all = options.limits, options.on_error == "report"
     intake = Intake(ir, problems, limits)
-    truncating = mode == "overwrite"
+    allow_truncate = mode == "overwrite"
     if hasattr(data, "take_into"):  # a source of several files
-        data.take_into(intake, truncating=truncating, report=report)
-    elif is_text(data):
-        blocks = blocks_of(data, limits.line_bytes)
-        for _ in read_blocks(intake, blocks, truncating=truncating, report=report):
+        data.take_into(intake, truncating=allow_truncate, report=report_all)
+    elif is_text_source(data):
+        blocks = iter_blocks(data, limits.line_bytes)
+        for _ in read_blocks(intake, blocks, allow_truncate=allow_truncate, report_all=report_all):
             pass
     else:
-        take_records(intake, data, truncating=truncating)
+        take_records(intake, data, allow_truncate=allow_truncate)
     intake.flush()
-    if not report:
+    if not report_all:
         problems.raise_first()
-    tables = {key: _table_delta(key, one, mode) for key, one in sorted(intake.shelves.items())}
-    counts = {key: one.count for key, one in sorted(intake.shelves.items())}
-    return Parsed(mode, row.hash, ir, Delta(tables), counts)
+    table_deltas = {
+        table_key: _table_delta(table_key, buffer, mode)
+        for table_key, buffer in sorted(intake.buffers.items())
+    }
+    record_counts = {
+        table_key: buffer.record_count for table_key, buffer in sorted(intake.buffers.items())
+    }
+    return ParsedLoad(mode, schema_row.hash, ir, Delta(table_deltas), record_counts)
 
 
-def _table_delta(key: str, shelf: Shelf, mode: LoadMode) -> TableDelta:
-    how: Mode = "replace" if mode == "overwrite" else "upsert" if mode == "merge" else "insert"
-    if how != "replace" and shelf.made:
-        how = "fresh"
-    if shelf.truncated and shelf.count:
-        raise InputError(reason=f"{key} is both truncated and loaded by the same input")
-    made = written(key, shelf.rows(), how, lines=shelf.positions(), records=True)
-    return replace(made, strict=mode == "append")
+def _table_delta(table_key: str, buffer: TypeBuffer, load_mode: LoadMode) -> TableDelta:
+    write_mode: DeltaMode = (
+        "replace" if load_mode == "overwrite" else "upsert" if load_mode == "merge" else "insert"
+    )
+    if write_mode != "replace" and buffer.all_ids_generated:
+        write_mode = "fresh"
+    if buffer.truncated and buffer.record_count:
+        raise InputError(reason=f"{table_key} is both truncated and loaded by the same input")
+    table_delta = build_table_delta(
+        table_key,
+        buffer.all_rows(),
+        write_mode,
+        input_lines=buffer.line_positions(),
+        from_records=True,
+    )
+    return replace(table_delta, rejects_existing=load_mode == "append")
 
 
-def strict(line: Line, parsed: Parsed) -> tuple[Requirement, ...]:
+def overwrite_conditions(
+    branch_state: BranchState, parsed_load: ParsedLoad
+) -> tuple[Requirement, ...]:
     """Require that the tables an overwrite replaces stay as they are now."""
-    return (Shown(line.base().state.tables).strict(parsed.delta.tables),)
+    return (
+        ShownReads(branch_state.last_known().state.tables).strict_read_set(
+            parsed_load.delta.tables
+        ),
+    )
 
 
-def _prepare(
-    txn: WriteTxn, parsed: Parsed, problems: Problems, *, report: bool, writes: bool = True
+def _prepare_plan(
+    txn: WriteTxn,
+    parsed_load: ParsedLoad,
+    problems: ProblemCollector,
+    *,
+    report_all: bool,
+    stage_files: bool = True,
 ) -> PublishPlan | None:
-    schema = txn.base.state.schema.hash
-    if schema != parsed.schema_hash:
-        raise ReadSetConflict(member="schema", expected=parsed.schema_hash, actual=schema)
-    lookup = Committed(txn)
-    limit = None if report else 1
-    delta, found = check(parsed.ir.catalog, parsed.delta, lookup, limit=limit)
-    for one in found:
-        problems.add_violation(one)
-    if problems.found and not report:
+    schema_hash = txn.base.state.schema.hash
+    if schema_hash != parsed_load.schema_hash:
+        raise ReadSetConflict(member="schema", expected=parsed_load.schema_hash, actual=schema_hash)
+    lookup = RecordingLookup(txn)
+    violation_limit = None if report_all else 1
+    delta, violations = check_delta(
+        parsed_load.ir.catalog, parsed_load.delta, lookup, limit=violation_limit
+    )
+    for violation in violations:
+        problems.add_violation(violation)
+    if problems.collected and not report_all:
         problems.raise_first()
-    if problems.found or not writes:
+    if problems.collected or not stage_files:
         return None
-    if parsed.mode == "merge":
+    if parsed_load.mode == "merge":
         delta = without_unchanged(delta, lookup)
-    needs = (SameSchema(schema), *lookup.requirements)
-    return stage(txn, delta, "load", needs)
+    requirements = (SameSchema(schema_hash), *lookup.requirements)
+    return stage(txn, delta, "load", requirements)
 
 
-def _named(counts: Mapping[str, int], kind: str) -> dict[str, int]:
+def _counts_by_type(record_counts: Mapping[str, int], entity_kind: str) -> dict[str, int]:
     return {
-        key.partition(":")[2]: count for key, count in counts.items() if key.startswith(f"{kind}:")
+        table_key.partition(":")[2]: count
+        for table_key, count in record_counts.items()
+        if table_key.startswith(f"{entity_kind}:")
     }

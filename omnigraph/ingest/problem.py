@@ -14,7 +14,7 @@ from omnigraph.rules.violation import Violation
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class LoadProblem:
     """One invalid record: its line, its intended type and id, and the error.
 
     `record_values` are the values of the record, `unreadable_line` is the raw line if it could not
@@ -26,94 +26,119 @@ class Problem:
     id: str | None
     error: ClientError
     file: str | None = None
-    words: tuple[str, ...] = ()
-    text: bytes | None = None
+    record_values: tuple[str, ...] = ()
+    unreadable_line: bytes | None = None
 
     @property
     def reason(self) -> str:
         """The message of the error."""
         return self.error.message
 
-    def alone(self) -> ClientError:
+    def standalone_error(self) -> ClientError:
         """Return the error for use on its own: it names the file of the record."""
         if self.file is None:
             return self.error
-        told, facts = f"{self.file}: {self.reason}", self.error.details
-        return type(self.error)(told, hint=self.error.hint, **{**facts, "file": self.file})
+        message, details = f"{self.file}: {self.reason}", self.error.details
+        return type(self.error)(message, hint=self.error.hint, **{**details, "file": self.file})
 
 
-_TEXTS = 1000  # maximum unreadable lines kept
-_LONGEST = 1 << 14  # bytes kept of each of them
+_MAX_UNREADABLE_LINES = 1000  # maximum unreadable lines kept
+_MAX_KEPT_BYTES = 1 << 14  # bytes kept of each of them
 
 # Error details that hold an input position.
-_POSITIONS = ("line", "first_input_position", "second_input_position")
+_POSITION_DETAILS = ("line", "first_input_position", "second_input_position")
 
 
-def located(one: Problem, line_of: Callable[[int], int | None], file: str | None) -> Problem:
+def relocate_problem(
+    problem: LoadProblem, line_number_of: Callable[[int], int | None], file_name: str | None
+) -> LoadProblem:
     """Return the problem with line numbers of its file instead of positions in the whole input."""
-    error, old = one.error, one.line
-    facts = dict(error.details)
-    for name in _POSITIONS:
-        if isinstance(facts.get(name), int):
-            facts[name] = line_of(facts[name])
-    line = None if old is None else line_of(old)
-    prefix = f"line {old}: "
+    error, input_position = problem.error, problem.line
+    details = dict(error.details)
+    for detail_name in _POSITION_DETAILS:
+        if isinstance(details.get(detail_name), int):
+            details[detail_name] = line_number_of(details[detail_name])
+    line_number = None if input_position is None else line_number_of(input_position)
+    old_prefix = f"line {input_position}: "
     message = None
     if type(error)(**error.details).message != error.message:
-        shown = "" if line is None else f"line {line}: "
-        message = error.message.replace(prefix, shown, 1)
-    made = type(error)(message, hint=error.hint, **facts)
-    return Problem(line, one.type, one.id, made, file)
+        new_prefix = "" if line_number is None else f"line {line_number}: "
+        message = error.message.replace(old_prefix, new_prefix, 1)
+    located_error = type(error)(message, hint=error.hint, **details)
+    return LoadProblem(line_number, problem.type, problem.id, located_error, file_name)
 
 
 @dataclass(slots=True)
-class Problems:
+class ProblemCollector:
     """The problems collected so far, and the values of the records that are missing due to them."""
 
-    found: list[Problem] = field(default_factory=list)
-    words: set[str] = field(default_factory=set)
-    texts: list[bytes] = field(default_factory=list)
+    collected: list[LoadProblem] = field(default_factory=list)
+    missing_values: set[str] = field(default_factory=set)
+    unreadable_lines: list[bytes] = field(default_factory=list)
 
     def add(
         self,
         error: ClientError,
-        line: int | None,
-        type: str | None = None,
-        id: str | None = None,
+        line_number: int | None,
+        type_name: str | None = None,
+        entity_id: str | None = None,
         *,
-        holds: Iterable[Any] = (),
-        text: bytes | None = None,
+        record_values: Iterable[Any] = (),
+        unreadable_line: bytes | None = None,
     ) -> None:
         """Add a problem with the values of its record, or with the line that could not be read."""
-        words = (id, *holds)
-        told = tuple(str(one) for one in words if isinstance(one, str | int | float))
-        kept = None if text is None else text[:_LONGEST]
-        self.take(Problem(line, type, id, error, words=told, text=kept))
+        raw_values = (entity_id, *record_values)
+        value_texts = tuple(
+            str(raw_value) for raw_value in raw_values if isinstance(raw_value, str | int | float)
+        )
+        line_start = None if unreadable_line is None else unreadable_line[:_MAX_KEPT_BYTES]
+        self.add_problem(
+            LoadProblem(
+                line_number,
+                type_name,
+                entity_id,
+                error,
+                record_values=value_texts,
+                unreadable_line=line_start,
+            )
+        )
 
-    def take(self, one: Problem) -> None:
+    def add_problem(self, problem: LoadProblem) -> None:
         """Add a problem that was found elsewhere."""
-        self.found.append(one)
-        self.words.update(one.words)
-        if one.text is not None and len(self.texts) < _TEXTS:
-            self.texts.append(one.text)
+        self.collected.append(problem)
+        self.missing_values.update(problem.record_values)
+        if (
+            problem.unreadable_line is not None
+            and len(self.unreadable_lines) < _MAX_UNREADABLE_LINES
+        ):
+            self.unreadable_lines.append(problem.unreadable_line)
 
-    def add_violation(self, one: Violation) -> None:
+    def add_violation(self, violation: Violation) -> None:
         """Add a violation, unless it may be caused only by a missing invalid line."""
-        if not self.explain(one):
-            self.found.append(Problem(one.line, one.type_name, one.entity_id, one.error()))
+        if not self.explains_violation(violation):
+            self.collected.append(
+                LoadProblem(
+                    violation.input_line,
+                    violation.type_name,
+                    violation.entity_id,
+                    violation.to_error(),
+                )
+            )
 
-    def explain(self, one: Violation) -> bool:
+    def explains_violation(self, violation: Violation) -> bool:
         """Return whether a violation may be caused only by a missing invalid line."""
-        needed = one.rests_on
-        if needed is None:
+        needed_value = violation.required_id
+        if needed_value is None:
             return False
-        return needed in self.words or any(needed.encode() in text for text in self.texts)
+        return needed_value in self.missing_values or any(
+            needed_value.encode() in unreadable_line for unreadable_line in self.unreadable_lines
+        )
 
-    def in_order(self) -> list[Problem]:
+    def in_input_order(self) -> list[LoadProblem]:
         """Return all problems in input order."""
-        return sorted(self.found, key=lambda one: (one.line is None, one.line or 0))
+        return sorted(self.collected, key=lambda problem: (problem.line is None, problem.line or 0))
 
     def raise_first(self) -> None:
         """Raise the first problem in input order, if any."""
-        if self.found:
-            raise self.in_order()[0].error
+        if self.collected:
+            raise self.in_input_order()[0].error

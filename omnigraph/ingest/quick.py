@@ -13,220 +13,282 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from omnigraph.errors import ClientError
-from omnigraph.lang.schema.catalog import Edge, Node, Property
+from omnigraph.lang.schema.catalog import EdgeType, NodeType, PropertyDefinition
 from omnigraph.rules.delta import Positions
 from omnigraph.storage.arrow import arrow_type, table_key
 from omnigraph.values import PropertyType, ScalarType
 
-from .columns import column, within_limits
-from .intake import Faults, Intake, Shelf, adding
+from .columns import build_column, check_value_size
+from .intake import Intake, RecordFaults, TypeBuffer, fault_recorder
 
-_HEAD = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\]+)"')
-_NEWLINE, _OPEN, _CLOSE, _RETURN = b"\n{}\r"
-_MOMENTS = (ScalarType.DATE, ScalarType.DATETIME)
+_RECORD_START = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\]+)"')
+_NEWLINE, _OPEN_BRACE, _CLOSE_BRACE, _CARRIAGE_RETURN = b"\n{}\r"
+_TEMPORAL_TYPES = (ScalarType.DATE, ScalarType.DATETIME)
 # Integers beyond these may not be exact floats any more; the strict reader decides.
-_EXACT = {ScalarType.F32: 2.0**24, ScalarType.F64: 2.0**53}
-Part = tuple[bytes, bytes, bytes, Positions]  # "type" or "edge", type name, lines, line numbers
+_EXACT_INTEGER_MAX = {ScalarType.F32: 2.0**24, ScalarType.F64: 2.0**53}
+TypeLines = tuple[
+    bytes, bytes, bytes, Positions
+]  # "type" or "edge", type name, lines, line numbers
 
 
-class UnusualError(Exception):
+class UnusualBlockError(Exception):
     """A block must be read line by line."""
 
 
-def take_block(intake: Intake, block: bytes, first: int) -> bool:
+def take_block(intake: Intake, block: bytes, first_number: int) -> bool:
     """Take all records of a block, numbered from `first_number`, or none; return whether taken."""
     try:
-        taken = [_columns(intake, part) for part in _parts(intake, block, first)]
+        built_buffers = [
+            _build_columns(intake, type_lines)
+            for type_lines in _split_by_type(intake, block, first_number)
+        ]
         # An edge type may have two names; its lines would then be in two groups, out of order.
-        _demand(len({table_key(shelf.type) for shelf, _, _ in taken}) == len(taken))
-    except (UnusualError, UnicodeDecodeError, pa.ArrowException, ClientError):
+        _require_usual(
+            len({table_key(buffer.entity_type) for buffer, _, _ in built_buffers})
+            == len(built_buffers)
+        )
+    except (UnusualBlockError, UnicodeDecodeError, pa.ArrowException, ClientError):
         return False
-    for shelf, columns, lines in taken:
-        shelf.flush()
-        intake.shelves.setdefault(table_key(shelf.type), shelf)
-        shelf.take_columns(columns, {}, lines)
+    for buffer, columns, line_numbers in built_buffers:
+        buffer.flush()
+        intake.buffers.setdefault(table_key(buffer.entity_type), buffer)
+        buffer.add_columns(columns, {}, line_numbers)
     return True
 
 
-def _demand(fact: Any) -> None:
-    if not fact:
-        raise UnusualError
+def _require_usual(condition: Any) -> None:
+    if not condition:
+        raise UnusualBlockError
 
 
-def _parts(intake: Intake, block: bytes, first: int) -> list[Part]:
+def _split_by_type(intake: Intake, block: bytes, first_number: int) -> list[TypeLines]:
     """Group the lines of a block by the type named at the beginning of each line."""
     if not block.isascii():
         block.decode()
-    data = np.frombuffer(block, np.uint8)
-    ends = np.append(np.flatnonzero(data == _NEWLINE), len(data))
-    starts = np.append(0, ends[:-1] + 1)
-    longest = int((ends - starts).max())
+    block_bytes = np.frombuffer(block, np.uint8)
+    line_ends = np.append(np.flatnonzero(block_bytes == _NEWLINE), len(block_bytes))
+    line_starts = np.append(0, line_ends[:-1] + 1)
+    longest_line = int((line_ends - line_starts).max())
     limits = intake.limits
-    _demand(starts[-1] < len(data) and longest <= min(limits.slots, limits.line_bytes))
-    last = data[ends - 1]
-    closed = (last == _CLOSE) | ((last == _RETURN) & (data[ends - 2] == _CLOSE))
-    _demand((data[starts] == _OPEN).all() and closed.all())
-    numbers = np.arange(first, first + len(starts), dtype=np.int64)
-    head = _HEAD.match(block)
-    if head is not None and block.count(b"\n" + head[0]) == len(starts) - 1:
-        return [(head[1], head[2], block, numbers)]
-    return _sorted(block, numbers)
+    _require_usual(
+        line_starts[-1] < len(block_bytes) and longest_line <= min(limits.slots, limits.line_bytes)
+    )
+    last_bytes = block_bytes[line_ends - 1]
+    ends_with_brace = (last_bytes == _CLOSE_BRACE) | (
+        (last_bytes == _CARRIAGE_RETURN) & (block_bytes[line_ends - 2] == _CLOSE_BRACE)
+    )
+    _require_usual((block_bytes[line_starts] == _OPEN_BRACE).all() and ends_with_brace.all())
+    line_numbers = np.arange(first_number, first_number + len(line_starts), dtype=np.int64)
+    record_start = _RECORD_START.match(block)
+    if record_start is not None and block.count(b"\n" + record_start[0]) == len(line_starts) - 1:
+        return [(record_start[1], record_start[2], block, line_numbers)]
+    return _group_lines(block, line_numbers)
 
 
-def _sorted(block: bytes, numbers: Positions) -> list[Part]:
+def _group_lines(block: bytes, line_numbers: Positions) -> list[TypeLines]:
     lines = block.split(b"\n")
-    found: dict[tuple[bytes, bytes], list[int]] = {}
-    for at, line in enumerate(lines):
-        head = _HEAD.match(line)
-        if head is None:
-            raise UnusualError
-        found.setdefault((head[1], head[2]), []).append(at)
+    positions_by_type: dict[tuple[bytes, bytes], list[int]] = {}
+    for position, line in enumerate(lines):
+        record_start = _RECORD_START.match(line)
+        if record_start is None:
+            raise UnusualBlockError
+        positions_by_type.setdefault((record_start[1], record_start[2]), []).append(position)
     return [
-        (kind, name, b"\n".join([lines[at] for at in places]), numbers[places])
-        for (kind, name), places in found.items()
+        (
+            type_member,
+            type_name,
+            b"\n".join([lines[position] for position in positions]),
+            line_numbers[positions],
+        )
+        for (type_member, type_name), positions in positions_by_type.items()
     ]
 
 
-def _columns(intake: Intake, part: Part) -> tuple[Shelf, dict[str, pa.Array], Positions]:
-    kind, name, text, lines = part
-    shelf = _shelf(intake, kind, name.decode())
-    limit = shelf.limits.rows
-    _demand(limit is None or shelf.count + len(lines) <= limit)
-    records = _read(shelf, kind.decode(), text)
-    _demand(records.num_rows == len(lines))
-    nulls = b"null" in text
+def _build_columns(
+    intake: Intake, type_lines: TypeLines
+) -> tuple[TypeBuffer, dict[str, pa.Array], Positions]:
+    type_member, type_name, json_text, line_numbers = type_lines
+    buffer = _buffer_for_type(intake, type_member, type_name.decode())
+    row_limit = buffer.limits.rows
+    _require_usual(row_limit is None or buffer.record_count + len(line_numbers) <= row_limit)
+    records = _read_json(buffer, type_member.decode(), json_text)
+    _require_usual(records.num_rows == len(line_numbers))
+    has_null_text = b"null" in json_text
     columns: dict[str, pa.Array] = {}
-    if isinstance(shelf.type, Edge):
-        columns["src"], columns["dst"] = _whole(records, "from"), _whole(records, "to")
-    data = records["data"].combine_chunks()
-    _demand(not (data.null_count and nulls))
-    values = dict(zip([field.name for field in data.type], data.flatten(), strict=True))
-    for prop in shelf.type.properties:
-        columns[prop.name] = _column(shelf, prop, values[prop.name], nulls=nulls)
-    given = values.get("id")
-    _demand(given is None or not (given.null_count and nulls))
-    faults: Faults = {}
-    rows = pa.table({p.name: columns[p.name] for p in shelf.type.properties})
-    columns["id"] = shelf.identify(rows, given, faults, len(lines))
-    _demand(not faults)
-    return shelf, columns, lines
+    if isinstance(buffer.entity_type, EdgeType):
+        columns["src"], columns["dst"] = (
+            _required_column(records, "from"),
+            _required_column(records, "to"),
+        )
+    data_column = records["data"].combine_chunks()
+    _require_usual(not (data_column.null_count and has_null_text))
+    values_by_name = dict(
+        zip([field.name for field in data_column.type], data_column.flatten(), strict=True)
+    )
+    for prop in buffer.entity_type.properties:
+        columns[prop.name] = _property_column(
+            buffer, prop, values_by_name[prop.name], has_null_text=has_null_text
+        )
+    supplied_ids = values_by_name.get("id")
+    _require_usual(supplied_ids is None or not (supplied_ids.null_count and has_null_text))
+    faults: RecordFaults = {}
+    property_rows = pa.table(
+        {prop.name: columns[prop.name] for prop in buffer.entity_type.properties}
+    )
+    columns["id"] = buffer.resolve_ids(property_rows, supplied_ids, faults, len(line_numbers))
+    _require_usual(not faults)
+    return buffer, columns, line_numbers
 
 
-def _shelf(intake: Intake, kind: bytes, name: str) -> Shelf:
+def _buffer_for_type(intake: Intake, type_member: bytes, type_name: str) -> TypeBuffer:
     """Return the buffer of a type; a new one joins the intake only when its records are taken."""
     catalog = intake.ir.catalog
-    one: Node | Edge | None = catalog.node(name) if kind == b"type" else catalog.edge_by_word(name)
-    if one is None:
-        raise UnusualError
-    known = intake.shelves.get(table_key(one))
-    return known or Shelf(intake.ir, one, intake.problems, intake.limits)
+    entity_type: NodeType | EdgeType | None = (
+        catalog.node(type_name) if type_member == b"type" else catalog.edge_ignoring_case(type_name)
+    )
+    if entity_type is None:
+        raise UnusualBlockError
+    existing_buffer = intake.buffers.get(table_key(entity_type))
+    return existing_buffer or TypeBuffer(intake.ir, entity_type, intake.problems, intake.limits)
 
 
-def _read(shelf: Shelf, kind: str, text: bytes) -> pa.Table:
-    data = [(prop.name, _written(prop, text)) for prop in shelf.type.properties]
-    if b'"id"' in text:
-        data.append(("id", pa.string()))
-    _demand(data)
-    names = [kind, "from", "to"] if kind == "edge" else [kind]
-    fields = [(name, pa.string()) for name in names]
-    schema = pa.schema([*fields, ("data", pa.struct(data))])
+def _read_json(buffer: TypeBuffer, type_member: str, json_text: bytes) -> pa.Table:
+    data_fields = [
+        (prop.name, _json_type(prop, json_text)) for prop in buffer.entity_type.properties
+    ]
+    if b'"id"' in json_text:
+        data_fields.append(("id", pa.string()))
+    _require_usual(data_fields)
+    member_names = [type_member, "from", "to"] if type_member == "edge" else [type_member]
+    member_fields = [(member_name, pa.string()) for member_name in member_names]
+    schema = pa.schema([*member_fields, ("data", pa.struct(data_fields))])
     return pj.read_json(
-        pa.BufferReader(text),
-        pj.ReadOptions(use_threads=False, block_size=max(len(text) + 1, 1 << 16)),
+        pa.BufferReader(json_text),
+        pj.ReadOptions(use_threads=False, block_size=max(len(json_text) + 1, 1 << 16)),
         pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
     )
 
 
-def _written(prop: Property, text: bytes) -> pa.DataType:
+def _json_type(prop: PropertyDefinition, json_text: bytes) -> pa.DataType:
     """Return the Arrow type in which a property's values appear in the JSON text."""
-    kind = prop.type
-    if kind.is_list or kind.is_vector:
-        return pa.list_(_item(kind.element(), prop.name, text))
-    return _item(kind, prop.name, text)
+    property_type = prop.type
+    if property_type.is_list or property_type.is_vector:
+        return pa.list_(_json_item_type(property_type.element_type(), prop.name, json_text))
+    return _json_item_type(property_type, prop.name, json_text)
 
 
-def _item(kind: PropertyType, name: str, text: bytes) -> pa.DataType:
-    if kind.scalar.is_float:
+def _json_item_type(
+    property_type: PropertyType, property_name: str, json_text: bytes
+) -> pa.DataType:
+    if property_type.scalar.is_float:
         return pa.float64()
-    if kind.scalar is ScalarType.BLOB:
+    if property_type.scalar is ScalarType.BLOB:
         return pa.string()
-    if kind.scalar in _MOMENTS:
-        quoted = re.search(rb'"' + name.encode() + rb'"\s*:\s*\[?\s*"', text)
-        return pa.string() if quoted else pa.int64()
-    return arrow_type(kind)
+    if property_type.scalar in _TEMPORAL_TYPES:
+        quoted_value = re.search(rb'"' + property_name.encode() + rb'"\s*:\s*\[?\s*"', json_text)
+        return pa.string() if quoted_value else pa.int64()
+    return arrow_type(property_type)
 
 
-def _whole(records: pa.Table, name: str) -> pa.Array:
-    found = records[name].combine_chunks()
-    _demand(not found.null_count)
-    return found
+def _required_column(records: pa.Table, member_name: str) -> pa.Array:
+    column = records[member_name].combine_chunks()
+    _require_usual(not column.null_count)
+    return column
 
 
-def _column(shelf: Shelf, prop: Property, given: pa.Array, *, nulls: bool) -> pa.Array:
+def _property_column(
+    buffer: TypeBuffer, prop: PropertyDefinition, input_column: pa.Array, *, has_null_text: bool
+) -> pa.Array:
     """Return the column of a property as the strict reader would build it."""
-    kind, default = prop.type, shelf.defaults[prop.name]
-    if given.null_count and default is not None:
-        _demand(not nulls)  # Arrow does not distinguish an explicit null from an absent member
-        return _one_by_one(shelf, prop, [default if v is None else v for v in given.to_pylist()])
-    _demand(kind.nullable or not given.null_count)
-    if kind.scalar in _MOMENTS or kind.scalar is ScalarType.BLOB:
-        return _each(shelf, prop, given)
-    if kind.is_list or kind.is_vector:
-        made = _lists(kind, given)
+    property_type, default = prop.type, buffer.defaults[prop.name]
+    if input_column.null_count and default is not None:
+        _require_usual(
+            not has_null_text
+        )  # Arrow does not distinguish an explicit null from an absent member
+        return _convert_values(
+            buffer,
+            prop,
+            [default if value is None else value for value in input_column.to_pylist()],
+        )
+    _require_usual(property_type.nullable or not input_column.null_count)
+    if property_type.scalar in _TEMPORAL_TYPES or property_type.scalar is ScalarType.BLOB:
+        return _convert_distinct(buffer, prop, input_column)
+    if property_type.is_list or property_type.is_vector:
+        converted = _convert_lists(property_type, input_column)
     else:
-        made = _floats(kind.scalar, given) if kind.scalar.is_float else given
-    within_limits(made, f"{shelf.type.name}.{prop.name}", shelf.limits)
-    return made
+        converted = (
+            _convert_floats(property_type.scalar, input_column)
+            if property_type.scalar.is_float
+            else input_column
+        )
+    check_value_size(converted, f"{buffer.entity_type.name}.{prop.name}", buffer.limits)
+    return converted
 
 
-def _each(shelf: Shelf, prop: Property, given: pa.Array) -> pa.Array:
+def _convert_distinct(
+    buffer: TypeBuffer, prop: PropertyDefinition, input_column: pa.Array
+) -> pa.Array:
     """Convert every distinct value once."""
-    if pa.types.is_list(given.type):
-        return _one_by_one(shelf, prop, given.to_pylist())
-    coded = given.dictionary_encode()
-    made = _one_by_one(shelf, prop, coded.dictionary.to_pylist())
-    return made.take(coded.indices)
+    if pa.types.is_list(input_column.type):
+        return _convert_values(buffer, prop, input_column.to_pylist())
+    dictionary_array = input_column.dictionary_encode()
+    converted = _convert_values(buffer, prop, dictionary_array.dictionary.to_pylist())
+    return converted.take(dictionary_array.indices)
 
 
-def _one_by_one(shelf: Shelf, prop: Property, values: list[Any]) -> pa.Array:
-    faults: Faults = {}
-    made = column(prop, values, shelf.type.name, adding(faults), shelf.limits)
-    _demand(not faults)
-    return made
+def _convert_values(buffer: TypeBuffer, prop: PropertyDefinition, values: list[Any]) -> pa.Array:
+    faults: RecordFaults = {}
+    converted = build_column(
+        prop, values, buffer.entity_type.name, fault_recorder(faults), buffer.limits
+    )
+    _require_usual(not faults)
+    return converted
 
 
-def _floats(scalar: ScalarType, given: pa.Array) -> pa.Array:
+def _convert_floats(scalar_type: ScalarType, input_column: pa.Array) -> pa.Array:
     """Return float values whose text has only one interpretation."""
-    held = given.drop_null().to_numpy(zero_copy_only=False)
-    _demand((np.abs(held) < _EXACT[scalar]).all())  # also rejects infinities and NaN
-    _demand(not (np.signbit(held) & (held == 0)).any())  # "-0" is an integer, without a sign
-    return given.cast(pa.float32(), safe=False) if scalar is ScalarType.F32 else given
+    present_values = input_column.drop_null().to_numpy(zero_copy_only=False)
+    _require_usual(
+        (np.abs(present_values) < _EXACT_INTEGER_MAX[scalar_type]).all()
+    )  # also rejects infinities and NaN
+    _require_usual(
+        not (np.signbit(present_values) & (present_values == 0)).any()
+    )  # "-0" is an integer, without a sign
+    return (
+        input_column.cast(pa.float32(), safe=False)
+        if scalar_type is ScalarType.F32
+        else input_column
+    )
 
 
-def _lists(kind: PropertyType, given: pa.Array) -> pa.Array:
-    items = given.flatten()
-    _demand(not items.null_count)
-    element = kind.element()
-    if element.scalar.is_float:
-        items = _floats(element.scalar, items)
-    if kind.vector_dim is None:
-        if not element.scalar.is_float:
-            return given.cast(arrow_type(kind))
-        return _relisted(given, items).cast(arrow_type(kind))
-    _demand((given.drop_null().value_lengths().to_numpy() == kind.vector_dim).all())
-    made = pa.FixedSizeListArray.from_arrays(items, kind.vector_dim).cast(arrow_type(kind))
-    return made.take(_places(given)) if given.null_count else made
+def _convert_lists(property_type: PropertyType, input_lists: pa.Array) -> pa.Array:
+    item_values = input_lists.flatten()
+    _require_usual(not item_values.null_count)
+    element_type = property_type.element_type()
+    if element_type.scalar.is_float:
+        item_values = _convert_floats(element_type.scalar, item_values)
+    if property_type.vector_dim is None:
+        if not element_type.scalar.is_float:
+            return input_lists.cast(arrow_type(property_type))
+        return _replace_items(input_lists, item_values).cast(arrow_type(property_type))
+    _require_usual(
+        (input_lists.drop_null().value_lengths().to_numpy() == property_type.vector_dim).all()
+    )
+    vectors = pa.FixedSizeListArray.from_arrays(item_values, property_type.vector_dim).cast(
+        arrow_type(property_type)
+    )
+    return vectors.take(_non_null_positions(input_lists)) if input_lists.null_count else vectors
 
 
-def _places(given: pa.Array) -> pa.Array:
+def _non_null_positions(input_lists: pa.Array) -> pa.Array:
     """Return each value's position among the non-null values; null for null."""
-    absent = pc.is_null(given).to_numpy(zero_copy_only=False)
-    return pa.array(np.cumsum(~absent) - 1, pa.int64(), mask=absent)
+    is_null = pc.is_null(input_lists).to_numpy(zero_copy_only=False)
+    return pa.array(np.cumsum(~is_null) - 1, pa.int64(), mask=is_null)
 
 
-def _relisted(given: pa.Array, items: pa.Array) -> pa.Array:
+def _replace_items(input_lists: pa.Array, new_items: pa.Array) -> pa.Array:
     """Return lists of the same lengths with other items."""
-    lengths = pc.fill_null(given.value_lengths(), 0).to_numpy(zero_copy_only=False)
-    ends = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
-    absent = pc.is_null(given) if given.null_count else None
-    return pa.ListArray.from_arrays(ends, items, mask=absent)
+    list_lengths = pc.fill_null(input_lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
+    list_offsets = pa.array(np.append(0, np.cumsum(list_lengths)).astype(np.int32))
+    is_null = pc.is_null(input_lists) if input_lists.null_count else None
+    return pa.ListArray.from_arrays(list_offsets, new_items, mask=is_null)

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from omnigraph.history.plan import PublishPlan, Requirement, WriteTxn
 from omnigraph.history.schemas import read_schema
-from omnigraph.history.verification import intact
-from omnigraph.rules.check import type_named
+from omnigraph.history.verification import make_intact_test
+from omnigraph.rules.check import type_for_key
 from omnigraph.rules.delta import Delta, TableDelta
-from omnigraph.rules.indexed import indexed_columns
-from omnigraph.storage.blobs import stored_form
-from omnigraph.storage.fold import tidied
-from omnigraph.storage.table import Staged, Table, stage_append, stage_change, stage_overwrite
+from omnigraph.rules.indexed import scalar_indexes
+from omnigraph.storage.blobs import to_stored_rows
+from omnigraph.storage.fold import with_tail_maintenance
+from omnigraph.storage.table import StagedChange, Table, stage_append, stage_change, stage_overwrite
 
 
 def stage(
@@ -27,47 +27,68 @@ def stage(
     writes = stage_tables(txn, delta)
     if not writes:
         return None
-    if not txn.again:
-        writes = {key: _tidied(txn, key, one) for key, one in writes.items()}
-    return PublishPlan(operation, writes, tuple(requirements), epoch=txn.base.state.head.gc_epoch)
+    if not txn.is_retry:
+        writes = {
+            table_key: _compact_small_tail(txn, table_key, staged)
+            for table_key, staged in writes.items()
+        }
+    return PublishPlan(
+        operation, writes, tuple(requirements), gc_epoch=txn.base.state.head.gc_epoch
+    )
 
 
-def _tidied(txn: WriteTxn, key: str, staged: Staged) -> Staged:
+def _compact_small_tail(txn: WriteTxn, table_key: str, staged: StagedChange) -> StagedChange:
     schema = read_schema(txn.store, txn.base.state.schema)
-    columns = indexed_columns(type_named(schema.ir.catalog, key))
-    passes = intact(txn.store, txn.base.state)
-    return tidied(txn.store, txn.table(key), staged, columns, passes)
+    index_columns = scalar_indexes(type_for_key(schema.ir.catalog, table_key))
+    is_intact = make_intact_test(txn.store, txn.base.state)
+    return with_tail_maintenance(txn.store, txn.table(table_key), staged, index_columns, is_intact)
 
 
-def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[str, Staged]:
+def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[str, StagedChange]:
     """Return the staged change of every table that changes."""
-    staged = {key: _stage(txn, one) for key, one in delta.tables.items() if not one.empty}
-    return {key: one for key, one in staged.items() if one is not None}
+    staged = {
+        table_key: _stage_table(txn, table_delta)
+        for table_key, table_delta in delta.tables.items()
+        if not table_delta.is_empty
+    }
+    return {
+        table_key: table_delta
+        for table_key, table_delta in staged.items()
+        if table_delta is not None
+    }
 
 
-def _stage(txn: WriteTxn, one: TableDelta) -> Staged | None:
-    table = txn.table(one.key)
-    rows = stored_form(one.rows, table.schema)
-    if one.whole:
-        stored = txn.base.state.tables[one.key].rows
-        return stage_overwrite(txn.store, table, rows) if stored or rows.num_rows else None
-    replaces = one.row_ids >= 0
-    if not replaces.any() and not len(one.removed_ids):
-        return stage_append(txn.store, table, rows)
-    return _change(txn, table, one, rows)
+def _stage_table(txn: WriteTxn, table_delta: TableDelta) -> StagedChange | None:
+    table = txn.table(table_delta.table_key)
+    new_rows = to_stored_rows(table_delta.rows, table.schema)
+    if table_delta.replaces_table:
+        stored_rows = txn.base.state.tables[table_delta.table_key].row_count
+        return (
+            stage_overwrite(txn.store, table, new_rows)
+            if stored_rows or new_rows.num_rows
+            else None
+        )
+    is_replacement = table_delta.row_ids >= 0
+    if not is_replacement.any() and not len(table_delta.removed_ids):
+        return stage_append(txn.store, table, new_rows)
+    return _stage_row_changes(txn, table, table_delta, new_rows)
 
 
-def _change(txn: WriteTxn, table: Table, one: TableDelta, rows: pa.Table) -> Staged:
-    replaces = one.row_ids >= 0
-    removed: list[int] = one.addresses[replaces].tolist()
-    if one.removed is not None:
-        removed += one.removed["_rowaddr"].to_pylist()
-    kept: list[int] = one.row_ids[replaces].tolist()
-    new = pa.array(np.flatnonzero(~replaces))
+def _stage_row_changes(
+    txn: WriteTxn, table: Table, table_delta: TableDelta, rows: pa.Table
+) -> StagedChange:
+    is_replacement = table_delta.row_ids >= 0
+    removed_addresses: list[int] = table_delta.addresses[is_replacement].tolist()
+    if table_delta.removed_rows is not None:
+        removed_addresses += table_delta.removed_rows["_rowaddr"].to_pylist()
+    kept_row_ids: list[int] = table_delta.row_ids[is_replacement].tolist()
+    added_positions = pa.array(np.flatnonzero(~is_replacement))
     return stage_change(
         txn.store,
         table,
-        removed=removed,
-        replaced=(kept, rows.take(pa.array(np.flatnonzero(replaces)))) if kept else None,
-        added=rows.take(new) if len(new) else None,
+        removed_addresses=removed_addresses,
+        replacements=(kept_row_ids, rows.take(pa.array(np.flatnonzero(is_replacement))))
+        if kept_row_ids
+        else None,
+        added_rows=rows.take(added_positions) if len(added_positions) else None,
     )

@@ -11,61 +11,71 @@ from omnigraph.diagnostics import Span
 
 from . import scan
 
-Blank = Literal["keep", "always", "never"]
+BlankLinePolicy = Literal["keep", "always", "never"]
 INDENT = "    "
-_BLANK_BEFORE = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*\Z")
+_BLANK_LINE_BEFORE = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*\Z")
 
 
 class Layout:
     r"""Collects formatted lines; each comment stays next to the item it belongs to.
 
     >>> layout = Layout("// head\nnode A {} // tail")
-    >>> layout.item(0, "node A {}", Span(8, 17))
+    >>> layout.add_item(0, "node A {}", Span(8, 17))
     >>> print(layout.finish(), end="")
     // head
     node A {}  // tail
     """
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._comments = list(reversed(scan.comments(text)))
+    def __init__(self, source_text: str) -> None:
+        self._source_text = source_text
+        self._comments = list(reversed(scan.find_comments(source_text)))
         self._lines: list[str] = []
 
-    def item(
-        self, depth: int, line: str, span: Span, *, blank: Blank = "keep", closes: bool = False
+    def add_item(
+        self,
+        indent_depth: int,
+        line: str,
+        source_span: Span,
+        *,
+        blank_line: BlankLinePolicy = "keep",
+        closes_block: bool = False,
     ) -> None:
         """Add one item that came from `source_span`, after the comments before and inside it.
 
         With `closes_block`, comments before the item stay inside the block that it closes.
         """
-        while self._comments and self._comments[-1].start < span.end:
+        while self._comments and self._comments[-1].start < source_span.end:
             comment = self._comments.pop()
-            self._space(min(comment.start, span.start), blank)
-            self._lines.append(INDENT * (depth + closes) + self._comment(comment))
-            blank = "keep" if comment.start < span.start else "never"
-        self._space(span.start, blank)
-        self._lines.append(INDENT * depth + line + self._trailing(span.end))
+            self._add_blank_line(min(comment.start, source_span.start), blank_line)
+            self._lines.append(INDENT * (indent_depth + closes_block) + self._comment_text(comment))
+            blank_line = "keep" if comment.start < source_span.start else "never"
+        self._add_blank_line(source_span.start, blank_line)
+        self._lines.append(
+            INDENT * indent_depth + line + self._take_trailing_comment(source_span.end)
+        )
 
     def finish(self) -> str:
         """Return the formatted text, with any remaining comments at the end."""
         for comment in reversed(self._comments):
-            self._space(comment.start, "keep")
-            self._lines.append(self._comment(comment))
+            self._add_blank_line(comment.start, "keep")
+            self._lines.append(self._comment_text(comment))
         self._comments.clear()
         return "\n".join(self._lines) + "\n" if self._lines else ""
 
-    def _comment(self, span: Span) -> str:
-        return self._text[span.start : span.end].rstrip()
+    def _comment_text(self, comment_span: Span) -> str:
+        return self._source_text[comment_span.start : comment_span.end].rstrip()
 
-    def _space(self, start: int, blank: Blank) -> None:
-        kept = blank == "keep" and _BLANK_BEFORE.search(self._text, max(0, start - 200), start)
-        if self._lines and (blank == "always" or kept):
+    def _add_blank_line(self, item_start: int, blank_line: BlankLinePolicy) -> None:
+        blank_in_source = blank_line == "keep" and _BLANK_LINE_BEFORE.search(
+            self._source_text, max(0, item_start - 200), item_start
+        )
+        if self._lines and (blank_line == "always" or blank_in_source):
             self._lines.append("")
 
-    def _trailing(self, end: int) -> str:
+    def _take_trailing_comment(self, item_end: int) -> str:
         if not self._comments:
             return ""
-        between = self._text[end : self._comments[-1].start]
-        if "\n" in between or between.strip(" \t\r,"):
+        text_between = self._source_text[item_end : self._comments[-1].start]
+        if "\n" in text_between or text_between.strip(" \t\r,"):
             return ""
-        return "  " + self._comment(self._comments.pop())
+        return "  " + self._comment_text(self._comments.pop())

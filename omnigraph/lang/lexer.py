@@ -13,36 +13,47 @@ from typing import Any
 from lark.exceptions import UnexpectedCharacters
 from lark.lexer import BasicLexer, ContextualLexer, TerminalDef, Token
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORD_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # `and(?!..)`, `(?:asc|desc)(?!..)`, `count(?=..)`: keywords, each with a lookahead.
-_KEYWORDS = re.compile(r"(?:\(\?:)?([A-Za-z0-9_|]+)\)?\(\?[!=]")
+_KEYWORD_PATTERN = re.compile(r"(?:\(\?:)?([A-Za-z0-9_|]+)\)?\(\?[!=]")
 
 
-class OneByOne:
+class TerminalMatcher:
     """The terminals of a parser state, tried by rank at an offset of a text."""
 
-    def __init__(self, terminals: list[TerminalDef], ignored: frozenset[str]) -> None:
-        self.allowed_types = {one.name for one in terminals} - ignored or {"<END-OF-FILE>"}
-        ranked = sorted((one for one in terminals if one.name not in ignored), key=_rank)
-        self._patterns = [(one.name, one.pattern.to_regexp()) for one in ranked]
-        self._by_word: dict[str, list[tuple[str, str]]] = {}
+    def __init__(self, terminals: list[TerminalDef], ignored_names: frozenset[str]) -> None:
+        self.allowed_types = {terminal.name for terminal in terminals} - ignored_names or {
+            "<END-OF-FILE>"
+        }
+        ranked_terminals = sorted(
+            (terminal for terminal in terminals if terminal.name not in ignored_names),
+            key=_terminal_rank,
+        )
+        self._named_patterns = [
+            (terminal.name, terminal.pattern.to_regexp()) for terminal in ranked_terminals
+        ]
+        self._candidates_by_word: dict[str, list[tuple[str, str]]] = {}
 
-    def match(self, text: str, pos: int, end: int) -> tuple[str, str] | None:
+    def match(self, text: str, offset: int, text_end: int) -> tuple[str, str] | None:
         """Return the name of the first terminal that matches, and the text it matches."""
-        for name, pattern in self._candidates(text, pos, end):
-            found = _compiled(pattern)(text, pos, end)
-            if found is not None:
-                return name, found.group()
+        for terminal_name, pattern in self._candidate_terminals(text, offset, text_end):
+            pattern_match = _compile_matcher(pattern)(text, offset, text_end)
+            if pattern_match is not None:
+                return terminal_name, pattern_match.group()
         return None
 
-    def _candidates(self, text: str, pos: int, end: int) -> list[tuple[str, str]]:
-        found = _WORD.match(text, pos, end)
-        word = found.group() if found is not None else ""
-        known = self._by_word.get(word)
-        if known is None:
-            known = [one for one in self._patterns if _may_be(one[1], word)]
-            self._by_word[word] = known
-        return known
+    def _candidate_terminals(self, text: str, offset: int, text_end: int) -> list[tuple[str, str]]:
+        word_match = _WORD_PATTERN.match(text, offset, text_end)
+        word = word_match.group() if word_match is not None else ""
+        candidates = self._candidates_by_word.get(word)
+        if candidates is None:
+            candidates = [
+                named_pattern
+                for named_pattern in self._named_patterns
+                if _can_match_word(named_pattern[1], word)
+            ]
+            self._candidates_by_word[word] = candidates
+        return candidates
 
 
 class QuickLexer(BasicLexer):
@@ -53,33 +64,38 @@ class QuickLexer(BasicLexer):
         self.ignore_types = frozenset(conf.ignore)
         self.terminals_by_name = conf.terminals_by_name
         self._scanner = None
-        ignored = "|".join(self.terminals_by_name[n].pattern.to_regexp() for n in conf.ignore)
-        self._trivia = _compiled(f"(?:{ignored})*+")
+        ignored_pattern = "|".join(
+            self.terminals_by_name[terminal_name].pattern.to_regexp()
+            for terminal_name in conf.ignore
+        )
+        self._match_trivia = _compile_matcher(f"(?:{ignored_pattern})*+")
 
     def _build_scanner(self) -> Any:
-        return OneByOne(list(self.terminals), self.ignore_types)
+        return TerminalMatcher(list(self.terminals), self.ignore_types)
 
     def next_token(self, lex_state: Any, parser_state: Any = None) -> Token:
         """Return the next token that is neither white space nor a comment."""
-        text, end = lex_state.text.text, lex_state.text.end
-        pos = self._trivia(text, lex_state.line_ctr.char_pos, end).end()
-        if pos >= end:
+        text, text_end = lex_state.text.text, lex_state.text.end
+        token_start = self._match_trivia(text, lex_state.line_ctr.char_pos, text_end).end()
+        if token_start >= text_end:
             raise EOFError(self)
         scanner: Any = self.scanner
-        found = scanner.match(text, pos, end)
-        if found is None:
-            raise self._unexpected(lex_state, pos, parser_state)
-        name, value = found
-        token = Token(name, value, pos, end_pos=pos + len(value))
-        lex_state.line_ctr.char_pos = pos + len(value)
+        matched_terminal = scanner.match(text, token_start, text_end)
+        if matched_terminal is None:
+            raise self._unexpected_characters(lex_state, token_start, parser_state)
+        terminal_name, token_text = matched_terminal
+        token = Token(terminal_name, token_text, token_start, end_pos=token_start + len(token_text))
+        lex_state.line_ctr.char_pos = token_start + len(token_text)
         lex_state.last_token = token
         return token
 
-    def _unexpected(self, lex_state: Any, pos: int, parser_state: Any) -> UnexpectedCharacters:
+    def _unexpected_characters(
+        self, lex_state: Any, offset: int, parser_state: Any
+    ) -> UnexpectedCharacters:
         scanner: Any = self.scanner
         return UnexpectedCharacters(  # type: ignore[no-untyped-call]
             lex_state.text.text,
-            pos,
+            offset,
             1,
             1,
             allowed=scanner.allowed_types,
@@ -95,23 +111,25 @@ class QuickContextualLexer(ContextualLexer):
     BasicLexer = QuickLexer
 
 
-def _rank(one: TerminalDef) -> tuple[int, int, int, str]:
-    width = one.pattern.max_width
-    return (-one.priority, -width, -len(one.pattern.value), one.name)
+def _terminal_rank(terminal: TerminalDef) -> tuple[int, int, int, str]:
+    max_width = terminal.pattern.max_width
+    return (-terminal.priority, -max_width, -len(terminal.pattern.value), terminal.name)
 
 
-def _may_be(pattern: str, word: str) -> bool:
+def _can_match_word(pattern: str, word: str) -> bool:
     """Whether a terminal can match where `word` occurs; an empty word stands for any other text."""
-    words = _words(pattern)
-    return word in words if words else True
+    keywords = _pattern_keywords(pattern)
+    return word in keywords if keywords else True
 
 
 @cache
-def _words(pattern: str) -> frozenset[str]:
-    found = _KEYWORDS.match(pattern)
-    return frozenset(found.group(1).split("|")) if found is not None else frozenset()
+def _pattern_keywords(pattern: str) -> frozenset[str]:
+    keyword_match = _KEYWORD_PATTERN.match(pattern)
+    return (
+        frozenset(keyword_match.group(1).split("|")) if keyword_match is not None else frozenset()
+    )
 
 
 @cache
-def _compiled(pattern: str) -> Any:
+def _compile_matcher(pattern: str) -> Any:
     return re.compile(pattern).match

@@ -8,20 +8,22 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from omnigraph.diagnostics import Diagnostic, Source, Span
+from omnigraph.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.errors import ParseError
 from omnigraph.record import record
 
 from . import scan
 
-MAX_SOURCE = 4 * 1024 * 1024  # far larger than any schema, small enough to parse quickly
-_BOM = "\ufeff"
-_SHOWN = 6  # the most alternatives that a message lists
-_FOUND = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # what a reader sees as one word, even an invalid one
-Advice = Callable[[Source, Span, frozenset[str]], str | None]
+MAX_SOURCE_CHARACTERS = 4 * 1024 * 1024  # far larger than any schema, small enough to parse quickly
+_BYTE_ORDER_MARK = "\ufeff"
+_MAX_EXPECTED_SHOWN = 6  # the most alternatives that a message lists
+_FOUND_WORD = re.compile(
+    r"[-$@]?[A-Za-z0-9_]+"
+)  # what a reader sees as one word, even an invalid one
+HintProvider = Callable[[SourceText, Span, frozenset[str]], str | None]
 
 
-class Mistake(Exception):  # noqa: N818 - never leaves this package
+class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
     """Raised by a builder for text that the grammar accepts and the language does not."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
@@ -41,16 +43,16 @@ class Language:
     """
 
     name: str
-    opening: scan.Opening
-    build: Callable[[Any, int], object]
-    names: Mapping[str, str]
-    wanted: str
-    groups: tuple[tuple[str, frozenset[str]], ...] = ()
-    advise: Advice = lambda source, span, expected: None
+    declaration_opening: scan.DeclarationOpening
+    build_declaration: Callable[[Any, int], object]
+    terminal_names: Mapping[str, str]
+    declaration_form: str
+    terminal_groups: tuple[tuple[str, frozenset[str]], ...] = ()
+    suggest_hint: HintProvider = lambda source, span, expected: None
 
 
 @record
-class Parsed:
+class ParsedDeclarations:
     """The declarations that could be parsed, and the diagnostics of the others.
 
     `broken_spans` are the spans of declarations that could not be parsed.
@@ -58,170 +60,229 @@ class Parsed:
 
     declarations: tuple[Any, ...]
     diagnostics: tuple[Diagnostic, ...]
-    broken: tuple[Span, ...] = ()
+    broken_spans: tuple[Span, ...] = ()
 
 
-def decode(data: bytes, name: str) -> Source:
+def decode_source(encoded: bytes, source_name: str) -> SourceText:
     """Return the source text in the bytes of a file; raise `ParseError` unless it is UTF-8 text.
 
-    >>> decode(b"node A {}", "a.pg").text
+    >>> decode_source(b"node A {}", "a.pg").text
     'node A {}'
     """
     try:
-        source = Source(name, data.decode("utf-8").removeprefix(_BOM))
-    except UnicodeDecodeError as error:
-        good = Source(name, data[: error.start].decode("utf-8").removeprefix(_BOM))
-        message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not valid UTF-8"
+        source = SourceText(source_name, encoded.decode("utf-8").removeprefix(_BYTE_ORDER_MARK))
+    except UnicodeDecodeError as decode_error:
+        readable_source = SourceText(
+            source_name,
+            encoded[: decode_error.start].decode("utf-8").removeprefix(_BYTE_ORDER_MARK),
+        )
+        message = f"byte 0x{encoded[decode_error.start]:02x} at offset {decode_error.start} is not valid UTF-8"
         hint = "save the file as UTF-8 text"
-        at = Diagnostic.at(good, Span(len(good.text), len(good.text)), message, hint=hint)
-        raise ParseError(diagnostics=(at,), source=good) from None
-    refusal = _unreadable(source)
-    if refusal is not None:
-        raise ParseError(diagnostics=(refusal,), source=source)
+        encoding_error = Diagnostic.at_span(
+            readable_source,
+            Span(len(readable_source.text), len(readable_source.text)),
+            message,
+            hint=hint,
+        )
+        raise ParseError(diagnostics=(encoding_error,), source=readable_source) from None
+    read_error = _check_readable(source)
+    if read_error is not None:
+        raise ParseError(diagnostics=(read_error,), source=source)
     return source
 
 
-def parse_declarations(language: Language, source: Source) -> Parsed:
+def parse_declarations(language: Language, source: SourceText) -> ParsedDeclarations:
     """Parse every declaration of a source. Bad text yields diagnostics, never an exception."""
-    refusal = _unreadable(source)
-    if refusal is not None:
-        return Parsed((), (refusal,), (Span(0, len(source.text)),))
+    read_error = _check_readable(source)
+    if read_error is not None:
+        return ParsedDeclarations((), (read_error,), (Span(0, len(source.text)),))
     declarations: list[Any] = []
     diagnostics: list[Diagnostic] = []
-    broken: list[Span] = []
-    pending = [(a, b, False) for a, b in reversed(_pieces(language, source))]
-    while pending:
-        start, end, wary = pending.pop()
-        result = _parse_piece(language, source, start, end)
-        if not isinstance(result, Diagnostic):
-            declarations += [] if result is None else [result]
+    broken_spans: list[Span] = []
+    pending_pieces = [
+        (start, end, False) for start, end in reversed(_split_source(language, source))
+    ]
+    while pending_pieces:
+        piece_start, piece_end, recovered = pending_pieces.pop()
+        parsed = _parse_declaration(language, source, piece_start, piece_end)
+        if not isinstance(parsed, Diagnostic):
+            declarations += [] if parsed is None else [parsed]
             continue
-        rest = [] if wary else _rest(language, source, start, end)
-        limit = rest[0][0] if rest else end
-        again = _parse_piece(language, source, start, limit) if rest else result
-        diagnostics.append(again if isinstance(again, Diagnostic) else result)
-        broken.append(Span(start, limit))
-        pending += [(a, b, True) for a, b in reversed(rest)]
-    return Parsed(tuple(declarations), tuple(diagnostics), tuple(broken))
+        swallowed_pieces = (
+            [] if recovered else _split_swallowed(language, source, piece_start, piece_end)
+        )
+        broken_end = swallowed_pieces[0][0] if swallowed_pieces else piece_end
+        reparsed = (
+            _parse_declaration(language, source, piece_start, broken_end)
+            if swallowed_pieces
+            else parsed
+        )
+        diagnostics.append(reparsed if isinstance(reparsed, Diagnostic) else parsed)
+        broken_spans.append(Span(piece_start, broken_end))
+        pending_pieces += [(start, end, True) for start, end in reversed(swallowed_pieces)]
+    return ParsedDeclarations(tuple(declarations), tuple(diagnostics), tuple(broken_spans))
 
 
-def _pieces(language: Language, source: Source) -> list[tuple[int, int]]:
-    return scan.split(source.text, language.opening, 0, len(source.text))
+def _split_source(language: Language, source: SourceText) -> list[tuple[int, int]]:
+    return scan.split_declarations(source.text, language.declaration_opening, 0, len(source.text))
 
 
-def _rest(language: Language, source: Source, start: int, end: int) -> list[tuple[int, int]]:
+def _split_swallowed(
+    language: Language, source: SourceText, piece_start: int, piece_end: int
+) -> list[tuple[int, int]]:
     """Return the declarations that an unclosed quote may have swallowed."""
-    return scan.split(source.text, language.opening, start, end, wary=True)[1:]
+    return scan.split_declarations(
+        source.text, language.declaration_opening, piece_start, piece_end, recovering=True
+    )[1:]
 
 
-def _unreadable(source: Source) -> Diagnostic | None:
-    if len(source.text) > MAX_SOURCE:
-        size = f"{len(source.text):,} characters; the limit is {MAX_SOURCE:,}"
-        at = Span(MAX_SOURCE, MAX_SOURCE)
-        return Diagnostic.at(source, at, f"the text has {size}", hint="split the file")
-    at_nul = source.text.find("\0")
-    if at_nul >= 0:
+def _check_readable(source: SourceText) -> Diagnostic | None:
+    if len(source.text) > MAX_SOURCE_CHARACTERS:
+        size_text = f"{len(source.text):,} characters; the limit is {MAX_SOURCE_CHARACTERS:,}"
+        overflow_span = Span(MAX_SOURCE_CHARACTERS, MAX_SOURCE_CHARACTERS)
+        return Diagnostic.at_span(
+            source, overflow_span, f"the text has {size_text}", hint="split the file"
+        )
+    nul_offset = source.text.find("\0")
+    if nul_offset >= 0:
         message = "found a NUL character; this is not a text file"
-        return Diagnostic.at(source, Span(at_nul, at_nul + 1), message)
+        return Diagnostic.at_span(source, Span(nul_offset, nul_offset + 1), message)
     try:
         source.text.encode()
-    except UnicodeEncodeError as error:
+    except UnicodeEncodeError as encode_error:
         message = "found a lone surrogate, which UTF-8 cannot encode"
-        return Diagnostic.at(source, Span(error.start, error.end), message)
+        return Diagnostic.at_span(source, Span(encode_error.start, encode_error.end), message)
     return None
 
 
-def _parse_piece(language: Language, source: Source, start: int, end: int) -> Any:
-    extent = scan.extent(source.text, start, end)
+def _parse_declaration(
+    language: Language, source: SourceText, piece_start: int, piece_end: int
+) -> Any:
+    extent = scan.measure_extent(source.text, piece_start, piece_end)
     if extent is None:
         return None
-    if extent.too_deep is not None:
-        message = f"brackets are nested more than {scan.MAX_DEPTH} levels deep"
-        return Diagnostic.at(source, extent.too_deep, message)
-    return _read(language, source, extent.inside)
+    if extent.too_deep_bracket is not None:
+        message = f"brackets are nested more than {scan.MAX_BRACKET_DEPTH} levels deep"
+        return Diagnostic.at_span(source, extent.too_deep_bracket, message)
+    return _build_declaration(language, source, extent.content_span)
 
 
-def _read(language: Language, source: Source, inside: Span) -> Any:
+def _build_declaration(language: Language, source: SourceText, declaration_span: Span) -> Any:
     from lark.exceptions import UnexpectedInput, VisitError
 
-    from .tables import parser
+    from .tables import load_parser
 
     try:
-        tree = parser(language.name).parse(source.text[inside.start : inside.end])
-        return language.build(tree, inside.start)
-    except UnexpectedInput as error:
-        return _syntax_error(language, source, inside, error)
-    except (Mistake, VisitError) as raised:
-        mistake = raised.orig_exc if isinstance(raised, VisitError) else raised
-        if not isinstance(mistake, Mistake):
+        syntax_tree = load_parser(language.name).parse(
+            source.text[declaration_span.start : declaration_span.end]
+        )
+        return language.build_declaration(syntax_tree, declaration_span.start)
+    except UnexpectedInput as parser_error:
+        return _describe_syntax_error(language, source, declaration_span, parser_error)
+    except (SyntaxMistake, VisitError) as build_failure:
+        mistake = build_failure.orig_exc if isinstance(build_failure, VisitError) else build_failure
+        if not isinstance(mistake, SyntaxMistake):
             raise
-        return Diagnostic.at(source, mistake.span, mistake.message, hint=mistake.hint)
+        return Diagnostic.at_span(source, mistake.span, mistake.message, hint=mistake.hint)
 
 
-def _syntax_error(language: Language, source: Source, inside: Span, error: Any) -> Diagnostic:
-    start = _where(inside, error)
-    piece = next(scan.lexemes(source.text, start, inside.end), scan.Lexeme("end", start, start))
-    if piece.kind == "broken":
-        what = "string" if source.text[piece.start] == '"' else "comment"
-        return Diagnostic.at(source, Span(start, start + 1), f"this {what} is never closed")
-    word = _FOUND.match(source.text, piece.start, inside.end)
-    span = Span(piece.start, max(piece.end, word.end() if word else 0))
-    found = _shown(source.text[span.start : span.end])
-    expected = _terminals(error)
-    message = f"expected {_expected(language, expected)}, found {found}"
-    hint = language.advise(source, span, expected) or _unclosed(source, inside, span)
-    return Diagnostic.at(source, span, message, hint=hint)
+def _describe_syntax_error(
+    language: Language, source: SourceText, declaration_span: Span, parser_error: Any
+) -> Diagnostic:
+    error_offset = _error_offset(declaration_span, parser_error)
+    lexeme = next(
+        scan.lexemes(source.text, error_offset, declaration_span.end),
+        scan.Lexeme("end", error_offset, error_offset),
+    )
+    if lexeme.kind == "broken":
+        unclosed_kind = "string" if source.text[lexeme.start] == '"' else "comment"
+        return Diagnostic.at_span(
+            source, Span(error_offset, error_offset + 1), f"this {unclosed_kind} is never closed"
+        )
+    word_match = _FOUND_WORD.match(source.text, lexeme.start, declaration_span.end)
+    found_span = Span(lexeme.start, max(lexeme.end, word_match.end() if word_match else 0))
+    found_text = _quote_found(source.text[found_span.start : found_span.end])
+    expected_terminals = _expected_terminals(parser_error)
+    message = f"expected {_describe_expected(language, expected_terminals)}, found {found_text}"
+    hint = language.suggest_hint(source, found_span, expected_terminals) or _hint_unclosed_bracket(
+        source, declaration_span, found_span
+    )
+    return Diagnostic.at_span(source, found_span, message, hint=hint)
 
 
-def _unclosed(source: Source, inside: Span, at: Span) -> str | None:
+def _hint_unclosed_bracket(
+    source: SourceText, declaration_span: Span, error_span: Span
+) -> str | None:
     """Return which bracket is still open when the text ends too early."""
-    if at.start < inside.end:
+    if error_span.start < declaration_span.end:
         return None
-    still_open: list[int] = []
-    for piece in scan.lexemes(source.text, inside.start, inside.end):
-        if piece.kind == "open":
-            still_open.append(piece.start)
-        elif piece.kind == "close" and still_open:
-            still_open.pop()
-    if not still_open:
+    open_brackets: list[int] = []
+    for lexeme in scan.lexemes(source.text, declaration_span.start, declaration_span.end):
+        if lexeme.kind == "open":
+            open_brackets.append(lexeme.start)
+        elif lexeme.kind == "close" and open_brackets:
+            open_brackets.pop()
+    if not open_brackets:
         return None
-    line, column = source.locate(still_open[-1])
-    return f"`{source.text[still_open[-1]]}` at {line}:{column} is never closed"
+    line, column = source.locate(open_brackets[-1])
+    return f"`{source.text[open_brackets[-1]]}` at {line}:{column} is never closed"
 
 
-def _where(inside: Span, error: Any) -> int:
-    token = getattr(error, "token", None)
+def _error_offset(declaration_span: Span, parser_error: Any) -> int:
+    token = getattr(parser_error, "token", None)
     if token is None:
-        return inside.start + int(error.pos_in_stream)
-    return inside.end if token.type == "$END" else inside.start + int(token.start_pos)
+        return declaration_span.start + int(parser_error.pos_in_stream)
+    return (
+        declaration_span.end
+        if token.type == "$END"
+        else declaration_span.start + int(token.start_pos)
+    )
 
 
-def _shown(found: str) -> str:
-    if not found:
+def _quote_found(found_text: str) -> str:
+    if not found_text:
         return "the end of the declaration"
-    return f"`{found}`" if len(found) <= 32 else f"`{found[:32]}…`"
+    return f"`{found_text}`" if len(found_text) <= 32 else f"`{found_text[:32]}…`"
 
 
-def _terminals(error: Any) -> frozenset[str]:
+def _expected_terminals(parser_error: Any) -> frozenset[str]:
     """Return the terminals that are allowed at the position of an error."""
     # The parser state is exact; the lexer also lists terminals that only other contexts allow.
-    reached = getattr(error, "interactive_parser", None)
-    told = reached.accepts() if reached is not None else getattr(error, "expected", ())
-    return frozenset(told)
+    parser_state = getattr(parser_error, "interactive_parser", None)
+    terminal_names = (
+        parser_state.accepts()
+        if parser_state is not None
+        else getattr(parser_error, "expected", ())
+    )
+    return frozenset(terminal_names)
 
 
-def _expected(language: Language, terminals: frozenset[str]) -> str:
+def _describe_expected(language: Language, terminals: frozenset[str]) -> str:
     if not terminals or terminals == {"$END"}:
-        return language.wanted
-    words, rest = set(), terminals
-    for word, members in language.groups:
-        if members <= rest:
-            words.add(word)
-            rest = rest - members
-    shown = sorted(words | {language.names.get(t, _plain(t)) for t in rest})
-    shown = [*shown[:_SHOWN], "…"] if len(shown) > _SHOWN else shown
-    return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+        return language.declaration_form
+    group_words, remaining = set(), terminals
+    for group_word, group_members in language.terminal_groups:
+        if group_members <= remaining:
+            group_words.add(group_word)
+            remaining = remaining - group_members
+    alternatives = sorted(
+        group_words
+        | {
+            language.terminal_names.get(terminal, _humanize_terminal(terminal))
+            for terminal in remaining
+        }
+    )
+    alternatives = (
+        [*alternatives[:_MAX_EXPECTED_SHOWN], "…"]
+        if len(alternatives) > _MAX_EXPECTED_SHOWN
+        else alternatives
+    )
+    return (
+        " or ".join([", ".join(alternatives[:-1]), alternatives[-1]])
+        if len(alternatives) > 1
+        else alternatives[0]
+    )
 
 
-def _plain(terminal: str) -> str:
+def _humanize_terminal(terminal: str) -> str:
     return "the end" if terminal == "$END" else terminal.lower().replace("_", " ")

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from omnigraph.diagnostics import Span
 from omnigraph.record import record
 
-MAX_DEPTH = 100
+MAX_BRACKET_DEPTH = 100
 
-_WHOLE = r"""
+_COMMON_PATTERN = r"""
     (?P<space>[ \t\r\n]+)
   | (?P<comment>//[^\n]* | /\*(?s:.*?)\*/)
   | (?P<string>"[^"\\]*+(?:\\(?s:.)[^"\\]*+)*+")
@@ -23,10 +23,14 @@ _WHOLE = r"""
   | (?P<close>[})\]])
 """
 # An unterminated string or comment swallows the rest of the text, which keeps the scan linear.
-_STRICT = re.compile(_WHOLE + r'| (?P<broken>"(?s:.*) | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
+_STRICT_LEXEMES = re.compile(
+    _COMMON_PATTERN + r'| (?P<broken>"(?s:.*) | /\*(?s:.*)) | (?P<other>(?s:.))', re.X
+)
 # Quotes in a broken declaration cannot be trusted: here a string ends with its line.
-_LINE = _WHOLE.replace(r'[^"\\]', r'[^"\\\n]').replace(r"\\(?s:.)", r"\\.")
-_WARY = re.compile(_LINE + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
+_ONE_LINE_PATTERN = _COMMON_PATTERN.replace(r'[^"\\]', r'[^"\\\n]').replace(r"\\(?s:.)", r"\\.")
+_RECOVERY_LEXEMES = re.compile(
+    _ONE_LINE_PATTERN + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X
+)
 
 
 class Lexeme(NamedTuple):
@@ -38,82 +42,112 @@ class Lexeme(NamedTuple):
 
 
 @record
-class Opening:
+class DeclarationOpening:
     """How a declaration begins: one of `keywords`, then lexemes of the `following_kinds`."""
 
-    words: frozenset[str]
-    follow: tuple[str, ...]
+    keywords: frozenset[str]
+    following_kinds: tuple[str, ...]
 
 
-def lexemes(text: str, start: int, end: int, *, wary: bool = False) -> Iterator[Lexeme]:
+def lexemes(
+    text: str, start_offset: int, end_offset: int, *, recovering: bool = False
+) -> Iterator[Lexeme]:
     """Yield the coarse pieces of a range of `text`, without white space.
 
     >>> [x.kind for x in lexemes('node A { } // end', 0, 17)]
     ['word', 'word', 'open', 'close', 'comment']
     """
-    pattern = _WARY if wary else _STRICT
-    for match in pattern.finditer(text, start, end):
+    lexeme_pattern = _RECOVERY_LEXEMES if recovering else _STRICT_LEXEMES
+    for match in lexeme_pattern.finditer(text, start_offset, end_offset):
         if match.lastgroup != "space":
             yield Lexeme(match.lastgroup or "other", match.start(), match.end())
 
 
-def split(
-    text: str, opening: Opening, start: int, end: int, *, wary: bool = False
+def split_declarations(
+    text: str,
+    opening: DeclarationOpening,
+    start_offset: int,
+    end_offset: int,
+    *,
+    recovering: bool = False,
 ) -> list[tuple[int, int]]:
     r"""Split a range of a text where declarations begin; return the (start, end) of each piece.
 
     The first piece may hold text before the first declaration. No declaration begins inside
     brackets, except when `recovering`: brackets cannot be trusted then either.
 
-    >>> split("// x\nnode A {} node B {}", Opening(frozenset({"node"}), ("word",)), 0, 24)
+    >>> split_declarations("// x\nnode A {} node B {}", DeclarationOpening(frozenset({"node"}), ("word",)), 0, 24)
     [(0, 5), (5, 15), (15, 24)]
     """
-    solid = [x for x in lexemes(text, start, end, wary=wary) if x.kind != "comment"]
-    cuts, depth = [start], 0
-    for index, piece in enumerate(solid):
-        depth = max(0, depth + (piece.kind == "open") - (piece.kind == "close"))
-        if (wary or not depth) and piece.start > start and _begins(text, solid, index, opening):
-            cuts.append(piece.start)
-    return list(pairwise([*cuts, end]))
+    code_lexemes = [
+        scanned
+        for scanned in lexemes(text, start_offset, end_offset, recovering=recovering)
+        if scanned.kind != "comment"
+    ]
+    declaration_starts, bracket_depth = [start_offset], 0
+    for lexeme_index, lexeme in enumerate(code_lexemes):
+        bracket_depth = max(0, bracket_depth + (lexeme.kind == "open") - (lexeme.kind == "close"))
+        if (
+            (recovering or not bracket_depth)
+            and lexeme.start > start_offset
+            and _begins_declaration(text, code_lexemes, lexeme_index, opening)
+        ):
+            declaration_starts.append(lexeme.start)
+    return list(pairwise([*declaration_starts, end_offset]))
 
 
-def _begins(text: str, solid: list[Lexeme], index: int, opening: Opening) -> bool:
-    word = solid[index]
-    if word.kind != "word" or text[word.start : word.end] not in opening.words:
+def _begins_declaration(
+    text: str, code_lexemes: list[Lexeme], lexeme_index: int, opening: DeclarationOpening
+) -> bool:
+    keyword = code_lexemes[lexeme_index]
+    if keyword.kind != "word" or text[keyword.start : keyword.end] not in opening.keywords:
         return False
-    if index and text[solid[index - 1].end - 1 : word.start] in ("$", "@", "."):
+    if lexeme_index and text[code_lexemes[lexeme_index - 1].end - 1 : keyword.start] in (
+        "$",
+        "@",
+        ".",
+    ):
         return False
-    following = tuple(x.kind for x in solid[index + 1 : index + 1 + len(opening.follow)])
-    return following == opening.follow
+    following_kinds = tuple(
+        lexeme.kind
+        for lexeme in code_lexemes[
+            lexeme_index + 1 : lexeme_index + 1 + len(opening.following_kinds)
+        ]
+    )
+    return following_kinds == opening.following_kinds
 
 
 @record
-class Extent:
+class ContentExtent:
     """The content of a piece of text: from its first to its last lexeme, without comments.
 
     `too_deep_bracket` is the first bracket nested deeper than `MAX_BRACKET_DEPTH`, if any.
     """
 
-    inside: Span
-    too_deep: Span | None
+    content_span: Span
+    too_deep_bracket: Span | None
 
 
-def extent(text: str, start: int, end: int) -> Extent | None:
+def measure_extent(text: str, start_offset: int, end_offset: int) -> ContentExtent | None:
     """Return the extent of a piece of text; None if it holds only comments."""
-    first, last, depth = None, 0, 0
-    deep: Span | None = None
-    for kind, begin, last_end in lexemes(text, start, end):
-        if kind == "comment":
+    content_start, content_end, bracket_depth = None, 0, 0
+    too_deep_bracket: Span | None = None
+    for lexeme_kind, lexeme_start, lexeme_end in lexemes(text, start_offset, end_offset):
+        if lexeme_kind == "comment":
             continue
-        first = begin if first is None else first
-        last = last_end
-        depth += 1 if kind == "open" else -1 if kind == "close" else 0
-        if depth > MAX_DEPTH and deep is None:
-            deep = Span(begin, last_end)
-    return None if first is None else Extent(Span(first, last), deep)
+        content_start = lexeme_start if content_start is None else content_start
+        content_end = lexeme_end
+        bracket_depth += 1 if lexeme_kind == "open" else -1 if lexeme_kind == "close" else 0
+        if bracket_depth > MAX_BRACKET_DEPTH and too_deep_bracket is None:
+            too_deep_bracket = Span(lexeme_start, lexeme_end)
+    return (
+        None
+        if content_start is None
+        else ContentExtent(Span(content_start, content_end), too_deep_bracket)
+    )
 
 
-def comments(text: str) -> tuple[Span, ...]:
+def find_comments(text: str) -> tuple[Span, ...]:
     """Return the spans of the comments of a text, in order."""
-    found = (x for x in lexemes(text, 0, len(text)) if x.kind == "comment")
-    return tuple(Span(x.start, x.end) for x in found)
+    comment_lexemes = (lexeme for lexeme in lexemes(text, 0, len(text)) if lexeme.kind == "comment")
+    return tuple(Span(lexeme.start, lexeme.end) for lexeme in comment_lexemes)

@@ -16,113 +16,140 @@ from lark import Lark
 
 from .lexer import QuickContextualLexer
 
-_HERE = Path(__file__).parent
+_LANG_DIRECTORY = Path(__file__).parent
 LANGUAGES = ("schema", "query")
-_OPTIONS: dict[str, Any] = {
+_LARK_OPTIONS: dict[str, Any] = {
     "parser": "lalr",
     "lexer": "contextual",
     "propagate_positions": True,
     "maybe_placeholders": True,
     "start": "declaration",
 }
-_PLUGINS = {"ContextualLexer": QuickContextualLexer}
+_LARK_PLUGINS = {"ContextualLexer": QuickContextualLexer}
 
 
 @cache
-def parser(language: str) -> Lark:
+def load_parser(language: str) -> Lark:
     """Return the parser of one declaration of a language, from saved tables if they are current."""
-    grammar = _grammar(language)
-    saved = _saved(language)
-    if saved.get("stamp") != _stamp(grammar):
-        return Lark(grammar, **_OPTIONS, _plugins=_PLUGINS)
-    return _restore(saved)
+    grammar = _read_grammar(language)
+    saved_tables = _load_saved_tables(language)
+    if saved_tables.get("stamp") != _grammar_stamp(grammar):
+        return Lark(grammar, **_LARK_OPTIONS, _plugins=_LARK_PLUGINS)
+    return _restore_parser(saved_tables)
 
 
-def fresh(language: str) -> bool:
+def tables_are_fresh(language: str) -> bool:
     """Whether the saved tables equal those computed from the grammar, byte for byte."""
-    tables = _HERE / language / "grammar.json"
-    return tables.exists() and tables.read_text("utf-8") == _save(language)
+    tables_path = _LANG_DIRECTORY / language / "grammar.json"
+    return tables_path.exists() and tables_path.read_text("utf-8") == _serialize_tables(language)
 
 
-def write(language: str) -> Path:
+def write_tables(language: str) -> Path:
     """Compute the tables of a language and save them; return their path."""
-    tables = _HERE / language / "grammar.json"
-    tables.write_text(_save(language), "utf-8")
-    return tables
+    tables_path = _LANG_DIRECTORY / language / "grammar.json"
+    tables_path.write_text(_serialize_tables(language), "utf-8")
+    return tables_path
 
 
-def _saved(language: str) -> dict[str, Any]:
-    tables = _HERE / language / "grammar.json"
-    found: dict[str, Any] = {}
-    if tables.exists():
-        found = json.loads(tables.read_bytes(), object_hook=_untag)
-    return found
+def _load_saved_tables(language: str) -> dict[str, Any]:
+    tables_path = _LANG_DIRECTORY / language / "grammar.json"
+    saved_tables: dict[str, Any] = {}
+    if tables_path.exists():
+        saved_tables = json.loads(tables_path.read_bytes(), object_hook=_decode_integer_keys)
+    return saved_tables
 
 
-def _grammar(language: str) -> str:
-    return (_HERE / language / "grammar.lark").read_text("utf-8")
+def _read_grammar(language: str) -> str:
+    return (_LANG_DIRECTORY / language / "grammar.lark").read_text("utf-8")
 
 
-def _stamp(grammar: str) -> str:
-    return sha256(f"{lark.__version__}\n{_OPTIONS}\n{grammar}".encode()).hexdigest()
+def _grammar_stamp(grammar: str) -> str:
+    return sha256(f"{lark.__version__}\n{_LARK_OPTIONS}\n{grammar}".encode()).hexdigest()
 
 
-def _save(language: str) -> str:
+def _serialize_tables(language: str) -> str:
     from lark.grammar import Rule
     from lark.lexer import TerminalDef
 
-    grammar = _grammar(language)
-    made: Any = Lark(grammar, **_OPTIONS)
-    made.parser.parser._parse_table = _numbered(made.parser.parser._parse_table)
-    data, memo = made.memo_serialize([TerminalDef, Rule])
-    saved = {"stamp": _stamp(grammar), "data": _tag(data), "memo": _tag(memo)}
-    return json.dumps(saved, separators=(",", ":"), sort_keys=True) + "\n"
+    grammar = _read_grammar(language)
+    lark_parser: Any = Lark(grammar, **_LARK_OPTIONS)
+    lark_parser.parser.parser._parse_table = _renumber_states(
+        lark_parser.parser.parser._parse_table
+    )
+    parser_data, parser_memo = lark_parser.memo_serialize([TerminalDef, Rule])
+    saved_tables = {
+        "stamp": _grammar_stamp(grammar),
+        "data": _encode_integer_keys(parser_data),
+        "memo": _encode_integer_keys(parser_memo),
+    }
+    return json.dumps(saved_tables, separators=(",", ":"), sort_keys=True) + "\n"
 
 
-def _numbered(table: Any) -> Any:
+def _renumber_states(parse_table: Any) -> Any:
     """Number the states in the order they are reached: lark takes them from a set, in any order."""
-    numbers: dict[int, int] = {}
-    waiting = sorted(table.start_states.values())
-    while waiting:
-        state = waiting.pop()
-        if state not in numbers:
-            numbers[state] = len(numbers)
-            actions = [table.states[state][name] for name in sorted(table.states[state])]
-            waiting += [target for _, target in reversed(actions) if isinstance(target, int)]
-    states = {new: _renumbered(table.states[old], numbers) for old, new in numbers.items()}
-    starts = {name: numbers[old] for name, old in table.start_states.items()}
-    ends = {name: numbers[old] for name, old in table.end_states.items()}
-    return type(table)(states, starts, ends)
+    new_numbers: dict[int, int] = {}
+    pending_states = sorted(parse_table.start_states.values())
+    while pending_states:
+        old_state = pending_states.pop()
+        if old_state not in new_numbers:
+            new_numbers[old_state] = len(new_numbers)
+            actions = [
+                parse_table.states[old_state][symbol]
+                for symbol in sorted(parse_table.states[old_state])
+            ]
+            pending_states += [target for _, target in reversed(actions) if isinstance(target, int)]
+    states = {
+        new_number: _renumber_targets(parse_table.states[old_number], new_numbers)
+        for old_number, new_number in new_numbers.items()
+    }
+    start_states = {
+        symbol: new_numbers[old_number] for symbol, old_number in parse_table.start_states.items()
+    }
+    end_states = {
+        symbol: new_numbers[old_number] for symbol, old_number in parse_table.end_states.items()
+    }
+    return type(parse_table)(states, start_states, end_states)
 
 
-def _renumbered(actions: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:
-    found = ((name, actions[name]) for name in sorted(actions))
-    return {name: (action, numbers.get(target, target)) for name, (action, target) in found}
+def _renumber_targets(actions: dict[str, Any], new_numbers: dict[int, int]) -> dict[str, Any]:
+    sorted_actions = ((symbol, actions[symbol]) for symbol in sorted(actions))
+    return {
+        symbol: (action, new_numbers.get(next_state, next_state))
+        for symbol, (action, next_state) in sorted_actions
+    }
 
 
-def _restore(saved: dict[str, Any]) -> Lark:
+def _restore_parser(saved_tables: dict[str, Any]) -> Lark:
     # Lark's stand-alone parsers are loaded the same way; a test compares the result to the grammar.
-    load: Any = Lark._load_from_dict
-    restored: Lark = load(saved["data"], saved["memo"], _plugins=_PLUGINS)
-    return restored
+    load_from_dict: Any = Lark._load_from_dict
+    restored_parser: Lark = load_from_dict(
+        saved_tables["data"], saved_tables["memo"], _plugins=_LARK_PLUGINS
+    )
+    return restored_parser
 
 
 # JSON member names are strings; an integer key is written with a leading '#'.
-def _tag(value: Any) -> Any:
+def _encode_integer_keys(value: Any) -> Any:
     if isinstance(value, dict):
-        return {f"#{k}" if isinstance(k, int) else k: _tag(v) for k, v in value.items()}
+        return {
+            f"#{key}" if isinstance(key, int) else key: _encode_integer_keys(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple | set | frozenset):
-        return [_tag(v) for v in (sorted(value) if isinstance(value, set | frozenset) else value)]
+        return [
+            _encode_integer_keys(item)
+            for item in (sorted(value) if isinstance(value, set | frozenset) else value)
+        ]
     return value
 
 
-def _untag(members: dict[str, Any]) -> dict[Any, Any]:
+def _decode_integer_keys(members: dict[str, Any]) -> dict[Any, Any]:
     # The first member decides: either all member names of an object are integers, or none.
     if next(iter(members), "").startswith("#"):
-        return {int(name[1:]): value for name, value in members.items()}
+        return {int(member_name[1:]): member_value for member_name, member_value in members.items()}
     return members
 
 
 if __name__ == "__main__":
     for each in LANGUAGES:
-        print(write(each).relative_to(_HERE))
+        print(write_tables(each).relative_to(_LANG_DIRECTORY))

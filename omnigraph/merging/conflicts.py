@@ -11,151 +11,216 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import EntityConflict
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.rules.violation import Violation
 
-from .sides import Contested, Sides
+from .sides import ContestedEntity, TableSides
 
-Entity = tuple[str, str]  # table key and id
-_LONGEST = 60  # characters of a value in a message
+EntityKey = tuple[str, str]  # table key and id
+_MAX_VALUE_LENGTH = 60  # characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DetectedConflict:
     """A conflict, and the entities that resolving it for one side affects."""
 
     conflict: EntityConflict
-    key: str
-    involved: tuple[Entity, ...]
+    table_key: str
+    involved_entities: tuple[EntityKey, ...]
 
     @property
-    def order(self) -> tuple[Any, ...]:
+    def sort_key(self) -> tuple[Any, ...]:
         """Sort nodes before edges, then by type, id and kind."""
-        one = self.conflict
-        node = one.entity_kind != "node"
-        return (node, one.type_name, one.entity_id or "", one.kind, one.message)
+        conflict = self.conflict
+        is_edge = conflict.entity_kind != "node"
+        return (
+            is_edge,
+            conflict.type_name,
+            conflict.entity_id or "",
+            conflict.kind,
+            conflict.message,
+        )
 
 
-def contested(key: str, one: Contested, ours: str, theirs: str) -> Found:
+def conflict_of_entity(
+    table_key: str, entity: ContestedEntity, our_branch: str, their_branch: str
+) -> DetectedConflict:
     """Return the conflict of an entity that both sides changed differently."""
-    tell = _TELL[one.kind]
-    kind, _, name = key.partition(":")
+    describe = _MESSAGE_BY_KIND[entity.kind]
+    kind, _, type_name = table_key.partition(":")
     conflict = EntityConflict(
         kind,
-        name,
-        one.id,
-        one.kind,
-        tell(one, ours, theirs),
-        values(one.base),
-        values(one.ours),
-        values(one.theirs),
-        one.clashing,
+        type_name,
+        entity.id,
+        entity.kind,
+        describe(entity, our_branch, their_branch),
+        property_values(entity.base),
+        property_values(entity.ours),
+        property_values(entity.theirs),
+        entity.differing_columns,
     )
-    return Found(conflict, key, ((key, one.id),))
+    return DetectedConflict(conflict, table_key, ((table_key, entity.id),))
 
 
-def broken_rule(
-    one: Violation,
-    type_: Node | Edge,
-    sides: Callable[[str], Sides],
-    ours: str,
-    theirs: str,
-) -> Found:
+def conflict_of_violation(
+    violation: Violation,
+    entity_type: NodeType | EdgeType,
+    sides_of: Callable[[str], TableSides],
+    our_branch: str,
+    their_branch: str,
+) -> DetectedConflict:
     """Return the conflict of a rule that the merged graph would break, though neither side does."""
-    involved = _involved(one, type_, sides)
-    own = sides(one.type_key)
-    entity = one.entity_id or ""
-    counted = one.rule == "@card"  # about several edges: there is no single row to show
-    rows = (own.base_row(entity), own.state("ours", entity), own.state("theirs", entity))
-    base, mine, other = (None if counted else values(row) for row in rows)
-    names = one.column if isinstance(one.column, tuple) else (one.column,) if one.column else ()
-    kind, _, name = one.type_key.partition(":")
-    message = _reason(one, sides, type_, ours, theirs)
-    conflict = EntityConflict(
-        kind, name, one.entity_id, one.conflict_kind, message, base, mine, other, names
+    involved_entities = _involved_entities(violation, entity_type, sides_of)
+    table_sides = sides_of(violation.type_key)
+    entity_id = violation.entity_id or ""
+    is_count_rule = violation.rule == "@card"  # about several edges: there is no single row to show
+    version_rows = (
+        table_sides.base_row(entity_id),
+        table_sides.row_on("ours", entity_id),
+        table_sides.row_on("theirs", entity_id),
     )
-    return Found(conflict, one.type_key, involved)
+    base_values, our_values, their_values = (
+        None if is_count_rule else property_values(row) for row in version_rows
+    )
+    columns = (
+        violation.column
+        if isinstance(violation.column, tuple)
+        else (violation.column,)
+        if violation.column
+        else ()
+    )
+    kind, _, type_name = violation.type_key.partition(":")
+    message = _violation_message(violation, sides_of, entity_type, our_branch, their_branch)
+    conflict = EntityConflict(
+        kind,
+        type_name,
+        violation.entity_id,
+        violation.conflict_kind,
+        message,
+        base_values,
+        our_values,
+        their_values,
+        columns,
+    )
+    return DetectedConflict(conflict, violation.type_key, involved_entities)
 
 
-def values(row: pa.Table | None) -> dict[str, Any] | None:
+def property_values(row: pa.Table | None) -> dict[str, Any] | None:
     """Return the values of a row, without its id."""
     if row is None:
         return None
-    found: dict[str, Any] = row.to_pylist()[0]
-    return {name: value for name, value in found.items() if name != "id"}
+    row_values: dict[str, Any] = row.to_pylist()[0]
+    return {column: value for column, value in row_values.items() if column != "id"}
 
 
-def _involved(
-    one: Violation, type_: Node | Edge, sides: Callable[[str], Sides]
-) -> tuple[Entity, ...]:
-    entity = (one.type_key, one.entity_id or "")
-    if one.rule == "endpoint" and isinstance(type_, Edge):
-        return entity, (f"node:{_end(type_, one)}", str(one.value))
-    if one.rule == "@unique" and one.other_id is not None:
-        return entity, (one.type_key, one.other_id)
-    if one.rule == "@card":
-        return tuple((one.type_key, each) for each in sides(one.type_key).edges_from(entity[1]))
-    return (entity,)
+def _involved_entities(
+    violation: Violation, entity_type: NodeType | EdgeType, sides_of: Callable[[str], TableSides]
+) -> tuple[EntityKey, ...]:
+    entity_key = (violation.type_key, violation.entity_id or "")
+    if violation.rule == "endpoint" and isinstance(entity_type, EdgeType):
+        return entity_key, (f"node:{_endpoint_type(entity_type, violation)}", str(violation.value))
+    if violation.rule == "@unique" and violation.conflicting_id is not None:
+        return entity_key, (violation.type_key, violation.conflicting_id)
+    if violation.rule == "@card":
+        return tuple(
+            (violation.type_key, edge_id)
+            for edge_id in sides_of(violation.type_key).changed_edges_from(entity_key[1])
+        )
+    return (entity_key,)
 
 
-def _end(type_: Edge, one: Violation) -> str:
-    return type_.source if one.column == "src" else type_.target
+def _endpoint_type(edge_type: EdgeType, violation: Violation) -> str:
+    return edge_type.source if violation.column == "src" else edge_type.target
 
 
-def _reason(
-    one: Violation, sides: Callable[[str], Sides], type_: Node | Edge, ours: str, theirs: str
+def _violation_message(
+    violation: Violation,
+    sides_of: Callable[[str], TableSides],
+    entity_type: NodeType | EdgeType,
+    our_branch: str,
+    their_branch: str,
 ) -> str:
-    if one.rule == "endpoint" and isinstance(type_, Edge):
-        return _orphaned(one, sides, type_, ours, theirs)
-    if one.rule == "@unique":
-        names = one.column if isinstance(one.column, str) else ", ".join(one.column or ())
-        return f"'{one.other_id}' has the same {names} ({_short(one.value)}), which must be unique"
-    if one.rule == "@card":
-        return f"{one.reason} after '{theirs}' is merged into '{ours}'"
-    return one.reason or f"breaks {one.rule}"
+    if violation.rule == "endpoint" and isinstance(entity_type, EdgeType):
+        return _orphan_message(violation, sides_of, entity_type, our_branch, their_branch)
+    if violation.rule == "@unique":
+        columns = (
+            violation.column
+            if isinstance(violation.column, str)
+            else ", ".join(violation.column or ())
+        )
+        return f"'{violation.conflicting_id}' has the same {columns} ({_shorten_value(violation.value)}), which must be unique"
+    if violation.rule == "@card":
+        return f"{violation.reason} after '{their_branch}' is merged into '{our_branch}'"
+    return violation.reason or f"breaks {violation.rule}"
 
 
-def _orphaned(
-    one: Violation, sides: Callable[[str], Sides], type_: Edge, ours: str, theirs: str
+def _orphan_message(
+    violation: Violation,
+    sides_of: Callable[[str], TableSides],
+    edge_type: EdgeType,
+    our_branch: str,
+    their_branch: str,
 ) -> str:
-    name = _end(type_, one)
-    node = sides(f"node:{name}")
-    here = node.state("ours", str(one.value)) is None
-    gone, used = (ours, theirs) if here else (theirs, ours)
-    return f"its {one.column} is {name} '{one.value}', deleted on '{gone}' and used on '{used}'"
+    node_type = _endpoint_type(edge_type, violation)
+    node_sides = sides_of(f"node:{node_type}")
+    deleted_by_us = node_sides.row_on("ours", str(violation.value)) is None
+    deleting_branch, using_branch = (
+        (our_branch, their_branch) if deleted_by_us else (their_branch, our_branch)
+    )
+    return f"its {violation.column} is {node_type} '{violation.value}', deleted on '{deleting_branch}' and used on '{using_branch}'"
 
 
-def _update(one: Contested, ours: str, theirs: str) -> str:
-    return f"both branches changed it: {_each(one, ours, theirs)}"
+def _update_message(entity: ContestedEntity, our_branch: str, their_branch: str) -> str:
+    return f"both branches changed it: {_describe_differences(entity, our_branch, their_branch)}"
 
 
-def _insert(one: Contested, ours: str, theirs: str) -> str:
-    return f"both branches added it: {_each(one, ours, theirs)}"
+def _insert_message(entity: ContestedEntity, our_branch: str, their_branch: str) -> str:
+    return f"both branches added it: {_describe_differences(entity, our_branch, their_branch)}"
 
 
-def _delete(one: Contested, ours: str, theirs: str) -> str:
-    here = one.ours is None
-    gone, kept = (ours, theirs) if here else (theirs, ours)
-    was, now = values(one.base) or {}, values(one.theirs if here else one.ours) or {}
-    told = [f"{n} {_short(was.get(n))} -> {_short(now.get(n))}" for n in one.clashing]
-    return f"deleted on '{gone}', changed on '{kept}'{': ' if told else ''}{', '.join(told)}"
+def _delete_message(entity: ContestedEntity, our_branch: str, their_branch: str) -> str:
+    deleted_by_us = entity.ours is None
+    deleting_branch, changing_branch = (
+        (our_branch, their_branch) if deleted_by_us else (their_branch, our_branch)
+    )
+    base_values, changed_values = (
+        property_values(entity.base) or {},
+        property_values(entity.theirs if deleted_by_us else entity.ours) or {},
+    )
+    changes = [
+        f"{column} {_shorten_value(base_values.get(column))} -> {_shorten_value(changed_values.get(column))}"
+        for column in entity.differing_columns
+    ]
+    return f"deleted on '{deleting_branch}', changed on '{changing_branch}'{': ' if changes else ''}{', '.join(changes)}"
 
 
-def _each(one: Contested, ours: str, theirs: str) -> str:
+def _describe_differences(entity: ContestedEntity, our_branch: str, their_branch: str) -> str:
     """Describe each differing property with its value on both sides and in the base."""
-    was, mine, other = values(one.base), values(one.ours) or {}, values(one.theirs) or {}
-    told = []
-    for name in one.clashing:
-        pair = f"{_short(mine.get(name))} on '{ours}', {_short(other.get(name))} on '{theirs}'"
-        told.append(f"{name} is {pair}{'' if was is None else f', was {_short(was.get(name))}'}")
-    return "; ".join(told)
+    base_values, our_values, their_values = (
+        property_values(entity.base),
+        property_values(entity.ours) or {},
+        property_values(entity.theirs) or {},
+    )
+    differences = []
+    for column in entity.differing_columns:
+        both_values = f"{_shorten_value(our_values.get(column))} on '{our_branch}', {_shorten_value(their_values.get(column))} on '{their_branch}'"
+        differences.append(
+            f"{column} is {both_values}{'' if base_values is None else f', was {_shorten_value(base_values.get(column))}'}"
+        )
+    return "; ".join(differences)
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
-    text = "null" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    rendered = "null" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+    return (
+        rendered if len(rendered) <= _MAX_VALUE_LENGTH else f"{rendered[: _MAX_VALUE_LENGTH - 1]}…"
+    )
 
 
-_TELL = {"divergent_update": _update, "divergent_insert": _insert, "delete_vs_update": _delete}
+_MESSAGE_BY_KIND = {
+    "divergent_update": _update_message,
+    "divergent_insert": _insert_message,
+    "delete_vs_update": _delete_message,
+}

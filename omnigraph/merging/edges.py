@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from omnigraph.storage.equality import same_rows
 
-from .sides import Sides
+from .sides import TableSides
 
 
-class Parallel(NamedTuple):
+class ParallelEdgePair(NamedTuple):
     """Two equivalent edges of one type: the id on the target, and the id that is merged."""
 
     key: str
@@ -22,33 +22,47 @@ class Parallel(NamedTuple):
     theirs: str
 
 
-def parallel_edges(sides: Sides) -> Iterator[Parallel]:
+def find_parallel_edges(table_sides: TableSides) -> Iterator[ParallelEdgePair]:
     """Yield edges that both sides added with different ids and equal content, paired by id."""
-    ours, theirs = sides.added()
-    if not sides.key.startswith("edge:") or not ours.num_rows or not theirs.num_rows:
+    our_rows, their_rows = table_sides.added_rows()
+    if (
+        not table_sides.table_key.startswith("edge:")
+        or not our_rows.num_rows
+        or not their_rows.num_rows
+    ):
         return
-    mine, other = _others(ours, theirs), _others(theirs, ours)
-    taken: set[str] = set()
-    for at, candidates in _candidates(mine, other):
-        row = mine.slice(at, 1).drop_columns(["id"])
-        for place in candidates:
-            entity = other["id"][place].as_py()
-            if entity not in taken and same_rows(row, other.slice(place, 1))[0]:
-                taken.add(entity)
-                yield Parallel(sides.key, mine["id"][at].as_py(), entity)
+    our_candidates, their_candidates = (
+        _rows_absent_from(our_rows, their_rows),
+        _rows_absent_from(their_rows, our_rows),
+    )
+    paired_ids: set[str] = set()
+    for our_position, their_positions in _pair_by_endpoints(our_candidates, their_candidates):
+        our_row = our_candidates.slice(our_position, 1).drop_columns(["id"])
+        for their_position in their_positions:
+            their_id = their_candidates["id"][their_position].as_py()
+            if (
+                their_id not in paired_ids
+                and same_rows(our_row, their_candidates.slice(their_position, 1))[0]
+            ):
+                paired_ids.add(their_id)
+                yield ParallelEdgePair(
+                    table_sides.table_key, our_candidates["id"][our_position].as_py(), their_id
+                )
                 break
 
 
-def _others(one: pa.Table, other: pa.Table) -> pa.Table:
-    return one.filter(pc.invert(pc.is_in(one["id"], value_set=other["id"].combine_chunks())))
+def _rows_absent_from(rows: pa.Table, other_rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=other_rows["id"].combine_chunks())))
 
 
-def _candidates(ours: pa.Table, theirs: pa.Table) -> Iterator[tuple[int, list[int]]]:
+def _pair_by_endpoints(our_rows: pa.Table, their_rows: pa.Table) -> Iterator[tuple[int, list[int]]]:
     """Yield positions of our edges, each with those of their edges between the same endpoints."""
-    places: dict[tuple[str, str], list[int]] = {}
-    ends = zip(theirs["src"].to_pylist(), theirs["dst"].to_pylist(), strict=True)
-    for at, pair in enumerate(ends):
-        places.setdefault(pair, []).append(at)
-    for at, pair in enumerate(zip(ours["src"].to_pylist(), ours["dst"].to_pylist(), strict=True)):
-        if pair in places:
-            yield at, places[pair]
+    positions_by_endpoints: dict[tuple[str, str], list[int]] = {}
+    their_endpoints = zip(their_rows["src"].to_pylist(), their_rows["dst"].to_pylist(), strict=True)
+    for row_position, endpoints in enumerate(their_endpoints):
+        positions_by_endpoints.setdefault(endpoints, []).append(row_position)
+    for row_position, endpoints in enumerate(
+        zip(our_rows["src"].to_pylist(), our_rows["dst"].to_pylist(), strict=True)
+    ):
+        if endpoints in positions_by_endpoints:
+            yield row_position, positions_by_endpoints[endpoints]

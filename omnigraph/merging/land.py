@@ -9,61 +9,70 @@ from dataclasses import replace
 from typing import Any
 
 from omnigraph.errors import BranchNotFound, ReadSetConflict
-from omnigraph.history.bases import Frame
+from omnigraph.history.bases import MergeInputs
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.history.long import publish_long
-from omnigraph.history.plan import PublishPlan, SameHead, Signature, WriteTxn
+from omnigraph.history.long import publish_long_operation
+from omnigraph.history.plan import CommitMetadata, PublishPlan, SameHead, WriteTxn
 from omnigraph.history.refs import find_ref
-from omnigraph.history.retention.condemned import check_named
+from omnigraph.history.retention.condemned import check_versions_retained
 from omnigraph.rules.delta import Delta
 
-from .far import stage_all
+from .far import stage_delta
 
 
-def land(
-    frame: Frame,
+def publish_merge(
+    merge_inputs: MergeInputs,
     delta: Delta,
     adopted: Mapping[str, TableEntry],
-    signature: Signature,
+    commit_metadata: CommitMetadata,
     details: Mapping[str, Any],
 ) -> Commit:
     """Publish a planned merge; `details` record how conflicts were resolved."""
 
     def stage(txn: WriteTxn) -> PublishPlan:
-        _as_captured(frame, txn)
-        check_named(txn.store, adopted.values(), frame.theirs.commit_id)
-        writes = stage_all(txn, delta)
+        _check_still_captured(merge_inputs, txn)
+        check_versions_retained(txn.store, adopted.values(), merge_inputs.source_snapshot.commit_id)
+        staged_tables = stage_delta(txn, delta)
         # A merge that lost by now leaves nothing behind; later it leaves a refusal in the log.
-        _as_captured(frame, replace(txn, base=frame.target.refresh()))
+        _check_still_captured(merge_inputs, replace(txn, base=merge_inputs.target_branch.refresh()))
         return PublishPlan(
             "merge",
-            writes,
-            (SameHead(frame.ours.commit_id),),
-            adopted=adopted,
-            foreign=frame.foreign,
-            merged=frame.theirs.commit_id,
+            staged_tables,
+            (SameHead(merge_inputs.target_snapshot.commit_id),),
+            adopted_tables=adopted,
+            incoming_commits=merge_inputs.incoming_commits,
+            merged_head=merge_inputs.source_snapshot.commit_id,
             details=details,
         )
 
-    tables = tuple(sorted({*delta.tables, *adopted}))
-    facts = {"source_commit": frame.theirs.commit_id}
-    if frame.source is not None:
-        facts |= {"source_branch": frame.source.name, "source_ulid": frame.source.ulid}
-    made = publish_long(frame.target, "merge", stage, signature, tables, facts)
-    if made is None:  # a merge always publishes something: its lineage
-        raise ReadSetConflict(member="graph_head", expected=frame.ours.commit_id)
-    return made
+    table_keys = tuple(sorted({*delta.tables, *adopted}))
+    intent_facts = {"source_commit": merge_inputs.source_snapshot.commit_id}
+    if merge_inputs.source_branch is not None:
+        intent_facts |= {
+            "source_branch": merge_inputs.source_branch.name,
+            "source_ulid": merge_inputs.source_branch.ulid,
+        }
+    published = publish_long_operation(
+        merge_inputs.target_branch, "merge", stage, commit_metadata, table_keys, intent_facts
+    )
+    if published is None:  # a merge always publishes something: its lineage
+        raise ReadSetConflict(member="graph_head", expected=merge_inputs.target_snapshot.commit_id)
+    return published
 
 
-def _as_captured(frame: Frame, txn: WriteTxn) -> None:
-    now = txn.base.state.head.commit_id
-    if now != frame.ours.commit_id:
-        raise ReadSetConflict(member="graph_head", expected=frame.ours.commit_id, actual=now)
-    if frame.source is None:
+def _check_still_captured(merge_inputs: MergeInputs, txn: WriteTxn) -> None:
+    head_commit = txn.base.state.head.commit_id
+    if head_commit != merge_inputs.target_snapshot.commit_id:
+        raise ReadSetConflict(
+            member="graph_head", expected=merge_inputs.target_snapshot.commit_id, actual=head_commit
+        )
+    if merge_inputs.source_branch is None:
         return
     try:
-        ulid = find_ref(txn.store, frame.source.name).ulid
+        source_ulid = find_ref(txn.store, merge_inputs.source_branch.name).ulid
     except BranchNotFound:
-        ulid = None
-    if ulid != frame.source.ulid:
-        raise ReadSetConflict(member="source_branch", expected=frame.source.ulid, actual=ulid)
+        source_ulid = None
+    if source_ulid != merge_inputs.source_branch.ulid:
+        raise ReadSetConflict(
+            member="source_branch", expected=merge_inputs.source_branch.ulid, actual=source_ulid
+        )

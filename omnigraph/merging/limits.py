@@ -18,16 +18,16 @@ class MergeLimits:
     rows: int | None = None
 
 
-def check_delta(tables: Iterable[TableDelta], limits: MergeLimits) -> None:
+def check_delta_size(table_deltas: Iterable[TableDelta], limits: MergeLimits) -> None:
     """Raise `ResourceLimitExceeded` for a merge over a limit, before anything is written."""
-    size = rows = 0
-    for one in tables:
-        size += one.versions.nbytes
-        rows += one.versions.num_rows
-    _within("branch-merge retained validation delta bytes", size, limits.delta_bytes)
-    _within("branch-merge delta rows", rows, limits.rows)
+    total_bytes = total_rows = 0
+    for table_delta in table_deltas:
+        total_bytes += table_delta.row_versions.nbytes
+        total_rows += table_delta.row_versions.num_rows
+    _check_limit("branch-merge retained validation delta bytes", total_bytes, limits.delta_bytes)
+    _check_limit("branch-merge delta rows", total_rows, limits.rows)
 
 
-def _within(resource: str, actual: int, limit: int | None) -> None:
+def _check_limit(resource: str, actual: int, limit: int | None) -> None:
     if limit is not None and actual > limit:
         raise ResourceLimitExceeded(resource=resource, limit=limit, actual=actual)

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from omnigraph.lang.schema.catalog import Catalog, Edge
+from omnigraph.lang.schema.catalog import Catalog, EdgeType
 
-from .conflicts import Entity
-from .sides import Choice, Sides
+from .conflicts import EntityKey
+from .sides import Choice, TableSides
 
-Decided = Mapping[Entity, Any]  # a side, or a row
+EntityDecisions = Mapping[EntityKey, Any]  # a side, or a row
 _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
 
@@ -32,62 +32,83 @@ class LostEdge(NamedTuple):
     side: Choice
 
     def __str__(self) -> str:
-        name = self.key.partition(":")[2]
-        return f"{name} '{self.id}' ({self.src} -> {self.dst}) was deleted with '{self.node}'"
+        type_name = self.key.partition(":")[2]
+        return f"{type_name} '{self.id}' ({self.src} -> {self.dst}) was deleted with '{self.node}'"
 
 
-def lost_edges(
-    catalog: Catalog, sides: Callable[[str], Sides], decisions: Decided
+def find_lost_edges(
+    catalog: Catalog, sides_of: Callable[[str], TableSides], decisions: EntityDecisions
 ) -> tuple[LostEdge, ...]:
     """Return the edges deleted with nodes that a decision keeps, by type and id."""
-    found: list[LostEdge] = []
+    edges_found: list[LostEdge] = []
     for side in _SIDES:
-        kept = _kept(side, sides, decisions)
-        for edge in catalog.edges if kept else ():
-            found += _of_type(edge, side, kept, sides, decisions)
-    return tuple(sorted(found))
+        stays_by_node = _decided_deletions(side, sides_of, decisions)
+        for edge_type in catalog.edges if stays_by_node else ():
+            edges_found += _lost_edges_of_type(edge_type, side, stays_by_node, sides_of, decisions)
+    return tuple(sorted(edges_found))
 
 
-def _kept(
-    side: Choice, sides: Callable[[str], Sides], decisions: Decided
+def _decided_deletions(
+    side: Choice, sides_of: Callable[[str], TableSides], decisions: EntityDecisions
 ) -> dict[str, dict[str, bool]]:
     """Nodes that a side deleted and a decision covers, with whether each stays."""
-    found: dict[str, dict[str, bool]] = {}
-    for (key, entity), what in decisions.items():
-        if key.startswith("node:") and sides(key).gone_on(side, entity):
-            row = what if isinstance(what, pa.Table) else sides(key).chosen(entity, what)
-            found.setdefault(key, {})[entity] = row is not None
-    return found
+    stays_by_node: dict[str, dict[str, bool]] = {}
+    for (table_key, node_id), decision in decisions.items():
+        if table_key.startswith("node:") and sides_of(table_key).is_deleted_on(side, node_id):
+            row = (
+                decision
+                if isinstance(decision, pa.Table)
+                else sides_of(table_key).row_if_chosen(node_id, decision)
+            )
+            stays_by_node.setdefault(table_key, {})[node_id] = row is not None
+    return stays_by_node
 
 
-def _of_type(
-    edge: Edge,
+def _lost_edges_of_type(
+    edge_type: EdgeType,
     side: Choice,
-    kept: Mapping[str, Mapping[str, bool]],
-    sides: Callable[[str], Sides],
-    decisions: Decided,
+    stays_by_node: Mapping[str, Mapping[str, bool]],
+    sides_of: Callable[[str], TableSides],
+    decisions: EntityDecisions,
 ) -> Iterator[LostEdge]:
-    ends = {"src": f"node:{edge.source}", "dst": f"node:{edge.target}"}
-    stay = {
-        end: {n for n, stays in kept.get(key, {}).items() if stays} for end, key in ends.items()
+    endpoint_keys = {"src": f"node:{edge_type.source}", "dst": f"node:{edge_type.target}"}
+    kept_nodes = {
+        endpoint: {node_id for node_id, stays in stays_by_node.get(table_key, {}).items() if stays}
+        for endpoint, table_key in endpoint_keys.items()
     }
-    if not any(stay.values()):
+    if not any(kept_nodes.values()):
         return
-    key, own = f"edge:{edge.name}", sides(f"edge:{edge.name}")
-    nodes = {end: pa.array(sorted(names), pa.string()) for end, names in stay.items()}
-    for row in own.only_gone_on(side, nodes).select(["id", *ends]).to_pylist():
-        known = (key, row["id"]) not in decisions
-        if known and all(_stays((ends[end], row[end]), side, kept, sides) for end in ends):
-            node = next(row[end] for end in ends if row[end] in stay[end])
-            yield LostEdge(key, row["id"], row["src"], row["dst"], node, side)
+    table_key, edge_sides = f"edge:{edge_type.name}", sides_of(f"edge:{edge_type.name}")
+    node_arrays = {
+        endpoint: pa.array(sorted(node_ids), pa.string())
+        for endpoint, node_ids in kept_nodes.items()
+    }
+    for row in (
+        edge_sides.edges_deleted_only_on(side, node_arrays)
+        .select(["id", *endpoint_keys])
+        .to_pylist()
+    ):
+        is_undecided = (table_key, row["id"]) not in decisions
+        if is_undecided and all(
+            _node_stays((endpoint_keys[endpoint], row[endpoint]), side, stays_by_node, sides_of)
+            for endpoint in endpoint_keys
+        ):
+            node = next(
+                row[endpoint] for endpoint in endpoint_keys if row[endpoint] in kept_nodes[endpoint]
+            )
+            yield LostEdge(table_key, row["id"], row["src"], row["dst"], node, side)
 
 
-def _stays(
-    node: Entity,
+def _node_stays(
+    node_key: EntityKey,
     side: Choice,
-    kept: Mapping[str, Mapping[str, bool]],
-    sides: Callable[[str], Sides],
+    stays_by_node: Mapping[str, Mapping[str, bool]],
+    sides_of: Callable[[str], TableSides],
 ) -> bool:
-    key, entity = node
-    known = kept.get(key, {}).get(entity)
-    return known if known is not None else not sides(key).gone_on(side, entity)
+    table_key, node_id = node_key
+    decided_stay = stays_by_node.get(table_key, {}).get(node_id)
+    return (
+        decided_stay
+        if decided_stay is not None
+        else not sides_of(table_key).is_deleted_on(side, node_id)
+    )

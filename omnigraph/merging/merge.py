@@ -16,151 +16,186 @@ from omnigraph.errors import (
     PreconditionFailed,
     ReadSetConflict,
 )
-from omnigraph.history.bases import Frame, Outcome, capture
+from omnigraph.history.bases import MergeInputs, MergeOutcome, capture_merge_inputs
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import Line
-from omnigraph.history.plan import Signature
-from omnigraph.history.schemas import BRING_OVER, schemas_agree, schemas_differ
+from omnigraph.history.line import BranchState
+from omnigraph.history.plan import CommitMetadata
+from omnigraph.history.schemas import COPY_DATA_HINT, schema_mismatch_error, schemas_agree
 from omnigraph.rules.delta import Delta
 
-from .edges import Parallel
-from .land import land
+from .edges import ParallelEdgePair
+from .land import publish_merge
 from .lost import LostEdge
-from .strategy import Strategy, checked, settle, spelled
-from .work import Decisions, Judged, Options, Work
+from .strategy import Strategy, check_strategy, describe_strategy, resolve_conflicts
+from .work import Decisions, MergeOptions, MergePlan, MergePlanner
 
-ATTEMPTS = 4  # maintenance of the target must not make a merge fail
+MAX_ATTEMPTS = 4  # maintenance of the target must not make a merge fail
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergeReport:
     """What a merge did or, in a dry run, would do."""
 
-    frame: Frame
-    outcome: Outcome
+    merge_inputs: MergeInputs
+    outcome: MergeOutcome
     commit: Commit | None = None
-    judged: Judged | None = None
-    resolved: int = 0
+    plan: MergePlan | None = None
+    resolved_count: int = 0
 
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:
         """Unresolved conflicts."""
-        return () if self.judged is None else tuple(one.conflict for one in self.judged.found)
+        return (
+            ()
+            if self.plan is None
+            else tuple(detected.conflict for detected in self.plan.conflicts)
+        )
 
     @property
-    def lost(self) -> tuple[LostEdge, ...]:
+    def lost_edges(self) -> tuple[LostEdge, ...]:
         """Edges deleted with nodes that the merge keeps."""
-        return () if self.judged is None else self.judged.lost
+        return () if self.plan is None else self.plan.lost_edges
 
     @property
-    def parallel(self) -> tuple[Parallel, ...]:
+    def parallel_edges(self) -> tuple[ParallelEdgePair, ...]:
         """Edges that both sides added, with the same endpoints and properties."""
-        return () if self.judged is None else self.judged.parallel
+        return () if self.plan is None else self.plan.parallel_edges
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class MergeRequest:
     """What a caller asks of a merge."""
 
-    options: Options = field(default_factory=Options)
+    options: MergeOptions = field(default_factory=MergeOptions)
     strategy: Strategy = None
     if_commit: str | None = None
     dry_run: bool = False
-    signature: Signature = field(default_factory=Signature)
+    commit_metadata: CommitMetadata = field(default_factory=CommitMetadata)
 
 
-def open_merge(source: Line, target: Line, if_commit: str | None = None) -> Frame:
+def open_merge(
+    source_branch: BranchState, target_branch: BranchState, if_commit: str | None = None
+) -> MergeInputs:
     """Capture both branches; raise if they cannot be merged at all."""
-    if source.ulid == target.ulid:
+    if source_branch.ulid == target_branch.ulid:
         hint = "name two different branches as source and as target (`into`)"
-        message = f"'{source.name}' cannot be merged into itself"
+        message = f"'{source_branch.name}' cannot be merged into itself"
         raise InputError(message, reason="one branch", hint=hint)
-    frame = capture(source, target)
-    if if_commit is not None and frame.ours.commit_id != if_commit:
-        actual = frame.ours.commit_id
-        raise PreconditionFailed(branch=target.name, expected=if_commit, actual=actual)
-    if frame.outcome == "already_up_to_date":
-        return frame
-    if not schemas_agree(frame.theirs.schema, frame.ours.schema):
-        alike = frame.theirs.schema.ir.catalog == frame.ours.schema.ir.catalog
-        raise schemas_differ(source.name, target.name, alike=alike)
-    return frame
+    merge_inputs = capture_merge_inputs(source_branch, target_branch)
+    if if_commit is not None and merge_inputs.target_snapshot.commit_id != if_commit:
+        head_commit = merge_inputs.target_snapshot.commit_id
+        raise PreconditionFailed(branch=target_branch.name, expected=if_commit, actual=head_commit)
+    if merge_inputs.outcome == "already_up_to_date":
+        return merge_inputs
+    if not schemas_agree(merge_inputs.source_snapshot.schema, merge_inputs.target_snapshot.schema):
+        same_catalog = (
+            merge_inputs.source_snapshot.schema.ir.catalog
+            == merge_inputs.target_snapshot.schema.ir.catalog
+        )
+        raise schema_mismatch_error(
+            source_branch.name, target_branch.name, same_meaning=same_catalog
+        )
+    return merge_inputs
 
 
-def merge(source: Line, target: Line, asked: Request) -> Merged:
+def merge(
+    source_branch: BranchState, target_branch: BranchState, request: MergeRequest
+) -> MergeReport:
     """Merge a branch into another.
 
     Raises `MergeConflict` with every unresolved conflict, unless it is a dry run.
     """
-    for attempt in range(ATTEMPTS):
-        frame = open_merge(source, target, asked.if_commit)
-        checked(asked.strategy, _type_names(frame))
+    for attempt in range(MAX_ATTEMPTS):
+        merge_inputs = open_merge(source_branch, target_branch, request.if_commit)
+        check_strategy(request.strategy, _type_names(merge_inputs))
         try:
-            return merge_frame(frame, asked)
+            return merge_captured(merge_inputs, request)
         except ReadSetConflict:
-            if attempt + 1 == ATTEMPTS or not only_tended(frame):
+            if attempt + 1 == MAX_ATTEMPTS or not only_maintained(merge_inputs):
                 raise
         except HistoryReclaimed as error:  # of the merge base, or of one of the branches
-            error.hint = BRING_OVER.format(source=source.name, target=target.name)
+            error.hint = COPY_DATA_HINT.format(source=source_branch.name, target=target_branch.name)
             raise
     raise InternalError("unreachable")
 
 
-def only_tended(frame: Frame) -> bool:
+def only_maintained(merge_inputs: MergeInputs) -> bool:
     """Whether the target has moved without any change of its content."""
-    now, then = frame.target.refresh().state, frame.ours
-    contents = {key: one.content_id for key, one in now.tables.items()}
-    moved = now.head.commit_id != then.commit_id and not now.head.closed
-    same = contents == {key: one.content_id for key, one in then.tables.items()}
-    return moved and same and now.schema == then.schema_row
+    current_state, captured = (
+        merge_inputs.target_branch.refresh().state,
+        merge_inputs.target_snapshot,
+    )
+    content_ids = {key: table_entry.content_id for key, table_entry in current_state.tables.items()}
+    head_moved = (
+        current_state.head.commit_id != captured.commit_id and not current_state.head.closed
+    )
+    content_unchanged = content_ids == {
+        key: table_entry.content_id for key, table_entry in captured.tables.items()
+    }
+    return head_moved and content_unchanged and current_state.schema == captured.schema_row
 
 
-def merge_frame(
-    frame: Frame,
-    asked: Request,
-    work: Work | None = None,
+def merge_captured(
+    merge_inputs: MergeInputs,
+    request: MergeRequest,
+    planner: MergePlanner | None = None,
     decisions: Decisions | None = None,
-    resolved: int = 0,
-) -> Merged:
+    resolved_count: int = 0,
+) -> MergeReport:
     """Merge what was captured, reusing a planner and earlier decisions."""
-    if frame.outcome == "already_up_to_date":
-        return Merged(frame, frame.outcome)
-    work = work or Work(frame, asked.options)
-    if frame.outcome == "fast_forward":
+    if merge_inputs.outcome == "already_up_to_date":
+        return MergeReport(merge_inputs, merge_inputs.outcome)
+    planner = planner or MergePlanner(merge_inputs, request.options)
+    if merge_inputs.outcome == "fast_forward":
         # The result is the source, which was validated when it was written.
-        adopted = {key: work.entry_of(key) for key in work.touched() if not work.unmoved(key)}
-        judged = Judged((), Delta(), adopted)
+        adopted_tables = {
+            key: planner.adopted_entry(key)
+            for key in planner.changed_tables()
+            if not planner.has_same_files(key)
+        }
+        plan = MergePlan((), Delta(), adopted_tables)
     else:
-        judged, count = settle(work, asked.strategy, decisions)
-        resolved += count
-    merged = Merged(frame, frame.outcome, judged=judged, resolved=resolved)
-    if judged.found:
-        if asked.dry_run:
-            return replace(merged, outcome="conflict")
-        raise MergeConflict(conflicts=merged.conflicts)
-    if asked.dry_run:
-        return merged
-    told = details(asked, resolved=resolved, lost=len(judged.lost))
-    commit = land(frame, judged.delta, judged.adopted, asked.signature, told)
-    return replace(merged, commit=commit)
+        plan, decided_count = resolve_conflicts(planner, request.strategy, decisions)
+        resolved_count += decided_count
+    report = MergeReport(
+        merge_inputs, merge_inputs.outcome, plan=plan, resolved_count=resolved_count
+    )
+    if plan.conflicts:
+        if request.dry_run:
+            return replace(report, outcome="conflict")
+        raise MergeConflict(conflicts=report.conflicts)
+    if request.dry_run:
+        return report
+    commit_details = merge_details(
+        request, resolved_count=resolved_count, lost_count=len(plan.lost_edges)
+    )
+    commit = publish_merge(
+        merge_inputs, plan.delta, plan.adopted_tables, request.commit_metadata, commit_details
+    )
+    return replace(report, commit=commit)
 
 
-def details(asked: Request, *, resolved: int, lost: int = 0) -> dict[str, Any]:
+def merge_details(
+    request: MergeRequest, *, resolved_count: int, lost_count: int = 0
+) -> dict[str, Any]:
     """Return how a merge was done, for its commit; defaults are omitted."""
-    told: dict[str, Any] = {}
-    if asked.options.granularity != "entity":
-        told["granularity"] = asked.options.granularity
-    if asked.options.collapse_edges:
-        told["collapse_edges"] = True
-    if asked.strategy is not None:
-        told["strategy"] = spelled(asked.strategy)
-    if resolved:
-        told["resolved"] = resolved
-    if lost:
-        told["lost_edges"] = lost
-    return told
+    commit_details: dict[str, Any] = {}
+    if request.options.granularity != "entity":
+        commit_details["granularity"] = request.options.granularity
+    if request.options.collapse_edges:
+        commit_details["collapse_edges"] = True
+    if request.strategy is not None:
+        commit_details["strategy"] = describe_strategy(request.strategy)
+    if resolved_count:
+        commit_details["resolved"] = resolved_count
+    if lost_count:
+        commit_details["lost_edges"] = lost_count
+    return commit_details
 
 
-def _type_names(frame: Frame) -> list[str]:
-    catalog = frame.ours.schema.ir.catalog
-    return [*(one.name for one in catalog.nodes), *(one.name for one in catalog.edges)]
+def _type_names(merge_inputs: MergeInputs) -> list[str]:
+    catalog = merge_inputs.target_snapshot.schema.ir.catalog
+    return [
+        *(entity_type.name for entity_type in catalog.nodes),
+        *(entity_type.name for entity_type in catalog.edges),
+    ]

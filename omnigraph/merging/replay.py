@@ -12,25 +12,25 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from omnigraph.errors import InputError, MergeConflict, PreconditionFailed, SchemaMismatch
-from omnigraph.history.bases import Frame
+from omnigraph.history.bases import MergeInputs
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import snapshot_of
-from omnigraph.history.line import Line
-from omnigraph.history.manifest import Opened
-from omnigraph.history.plan import HeadWas, PublishPlan, SameAnswer, SameSchema, WriteTxn
+from omnigraph.history.diff import snapshot_at
+from omnigraph.history.line import BranchState
+from omnigraph.history.manifest import LoadedManifest
+from omnigraph.history.plan import ExpectedHead, PublishPlan, SameLookupResult, SameSchema, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.schemas import schemas_agree
-from omnigraph.history.snapshot import Snapshot, of_state
+from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.ingest.stage import stage_tables
 from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find import find
 
-from .merge import Merged, Request, details
-from .strategy import checked, settle
-from .work import Decisions, Work
+from .merge import MergeReport, MergeRequest, merge_details
+from .strategy import check_strategy, resolve_conflicts
+from .work import Decisions, MergePlanner
 
-Way = Literal["revert", "cherry_pick"]
-_HINTS: dict[Way, str] = {
+ReplayKind = Literal["revert", "cherry_pick"]
+_CONFLICT_HINTS: dict[ReplayKind, str] = {
     "revert": "entities have changed since: inspect them with dry_run=True (--dry-run); 'theirs'"
     " (--strategy) restores the values from before the commit, 'ours' keeps the current ones",
     "cherry_pick": "inspect them with dry_run=True (--dry-run); 'theirs' (--strategy) takes the"
@@ -38,105 +38,143 @@ _HINTS: dict[Way, str] = {
 }
 
 
-class _Rewrite(Work):
+class _RewritePlanner(MergePlanner):
     """Plans changes row by row: a replay must never name an old table version."""
 
-    def _whole(self, key: str, decisions: Decisions) -> bool:
+    def _can_adopt(self, table_key: str, decisions: Decisions) -> bool:
         return False
 
 
 def replay(
-    way: Way, target: Line, shown: Snapshot, asked: Request, mainline: int | None = None
-) -> Merged:
+    kind: ReplayKind,
+    target_branch: BranchState,
+    commit_snapshot: Snapshot,
+    request: MergeRequest,
+    mainline: int | None = None,
+) -> MergeReport:
     """Apply the changes of the commit of `commit_snapshot` to a branch, or undo them there.
 
     `mainline` selects the parent of a merge commit, the first by default. If the branch moves
     meanwhile, the replay is planned again. Raises `MergeConflict` with every conflict, unless it is
     a dry run.
     """
-    parent = _before(shown, mainline)
-    base, theirs = (parent, shown) if way == "cherry_pick" else (shown, parent)
-    label = shown.commit_id if way == "cherry_pick" else f"before {shown.commit_id}"
-    theirs = replace(theirs, branch=label)
-    if asked.dry_run:
-        return _judged(way, target, target.refresh(), (base, theirs), asked)
-    told = {"commit": shown.commit_id, **({"mainline": mainline} if mainline else {})}
-    last: list[Merged] = []
+    parent_snapshot = _parent_snapshot(commit_snapshot, mainline)
+    base_snapshot, changed_snapshot = (
+        (parent_snapshot, commit_snapshot)
+        if kind == "cherry_pick"
+        else (commit_snapshot, parent_snapshot)
+    )
+    label = (
+        commit_snapshot.commit_id
+        if kind == "cherry_pick"
+        else f"before {commit_snapshot.commit_id}"
+    )
+    changed_snapshot = replace(changed_snapshot, branch=label)
+    if request.dry_run:
+        return _plan_replay(
+            kind, target_branch, target_branch.refresh(), (base_snapshot, changed_snapshot), request
+        )
+    replay_details = {
+        "commit": commit_snapshot.commit_id,
+        **({"mainline": mainline} if mainline else {}),
+    }
+    latest_report: list[MergeReport] = []
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        found = _judged(way, target, txn.base, (base, theirs), asked)
-        last[:] = [found]
-        decided = details(asked, resolved=found.resolved, lost=len(found.lost))
-        return _planned(way, found, txn, told | decided)
+        report = _plan_replay(
+            kind, target_branch, txn.base, (base_snapshot, changed_snapshot), request
+        )
+        latest_report[:] = [report]
+        decision_details = merge_details(
+            request, resolved_count=report.resolved_count, lost_count=len(report.lost_edges)
+        )
+        return _make_publish_plan(kind, report, txn, replay_details | decision_details)
 
-    conditions = () if asked.if_commit is None else (HeadWas(asked.if_commit),)
-    commit = publish(target, prepare, asked.signature, conditions)
-    return replace(last[0], commit=commit)
+    requirements = () if request.if_commit is None else (ExpectedHead(request.if_commit),)
+    commit = publish(target_branch, prepare, request.commit_metadata, requirements)
+    return replace(latest_report[0], commit=commit)
 
 
-def _judged(
-    way: Way, target: Line, opened: Opened, change: tuple[Snapshot, Snapshot], asked: Request
-) -> Merged:
+def _plan_replay(
+    kind: ReplayKind,
+    target_branch: BranchState,
+    manifest: LoadedManifest,
+    base_and_changed: tuple[Snapshot, Snapshot],
+    request: MergeRequest,
+) -> MergeReport:
     """Plan what a change between two snapshots would do to one version of the branch."""
-    base, theirs = change
-    ours = of_state(target.store, target, opened)
-    if asked.if_commit is not None and ours.commit_id != asked.if_commit:
-        expected, actual = asked.if_commit, ours.commit_id
-        raise PreconditionFailed(branch=target.name, expected=expected, actual=actual)
-    if not schemas_agree(theirs.schema, ours.schema):
-        commit_id = theirs.commit_id if way == "cherry_pick" else base.commit_id
-        raise _other_schema(way, commit_id, target.name)
-    checked(asked.strategy, [key.partition(":")[2] for key in ours.tables])
-    frame = Frame(None, target, opened, ours, theirs, (base,), "merged")
-    judged, resolved = settle(_Rewrite(frame, asked.options), asked.strategy)
-    found = Merged(frame, "merged", judged=judged, resolved=resolved)
-    if judged.found:
-        return replace(found, outcome="conflict")
-    empty = all(one.empty for one in judged.delta.tables.values())
-    return replace(found, outcome="already_up_to_date") if empty else found
+    base_snapshot, changed_snapshot = base_and_changed
+    target_snapshot = manifest_snapshot(target_branch.store, target_branch, manifest)
+    if request.if_commit is not None and target_snapshot.commit_id != request.if_commit:
+        expected, actual = request.if_commit, target_snapshot.commit_id
+        raise PreconditionFailed(branch=target_branch.name, expected=expected, actual=actual)
+    if not schemas_agree(changed_snapshot.schema, target_snapshot.schema):
+        commit_id = changed_snapshot.commit_id if kind == "cherry_pick" else base_snapshot.commit_id
+        raise _schema_changed_error(kind, commit_id, target_branch.name)
+    check_strategy(request.strategy, [key.partition(":")[2] for key in target_snapshot.tables])
+    merge_inputs = MergeInputs(
+        None, target_branch, manifest, target_snapshot, changed_snapshot, (base_snapshot,), "merged"
+    )
+    plan, resolved_count = resolve_conflicts(
+        _RewritePlanner(merge_inputs, request.options), request.strategy
+    )
+    report = MergeReport(merge_inputs, "merged", plan=plan, resolved_count=resolved_count)
+    if plan.conflicts:
+        return replace(report, outcome="conflict")
+    is_empty = all(table_delta.is_empty for table_delta in plan.delta.tables.values())
+    return replace(report, outcome="already_up_to_date") if is_empty else report
 
 
-def _planned(way: Way, found: Merged, txn: WriteTxn, told: Mapping[str, Any]) -> PublishPlan | None:
+def _make_publish_plan(
+    kind: ReplayKind, report: MergeReport, txn: WriteTxn, commit_details: Mapping[str, Any]
+) -> PublishPlan | None:
     """Return the publish plan; it requires that the compared rows are unchanged at publish."""
-    if found.outcome == "conflict":
-        raise MergeConflict(conflicts=found.conflicts, hint=_HINTS[way])
-    if found.outcome == "already_up_to_date" or found.judged is None:
+    if report.outcome == "conflict":
+        raise MergeConflict(conflicts=report.conflicts, hint=_CONFLICT_HINTS[kind])
+    if report.outcome == "already_up_to_date" or report.plan is None:
         return None
-    delta, read = found.judged.delta, found.judged.requirements
-    compared = tuple(_as_compared(txn, one) for one in delta.tables.values())
-    schema = SameSchema(txn.base.state.schema.hash)
-    requirements = (schema, *read, *compared)
-    return PublishPlan(way, stage_tables(txn, delta), requirements, details=told)
+    delta, read_requirements = report.plan.delta, report.plan.requirements
+    row_requirements = tuple(
+        _require_compared_rows(txn, table_delta) for table_delta in delta.tables.values()
+    )
+    schema_requirement = SameSchema(txn.base.state.schema.hash)
+    requirements = (schema_requirement, *read_requirements, *row_requirements)
+    return PublishPlan(kind, stage_tables(txn, delta), requirements, details=commit_details)
 
 
-def _as_compared(txn: WriteTxn, one: TableDelta) -> SameAnswer:
+def _require_compared_rows(txn: WriteTxn, table_delta: TableDelta) -> SameLookupResult:
     """Require that the branch still has the rows that were compared."""
-    table, entry = txn.table(one.key), txn.base.state.tables[one.key]
-    ids = pa.concat_arrays([one.ids, one.removed_ids])
+    table, table_entry = (
+        txn.table(table_delta.table_key),
+        txn.base.state.tables[table_delta.table_key],
+    )
+    ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
     rows = find(table, {"id": ids}, table.schema.names)
-    return SameAnswer(one.key, entry.content_id, (("id", ids),), rows)
+    return SameLookupResult(table_delta.table_key, table_entry.content_id, (("id", ids),), rows)
 
 
-def _before(shown: Snapshot, mainline: int | None) -> Snapshot:
+def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapshot:
     """Return the parent that a commit is compared with."""
-    commit = shown.commit
-    parent = snapshot_of(shown, shown.log, _parent(commit, mainline))
-    if parent.schema_row.hash != shown.schema_row.hash:
+    commit = commit_snapshot.commit
+    parent_snapshot = snapshot_at(
+        commit_snapshot, commit_snapshot.log, _parent_id(commit, mainline)
+    )
+    if parent_snapshot.schema_row.hash != commit_snapshot.schema_row.hash:
         raise InputError(
             f"commit {commit.id} changed the schema: only data changes can be reverted or"
             " cherry-picked",
             reason="schema commit",
             hint="apply the schema that you want: `omnigraph schema apply`; data that it dropped is"
-            f" readable in the commit before it: --snapshot {parent.commit_id}",
+            f" readable in the commit before it: --snapshot {parent_snapshot.commit_id}",
         )
-    return parent
+    return parent_snapshot
 
 
-def _other_schema(way: Way, commit_id: str, branch: str) -> SchemaMismatch:
+def _schema_changed_error(kind: ReplayKind, commit_id: str, branch: str) -> SchemaMismatch:
     """Return the error for a commit whose rows have other columns than the branch now."""
-    turned = "reverted" if way == "revert" else "cherry-picked"
+    action = "reverted" if kind == "revert" else "cherry-picked"
     return SchemaMismatch(
-        f"commit {commit_id} cannot be {turned} on '{branch}': the schema has changed since",
+        f"commit {commit_id} cannot be {action} on '{branch}': the schema has changed since",
         source=f"commit {commit_id}",
         target=branch,
         hint=f"see what it changed with `omnigraph commit changes {commit_id}`, and make or undo"
@@ -144,7 +182,7 @@ def _other_schema(way: Way, commit_id: str, branch: str) -> SchemaMismatch:
     )
 
 
-def _parent(commit: Commit, mainline: int | None) -> str:
+def _parent_id(commit: Commit, mainline: int | None) -> str:
     if not commit.parents:
         raise InputError(f"commit {commit.id} created the graph", reason="it has no parent")
     if mainline is None:

@@ -21,7 +21,7 @@ Granularity = Literal["entity", "property"]
 
 
 @dataclass(frozen=True)
-class Contested:
+class ContestedEntity:
     """An entity that both sides changed differently; None where a side does not have it.
 
     `row_by_choice` is the resulting row for each choice; `differing_columns` are in conflict.
@@ -32,261 +32,377 @@ class Contested:
     base: pa.Table | None
     ours: pa.Table | None
     theirs: pa.Table | None
-    clashing: tuple[str, ...]
-    mixed: dict[Choice, pa.Table | None]
+    differing_columns: tuple[str, ...]
+    row_by_choice: dict[Choice, pa.Table | None]
 
 
 @dataclass(frozen=True)
-class Sides:
+class TableSides:
     """The changes of both sides of one table, from one base.
 
     `uncertain_ids` are entities without a known base value, because several bases disagree: they
     are contested wherever the sides differ.
     """
 
-    key: str
+    table_key: str
     ours: TableChanges
     theirs: TableChanges
     granularity: Granularity = "entity"
-    doubtful: frozenset[str] = field(default_factory=frozenset)
+    uncertain_ids: frozenset[str] = field(default_factory=frozenset)
 
     @cached_property
-    def shared(self) -> pa.Array:
+    def shared_ids(self) -> pa.Array:
         """Ids that both sides changed, or whose base value is uncertain."""
-        mine, other = ids_of(self.ours), ids_of(self.theirs)
-        both = other.filter(pc.is_in(other, value_set=mine))
-        return pa.concat_arrays([both, pa.array(sorted(self.doubtful), pa.string())]).unique()
+        our_ids, their_ids = changed_ids(self.ours), changed_ids(self.theirs)
+        common_ids = their_ids.filter(pc.is_in(their_ids, value_set=our_ids))
+        return pa.concat_arrays(
+            [common_ids, pa.array(sorted(self.uncertain_ids), pa.string())]
+        ).unique()
 
     @cached_property
-    def contested(self) -> dict[str, Contested]:
+    def contested_entities(self) -> dict[str, ContestedEntity]:
         """Entities that both sides changed differently, by id."""
-        found = [*self._updates(), *self._others()]
-        return {one.id: one for one in sorted(found, key=lambda each: each.id)}
+        entities = [*self._contested_updates(), *self._contested_inserts_and_deletes()]
+        return {
+            entity.id: entity for entity in sorted(entities, key=lambda candidate: candidate.id)
+        }
 
     @cached_property
-    def combined(self) -> pa.Table:
+    def combined_rows(self) -> pa.Table:
         """Rows in which each side changed other properties, combined."""
-        return self._mixed[0]
+        return self._combined_updates[0]
 
     @cached_property
-    def combined_properties(self) -> int:
+    def combined_value_count(self) -> int:
         """How many values of the combined rows come from the other side."""
-        return self._mixed[2]
+        return self._combined_updates[2]
 
-    def taken(self) -> tuple[pa.Table, pa.Table, pa.Array]:
+    def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
         """Return what only the other side changed: rows to add, rows to replace, ids to remove."""
-        other = self.theirs
-        fresh, after = _without(other.inserted, self.shared), _without(other.after, self.shared)
-        gone = _without(other.deleted, self.shared)["id"].combine_chunks()
-        return fresh, pa.concat_tables([after, self.combined]), gone
+        their_changes = self.theirs
+        inserted_rows, updated_rows = (
+            _rows_without_ids(their_changes.inserted, self.shared_ids),
+            _rows_without_ids(their_changes.updated_after, self.shared_ids),
+        )
+        deleted_ids = _rows_without_ids(their_changes.deleted, self.shared_ids)[
+            "id"
+        ].combine_chunks()
+        return inserted_rows, pa.concat_tables([updated_rows, self.combined_rows]), deleted_ids
 
-    def state(self, side: Choice, entity: str) -> pa.Table | None:
+    def row_on(self, side: Choice, entity_id: str) -> pa.Table | None:
         """Return an entity on a side, if either changed it; None if that side lacks it."""
-        mine, other = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
-        for table in (mine.inserted, mine.after):
-            row = row_of(table, entity)
+        side_changes, opposite_changes = (
+            (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
+        )
+        for table in (side_changes.inserted, side_changes.updated_after):
+            row = find_row(table, entity_id)
             if row is not None:
                 return row
-        if row_of(mine.deleted, entity) is not None:
+        if find_row(side_changes.deleted, entity_id) is not None:
             return None
         # This side left it unchanged since the base.
-        row = row_of(other.before, entity)
-        return row if row is not None else row_of(other.deleted, entity)
+        row = find_row(opposite_changes.updated_before, entity_id)
+        return row if row is not None else find_row(opposite_changes.deleted, entity_id)
 
-    def of(self, side: Choice) -> TableChanges:
+    def changes_of(self, side: Choice) -> TableChanges:
         """Return what a side changed."""
         return self.ours if side == "ours" else self.theirs
 
-    def gone_on(self, side: Choice, entity: str) -> bool:
+    def is_deleted_on(self, side: Choice, entity_id: str) -> bool:
         """Whether a side deleted an entity of the base."""
-        return self.base_row(entity) is not None and self.state(side, entity) is None
+        return self.base_row(entity_id) is not None and self.row_on(side, entity_id) is None
 
-    def only_gone_on(self, side: Choice, ends: Mapping[str, pa.Array]) -> pa.Table:
+    def edges_deleted_only_on(
+        self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]
+    ) -> pa.Table:
         """Return edges at some nodes that one side deleted and the other left unchanged."""
-        gone, other = self.of(side).deleted, self.of("theirs" if side == "ours" else "ours")
-        at = [pc.is_in(gone[end], value_set=nodes) for end, nodes in ends.items()]
-        alone = pc.invert(pc.is_in(gone["id"], value_set=ids_of(other)))
-        return gone.filter(pc.and_(pc.or_(*at), alone))
+        deleted_rows, opposite_changes = (
+            self.changes_of(side).deleted,
+            self.changes_of("theirs" if side == "ours" else "ours"),
+        )
+        at_nodes = [
+            pc.is_in(deleted_rows[endpoint], value_set=node_ids)
+            for endpoint, node_ids in nodes_by_endpoint.items()
+        ]
+        unchanged_opposite = pc.invert(
+            pc.is_in(deleted_rows["id"], value_set=changed_ids(opposite_changes))
+        )
+        return deleted_rows.filter(pc.and_(pc.or_(*at_nodes), unchanged_opposite))
 
-    def chosen(self, entity: str, side: Choice) -> pa.Table | None:
+    def row_if_chosen(self, entity_id: str, side: Choice) -> pa.Table | None:
         """Return the row of an entity if a side is chosen; None if that removes the entity."""
-        found = self.contested.get(entity)
-        return found.mixed[side] if found is not None else self.state(side, entity)
-
-    def knows(self, entity: str) -> bool:
-        """Whether either side changed an entity."""
-        return any(
-            row_of(table, entity) is not None
-            for one in (self.ours, self.theirs)
-            for table in (one.inserted, one.after, one.deleted)
+        contested = self.contested_entities.get(entity_id)
+        return (
+            contested.row_by_choice[side] if contested is not None else self.row_on(side, entity_id)
         )
 
-    def base_row(self, entity: str) -> pa.Table | None:
-        """Return an entity as it was in the base, if either side changed it."""
-        tables = (one for s in (self.ours, self.theirs) for one in (s.before, s.deleted))
-        return next((row for table in tables if (row := row_of(table, entity)) is not None), None)
+    def is_changed(self, entity_id: str) -> bool:
+        """Whether either side changed an entity."""
+        return any(
+            find_row(table, entity_id) is not None
+            for changes in (self.ours, self.theirs)
+            for table in (changes.inserted, changes.updated_after, changes.deleted)
+        )
 
-    def added(self) -> tuple[pa.Table, pa.Table]:
+    def base_row(self, entity_id: str) -> pa.Table | None:
+        """Return an entity as it was in the base, if either side changed it."""
+        base_tables = (
+            base_table
+            for changes in (self.ours, self.theirs)
+            for base_table in (changes.updated_before, changes.deleted)
+        )
+        return next(
+            (row for table in base_tables if (row := find_row(table, entity_id)) is not None), None
+        )
+
+    def added_rows(self) -> tuple[pa.Table, pa.Table]:
         """Return what each side added."""
         return self.ours.inserted, self.theirs.inserted
 
-    def edges_from(self, source: str) -> list[str]:
+    def changed_edges_from(self, source_id: str) -> list[str]:
         """Return the edges that either side added, changed or removed at a node."""
-        found: set[str] = set()
-        for one in (self.ours, self.theirs):
-            for table in (one.inserted, one.before, one.after, one.deleted):
-                found |= set(table.filter(pc.equal(table["src"], source))["id"].to_pylist())
-        return sorted(found)
+        edge_ids: set[str] = set()
+        for changes in (self.ours, self.theirs):
+            for table in (
+                changes.inserted,
+                changes.updated_before,
+                changes.updated_after,
+                changes.deleted,
+            ):
+                edge_ids |= set(table.filter(pc.equal(table["src"], source_id))["id"].to_pylist())
+        return sorted(edge_ids)
 
-    def slim(self, rows: pa.Table) -> pa.Table:
+    def to_rule_columns(self, rows: pa.Table) -> pa.Table:
         """Limit rows to the columns of the rows that are taken: here these are whole rows, too."""
         return rows
 
     @cached_property
-    def _mixed(self) -> tuple[pa.Table, list[Contested], int]:
+    def _combined_updates(self) -> tuple[pa.Table, list[ContestedEntity], int]:
         """Entities that both sides updated: combined rows, contested ones, combined value count."""
-        base, ours, theirs = self._updated_by_both()
-        ours, theirs = ours.combine_chunks(), theirs.combine_chunks()
-        moved, mine, clash = {}, {}, {}
-        for name in base.column_names:
-            moved[name] = ~same_values(base[name], theirs[name])
-            mine[name] = ~same_values(base[name], ours[name])
-            clash[name] = moved[name] & mine[name] & ~same_values(ours[name], theirs[name])
-        differ = ~same_rows(ours, theirs)
+        base_rows, our_rows, their_rows = self._updated_by_both()
+        our_rows, their_rows = our_rows.combine_chunks(), their_rows.combine_chunks()
+        changed_by_them, changed_by_us, clashing = {}, {}, {}
+        for column in base_rows.column_names:
+            changed_by_them[column] = ~same_values(base_rows[column], their_rows[column])
+            changed_by_us[column] = ~same_values(base_rows[column], our_rows[column])
+            clashing[column] = (
+                changed_by_them[column]
+                & changed_by_us[column]
+                & ~same_values(our_rows[column], their_rows[column])
+            )
+        rows_differ = ~same_rows(our_rows, their_rows)
         if self.granularity == "entity":
-            wanted, broken = dict.fromkeys(moved, np.zeros(base.num_rows, bool)), differ
+            take_theirs, contested_mask = (
+                dict.fromkeys(changed_by_them, np.zeros(base_rows.num_rows, bool)),
+                rows_differ,
+            )
         else:
-            wanted = {name: moved[name] & ~mine[name] for name in moved}
-            broken = np.any([*clash.values()], axis=0) if base.num_rows else differ
-        mixed = _picked(ours, theirs, wanted)
-        useful = np.any([*wanted.values()], axis=0) if wanted else differ
-        plain = pa.array(differ & ~broken & useful)
-        count = sum(int((one & differ & ~broken).sum()) for one in wanted.values())
-        found = []
-        for at in np.flatnonzero(broken):
-            row = int(at)
-            names = self._clashing(clash, ours, theirs, row)
-            chosen = self._chosen(mixed, theirs, clash, row)
-            found.append(_contested(base, ours, theirs, row, names, chosen))
-        return mixed.filter(plain), found, count
+            take_theirs = {
+                column: changed_by_them[column] & ~changed_by_us[column]
+                for column in changed_by_them
+            }
+            contested_mask = (
+                np.any([*clashing.values()], axis=0) if base_rows.num_rows else rows_differ
+            )
+        mixed_rows = _pick_values(our_rows, their_rows, take_theirs)
+        takes_any = np.any([*take_theirs.values()], axis=0) if take_theirs else rows_differ
+        combined_mask = pa.array(rows_differ & ~contested_mask & takes_any)
+        value_count = sum(
+            int((column_mask & rows_differ & ~contested_mask).sum())
+            for column_mask in take_theirs.values()
+        )
+        contested = []
+        for position in np.flatnonzero(contested_mask):
+            row_number = int(position)
+            differing_columns = self._differing_columns_at(
+                clashing, our_rows, their_rows, row_number
+            )
+            row_by_choice = self._rows_by_choice(mixed_rows, their_rows, clashing, row_number)
+            contested.append(
+                _contested_update(
+                    base_rows, our_rows, their_rows, row_number, differing_columns, row_by_choice
+                )
+            )
+        return mixed_rows.filter(combined_mask), contested, value_count
 
-    def _chosen(
-        self, mixed: pa.Table, theirs: pa.Table, clash: dict[str, Any], at: int
+    def _rows_by_choice(
+        self, mixed_rows: pa.Table, their_rows: pa.Table, clashing: dict[str, Any], row_number: int
     ) -> dict[Choice, pa.Table | None]:
-        ours, other = mixed.slice(at, 1), theirs.slice(at, 1)
+        our_row, their_row = mixed_rows.slice(row_number, 1), their_rows.slice(row_number, 1)
         if self.granularity == "property":
-            one = {name: mask[at : at + 1] for name, mask in clash.items()}
-            other = _picked(ours.combine_chunks(), other.combine_chunks(), one)
-        return {"ours": ours, "theirs": other}
+            row_masks = {
+                column: mask[row_number : row_number + 1] for column, mask in clashing.items()
+            }
+            their_row = _pick_values(
+                our_row.combine_chunks(), their_row.combine_chunks(), row_masks
+            )
+        return {"ours": our_row, "theirs": their_row}
 
-    def _clashing(
-        self, clash: dict[str, Any], ours: pa.Table, theirs: pa.Table, at: int
+    def _differing_columns_at(
+        self, clashing: dict[str, Any], our_rows: pa.Table, their_rows: pa.Table, row_number: int
     ) -> tuple[str, ...]:
         if self.granularity == "property":
-            return tuple(name for name, mask in clash.items() if mask[at])
-        return _differing(ours.slice(at, 1), theirs.slice(at, 1))
+            return tuple(column for column, mask in clashing.items() if mask[row_number])
+        return _differing_columns(our_rows.slice(row_number, 1), their_rows.slice(row_number, 1))
 
     def _updated_by_both(self) -> tuple[pa.Table, pa.Table, pa.Table]:
-        mine, other = self.ours.after["id"], self.theirs.after["id"]
-        place = pc.index_in(mine.combine_chunks(), value_set=other.combine_chunks())
-        here = pa.array(np.flatnonzero(pc.is_valid(place).to_numpy(zero_copy_only=False)))
-        there = place.drop_null()
+        our_ids, their_ids = self.ours.updated_after["id"], self.theirs.updated_after["id"]
+        position_in_theirs = pc.index_in(
+            our_ids.combine_chunks(), value_set=their_ids.combine_chunks()
+        )
+        our_positions = pa.array(
+            np.flatnonzero(pc.is_valid(position_in_theirs).to_numpy(zero_copy_only=False))
+        )
+        their_positions = position_in_theirs.drop_null()
         return (
-            self.ours.before.take(here),
-            self.ours.after.take(here),
-            self.theirs.after.take(there),
+            self.ours.updated_before.take(our_positions),
+            self.ours.updated_after.take(our_positions),
+            self.theirs.updated_after.take(their_positions),
         )
 
-    def _updates(self) -> Iterator[Contested]:
-        yield from self._mixed[1]
+    def _contested_updates(self) -> Iterator[ContestedEntity]:
+        yield from self._combined_updates[1]
 
-    def _others(self) -> Iterator[Contested]:
+    def _contested_inserts_and_deletes(self) -> Iterator[ContestedEntity]:
         """Inserted by both, or deleted on one side and changed on the other."""
-        ours, theirs = self.ours, self.theirs
-        for entity in _both(ours.inserted, theirs.inserted):
-            mine, other = row_of(ours.inserted, entity), row_of(theirs.inserted, entity)
-            if mine is not None and other is not None and not same_rows(mine, other).all():
-                names = _differing(mine, other)
-                kind = "divergent_update" if entity in self.doubtful else "divergent_insert"
-                yield Contested(kind, entity, None, mine, other, names, _sides(mine, other))
-        for entity in _both(ours.after, theirs.deleted):
-            yield self._deleted(entity, row_of(ours.after, entity), None)
-        for entity in _both(ours.deleted, theirs.after):
-            yield self._deleted(entity, None, row_of(theirs.after, entity))
-        for entity in sorted(self.doubtful):
-            mine, other = row_of(ours.inserted, entity), row_of(theirs.inserted, entity)
-            if (mine is None) != (other is None):
-                yield self._deleted(entity, mine, other)
+        our_changes, their_changes = self.ours, self.theirs
+        for entity_id in _common_ids(our_changes.inserted, their_changes.inserted):
+            our_row, their_row = (
+                find_row(our_changes.inserted, entity_id),
+                find_row(their_changes.inserted, entity_id),
+            )
+            if (
+                our_row is not None
+                and their_row is not None
+                and not same_rows(our_row, their_row).all()
+            ):
+                differing_columns = _differing_columns(our_row, their_row)
+                kind = "divergent_update" if entity_id in self.uncertain_ids else "divergent_insert"
+                yield ContestedEntity(
+                    kind,
+                    entity_id,
+                    None,
+                    our_row,
+                    their_row,
+                    differing_columns,
+                    _row_by_side(our_row, their_row),
+                )
+        for entity_id in _common_ids(our_changes.updated_after, their_changes.deleted):
+            yield self._delete_conflict(
+                entity_id, find_row(our_changes.updated_after, entity_id), None
+            )
+        for entity_id in _common_ids(our_changes.deleted, their_changes.updated_after):
+            yield self._delete_conflict(
+                entity_id, None, find_row(their_changes.updated_after, entity_id)
+            )
+        for entity_id in sorted(self.uncertain_ids):
+            our_row, their_row = (
+                find_row(our_changes.inserted, entity_id),
+                find_row(their_changes.inserted, entity_id),
+            )
+            if (our_row is None) != (their_row is None):
+                yield self._delete_conflict(entity_id, our_row, their_row)
 
-    def _deleted(self, entity: str, mine: pa.Table | None, other: pa.Table | None) -> Contested:
-        base, kept = self.base_row(entity), mine if mine is not None else other
-        known = base is not None and kept is not None
-        names = _differing(base, kept) if known else ()
-        return Contested("delete_vs_update", entity, base, mine, other, names, _sides(mine, other))
+    def _delete_conflict(
+        self, entity_id: str, our_row: pa.Table | None, their_row: pa.Table | None
+    ) -> ContestedEntity:
+        base_values, surviving_row = (
+            self.base_row(entity_id),
+            our_row if our_row is not None else their_row,
+        )
+        is_comparable = base_values is not None and surviving_row is not None
+        changed_columns = _differing_columns(base_values, surviving_row) if is_comparable else ()
+        return ContestedEntity(
+            "delete_vs_update",
+            entity_id,
+            base_values,
+            our_row,
+            their_row,
+            changed_columns,
+            _row_by_side(our_row, their_row),
+        )
 
 
-def ids_of(one: TableChanges) -> pa.Array:
+def changed_ids(changes: TableChanges) -> pa.Array:
     """Return the ids of all changed entities."""
-    return one.ids
+    return changes.ids
 
 
-def row_of(table: pa.Table, entity: str) -> pa.Table | None:
+def find_row(table: pa.Table, entity_id: str) -> pa.Table | None:
     """Return the row of an entity in a table sorted by id; None if absent."""
-    column = table["id"]
-    low, high = 0, len(column)
-    wanted = entity.encode()
-    while low < high:
-        middle = (low + high) // 2
-        if column[middle].as_py().encode() < wanted:
-            low = middle + 1
+    id_column = table["id"]
+    lower, upper = 0, len(id_column)
+    encoded_id = entity_id.encode()
+    while lower < upper:
+        middle = (lower + upper) // 2
+        if id_column[middle].as_py().encode() < encoded_id:
+            lower = middle + 1
         else:
-            high = middle
-    found = low < len(column) and column[low].as_py() == entity
-    return table.slice(low, 1) if found else None
+            upper = middle
+    is_present = lower < len(id_column) and id_column[lower].as_py() == entity_id
+    return table.slice(lower, 1) if is_present else None
 
 
-def _contested(
-    base: pa.Table,
-    ours: pa.Table,
-    theirs: pa.Table,
-    at: int,
-    names: tuple[str, ...],
-    mixed: dict[Choice, pa.Table | None],
-) -> Contested:
-    first, mine, other = (one.slice(at, 1) for one in (base, ours, theirs))
-    entity = ours["id"][at].as_py()
-    return Contested("divergent_update", entity, first, mine, other, names, mixed)
+def _contested_update(
+    base_rows: pa.Table,
+    our_rows: pa.Table,
+    their_rows: pa.Table,
+    row_number: int,
+    differing_columns: tuple[str, ...],
+    row_by_choice: dict[Choice, pa.Table | None],
+) -> ContestedEntity:
+    base_row, our_row, their_row = (
+        rows.slice(row_number, 1) for rows in (base_rows, our_rows, their_rows)
+    )
+    entity_id = our_rows["id"][row_number].as_py()
+    return ContestedEntity(
+        "divergent_update",
+        entity_id,
+        base_row,
+        our_row,
+        their_row,
+        differing_columns,
+        row_by_choice,
+    )
 
 
-def _sides(ours: pa.Table | None, theirs: pa.Table | None) -> dict[Choice, pa.Table | None]:
-    return {"ours": ours, "theirs": theirs}
+def _row_by_side(
+    our_row: pa.Table | None, their_row: pa.Table | None
+) -> dict[Choice, pa.Table | None]:
+    return {"ours": our_row, "theirs": their_row}
 
 
-def _picked(ours: pa.Table, theirs: pa.Table, wanted: dict[str, Any]) -> pa.Table:
+def _pick_values(our_rows: pa.Table, their_rows: pa.Table, take_theirs: dict[str, Any]) -> pa.Table:
     """Replace some values of our rows by theirs, column by column."""
-    count, columns = ours.num_rows, []
-    for name in ours.column_names:
-        both = pa.concat_arrays([_flat(ours[name]), _flat(theirs[name])])
-        columns.append(both.take(pa.array(np.arange(count) + count * wanted[name])))
-    return pa.table(columns, schema=ours.schema)
+    row_count, columns = our_rows.num_rows, []
+    for column_name in our_rows.column_names:
+        both_values = pa.concat_arrays(
+            [_flatten_column(our_rows[column_name]), _flatten_column(their_rows[column_name])]
+        )
+        columns.append(
+            both_values.take(pa.array(np.arange(row_count) + row_count * take_theirs[column_name]))
+        )
+    return pa.table(columns, schema=our_rows.schema)
 
 
-def _flat(column: pa.ChunkedArray) -> pa.Array:
+def _flatten_column(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _differing(one: pa.Table, other: pa.Table) -> tuple[str, ...]:
-    names = one.column_names
-    return tuple(name for name in names if not same_values(one[name], other[name])[0])
+def _differing_columns(row: pa.Table, other_row: pa.Table) -> tuple[str, ...]:
+    columns = row.column_names
+    return tuple(column for column in columns if not same_values(row[column], other_row[column])[0])
 
 
-def _both(one: pa.Table, other: pa.Table) -> list[str]:
-    ids = one["id"].combine_chunks()
-    found: list[str] = ids.filter(pc.is_in(ids, value_set=other["id"].combine_chunks())).to_pylist()
-    return found
+def _common_ids(rows: pa.Table, other_rows: pa.Table) -> list[str]:
+    ids = rows["id"].combine_chunks()
+    common_ids: list[str] = ids.filter(
+        pc.is_in(ids, value_set=other_rows["id"].combine_chunks())
+    ).to_pylist()
+    return common_ids
 
 
-def _without(rows: pa.Table, ids: pa.Array) -> pa.Table:
+def _rows_without_ids(rows: pa.Table, ids: pa.Array) -> pa.Table:
     if not len(ids) or not rows.num_rows:
         return rows
     return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))

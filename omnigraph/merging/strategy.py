@@ -12,17 +12,17 @@ import pyarrow as pa
 
 from omnigraph.errors import EntityConflict, InputError
 from omnigraph.ingest.columns import stored_column
-from omnigraph.lang.schema.catalog import Edge, Node
-from omnigraph.rules.check import type_named
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.rules.check import type_for_key
 from omnigraph.storage.equality import same_rows
 from omnigraph.values import coerce_parameter
 
-from .conflicts import Entity, Found
-from .work import Decision, Judged, Work
+from .conflicts import DetectedConflict, EntityKey
+from .work import Decision, MergePlan, MergePlanner
 
-Answer = str | Mapping[str, Any] | None
-Strategy: TypeAlias = str | Mapping[str, str] | Callable[[EntityConflict], Answer] | None
-KINDS = (
+ConflictAnswer = str | Mapping[str, Any] | None
+Strategy: TypeAlias = str | Mapping[str, str] | Callable[[EntityConflict], ConflictAnswer] | None
+CONFLICT_KINDS = (
     "divergent_insert",
     "divergent_update",
     "delete_vs_update",
@@ -32,36 +32,36 @@ KINDS = (
     "value_constraint_violation",
 )
 _SIDES = ("ours", "theirs")
-_ROUNDS = 16  # resolving a conflict may uncover another one
+_MAX_ROUNDS = 16  # resolving a conflict may uncover another one
 
 
-def checked(strategy: Strategy, names: Iterable[str]) -> Strategy:
+def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:
     """Return a strategy after checking its names; `type_names` are the types of the schema."""
     if strategy is None or callable(strategy):
         return strategy
     if isinstance(strategy, str):
-        _side(strategy)
+        _check_side(strategy)
         return strategy
-    known = {*KINDS, *names}
+    known_names = {*CONFLICT_KINDS, *type_names}
     for name, side in strategy.items():
-        if name not in known:
+        if name not in known_names:
             raise InputError(
                 f"unknown conflict kind or type '{name}' in the strategy",
                 reason="unknown name",
-                hint=f"conflict kinds are {', '.join(KINDS)}",
+                hint=f"conflict kinds are {', '.join(CONFLICT_KINDS)}",
             )
-        _side(side)
+        _check_side(side)
     return strategy
 
 
-def spelled(strategy: Strategy) -> Any:
+def describe_strategy(strategy: Strategy) -> Any:
     """Return a strategy in the form that the merge commit records."""
     if callable(strategy):
         return "function"
     return dict(strategy) if isinstance(strategy, Mapping) else strategy
 
 
-def answer(strategy: Strategy, conflict: EntityConflict) -> Answer:
+def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAnswer:
     """Return a strategy's answer to a conflict; None leaves it. A kind wins over a type."""
     if strategy is None or isinstance(strategy, str):
         return strategy
@@ -70,73 +70,107 @@ def answer(strategy: Strategy, conflict: EntityConflict) -> Answer:
     return strategy.get(conflict.kind) or strategy.get(conflict.type_name)
 
 
-def settle(
-    work: Work, strategy: Strategy, decisions: Mapping[Entity, Decision] | None = None
-) -> tuple[Judged, int]:
+def resolve_conflicts(
+    planner: MergePlanner, strategy: Strategy, decisions: Mapping[EntityKey, Decision] | None = None
+) -> tuple[MergePlan, int]:
     """Plan, resolve and plan again until no more is resolved; also return how many were."""
-    taken = dict(decisions or {})
-    judged, count = work.judge(taken), 0
-    for _ in range(_ROUNDS):
-        more = [(one, answer(strategy, one.conflict)) for one in judged.found]
-        decided = add(work, taken, more)
-        if not decided:
+    all_decisions = dict(decisions or {})
+    plan, decided_count = planner.make_plan(all_decisions), 0
+    for _ in range(_MAX_ROUNDS):
+        answers = [
+            (detected, answer_conflict(strategy, detected.conflict)) for detected in plan.conflicts
+        ]
+        new_decisions = record_answers(planner, all_decisions, answers)
+        if not new_decisions:
             break
-        judged, count = work.judge(taken), count + decided
-    return judged, count
+        plan, decided_count = planner.make_plan(all_decisions), decided_count + new_decisions
+    return plan, decided_count
 
 
-def add(work: Work, decisions: dict[Entity, Decision], more: Sequence[tuple[Found, Answer]]) -> int:
+def record_answers(
+    planner: MergePlanner,
+    decisions: dict[EntityKey, Decision],
+    answers: Sequence[tuple[DetectedConflict, ConflictAnswer]],
+) -> int:
     """Record answers; return how many resolve something new. Earlier decisions stay."""
-    count = 0
-    for found, said in more:
-        before = len(decisions)
-        if isinstance(said, Mapping):
-            entity = found.involved[0]
-            if entity not in decisions:
-                decisions[entity] = _row(work, found, said)
-        elif said is not None:
-            for entity in found.involved:
-                decisions.setdefault(entity, _side(said))
-        count += len(decisions) > before
-    return count
+    new_decisions = 0
+    for detected, conflict_answer in answers:
+        decision_count = len(decisions)
+        if isinstance(conflict_answer, Mapping):
+            entity_key = detected.involved_entities[0]
+            if entity_key not in decisions:
+                decisions[entity_key] = _row_with_values(planner, detected, conflict_answer)
+        elif conflict_answer is not None:
+            for entity_key in detected.involved_entities:
+                decisions.setdefault(entity_key, _check_side(conflict_answer))
+        new_decisions += len(decisions) > decision_count
+    return new_decisions
 
 
-def _side(text: Any) -> Any:
-    if text not in _SIDES:
+def _check_side(choice: Any) -> Any:
+    if choice not in _SIDES:
         raise InputError(
-            f"unknown conflict resolution '{text}'",
+            f"unknown conflict resolution '{choice}'",
             reason="expected 'ours' (the target), 'theirs' (the source), or a dict of values",
         )
-    return text
+    return choice
 
 
-def _row(work: Work, found: Found, given: Mapping[str, Any]) -> pa.Table:
+def _row_with_values(
+    planner: MergePlanner, detected: DetectedConflict, property_values: Mapping[str, Any]
+) -> pa.Table:
     """Return the entity with the given values; others are the target's, if it has the entity."""
-    key, entity = found.involved[0]
-    sides, type_ = work.sides(key), type_named(work.catalog, key)
-    clash = sides.contested.get(entity)
-    rows = [clash.mixed["ours"] if clash is not None else None]
-    rows += [sides.state("ours", entity), sides.state("theirs", entity)]
-    row = next((one for one in rows if one is not None), None)
-    if row is None or found.conflict.kind == "cardinality_violation":
+    table_key, entity_id = detected.involved_entities[0]
+    table_sides, entity_type = (
+        planner.table_sides(table_key),
+        type_for_key(planner.catalog, table_key),
+    )
+    contested = table_sides.contested_entities.get(entity_id)
+    candidate_rows = [contested.row_by_choice["ours"] if contested is not None else None]
+    candidate_rows += [
+        table_sides.row_on("ours", entity_id),
+        table_sides.row_on("theirs", entity_id),
+    ]
+    row = next((candidate for candidate in candidate_rows if candidate is not None), None)
+    if row is None or detected.conflict.kind == "cardinality_violation":
         raise InputError(
-            f"a {found.conflict.kind} cannot be resolved by values", reason="use 'ours' or 'theirs'"
+            f"a {detected.conflict.kind} cannot be resolved by values",
+            reason="use 'ours' or 'theirs'",
         )
-    for name, value in given.items():
-        row = _with_value(row, type_, name, value)
+    for property_name, value in property_values.items():
+        row = _set_value(row, entity_type, property_name, value)
     return row
 
 
-def _with_value(row: pa.Table, type_: Node | Edge, name: str, value: Any) -> pa.Table:
-    prop, at = type_.property(name), row.schema.get_field_index(name)
+def _set_value(
+    row: pa.Table, entity_type: NodeType | EdgeType, property_name: str, value: Any
+) -> pa.Table:
+    prop, column_index = (
+        entity_type.property(property_name),
+        row.schema.get_field_index(property_name),
+    )
     if prop is not None:
-        stored = coerce_parameter(prop.type, value, name=f"{type_.name}.{name}", mode="python")
-        column = stored_column(prop.type, [stored])
-    elif isinstance(type_, Edge) and name in ("src", "dst"):
+        stored_value = coerce_parameter(
+            prop.type, value, parameter_name=f"{entity_type.name}.{property_name}", mode="python"
+        )
+        column = stored_column(prop.type, [stored_value])
+    elif isinstance(entity_type, EdgeType) and property_name in ("src", "dst"):
         column = pa.array([str(value)], pa.string())
     else:
-        raise InputError(f"{type_.name} has no property '{name}'", reason="unknown property")
-    made = row.set_column(at, row.schema.field(at), column.cast(row.schema.field(at).type))
-    if isinstance(type_, Node) and name in (type_.key or ()) and not same_rows(row, made)[0]:
-        raise InputError(f"{type_.name}.{name} is part of the key", reason="keys are immutable")
-    return made
+        raise InputError(
+            f"{entity_type.name} has no property '{property_name}'", reason="unknown property"
+        )
+    changed_row = row.set_column(
+        column_index,
+        row.schema.field(column_index),
+        column.cast(row.schema.field(column_index).type),
+    )
+    if (
+        isinstance(entity_type, NodeType)
+        and property_name in (entity_type.key or ())
+        and not same_rows(row, changed_row)[0]
+    ):
+        raise InputError(
+            f"{entity_type.name}.{property_name} is part of the key", reason="keys are immutable"
+        )
+    return changed_row

@@ -10,132 +10,169 @@ from functools import partial
 from typing import Any
 
 from omnigraph.errors import StorageError
-from omnigraph.history.retention.hands import Check, Hands, Here, Told, Version
-from omnigraph.history.retention.sweep import ranks, remove
+from omnigraph.history.retention.hands import (
+    ClaimCheck,
+    CleanupExecutor,
+    LocalCleanupExecutor,
+    RemovalCallback,
+    VersionKey,
+)
+from omnigraph.history.retention.sweep import group_by_rank, remove_files
 from omnigraph.storage.failures import AbsentError
-from omnigraph.storage.objects import Found
+from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
-from omnigraph.storage.transfer import Files, version_files
+from omnigraph.storage.transfer import VersionFiles, version_files
 
 from .engine import Engine
 from .jobs import run_jobs
-from .pick import session_for
-from .place import Place, place_of
+from .pick import choose_session
+from .place import PinnedGraph, pin_graph
 
-LARGE = 100_000  # number of files from which executors are worth starting
-_VERSIONS = 64  # table versions that one job reads
-_NAMES = 512  # files that one job removes
-_ROUND = 64  # jobs between two checks of the driver's claim
+SPARK_MIN_FILES = 100_000  # number of files from which executors are worth starting
+_VERSIONS_PER_JOB = 64  # table versions that one job reads
+_FILES_PER_JOB = 512  # files that one job removes
+_JOBS_PER_ROUND = 64  # jobs between two checks of the driver's claim
 
 
 @dataclass(frozen=True, slots=True)
-class SparkHands:
+class SparkCleanupExecutor:
     """`CleanupExecutor` of `omnigraph.history.retention`, on a Spark session."""
 
     spark: Any
     name: str = "spark"
     reads_ahead: bool = True
 
-    def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
+    def list(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
         """List every file below these directories; each job lists one subdirectory of a table."""
-        found, deeper = _levels(store, places, 2)
-        work = partial(_list, place_of(store, {}))
-        for some in run_jobs(self.spark, work, deeper, short=True):
-            found += some
-        return found
+        listed_files, subdirectories = _list_levels(store, directories, 2)
+        list_job = partial(_list, pin_graph(store, {}))
+        for job_files in run_jobs(self.spark, list_job, subdirectories, short=True):
+            listed_files += job_files
+        return listed_files
 
-    def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
+    def read_versions(
+        self, store: Store, versions: Sequence[VersionKey]
+    ) -> dict[VersionKey, VersionFiles]:
         """Return the files of each version; an unreadable version is left to the driver."""
-        work = partial(_read, place_of(store, {}))
-        parts = run_jobs(self.spark, work, list(_cut(sorted(versions), _VERSIONS)), short=True)
-        return dict(pair for some in parts for pair in some)
+        read_job = partial(_read, pin_graph(store, {}))
+        job_results = run_jobs(
+            self.spark,
+            read_job,
+            list(_split_into_chunks(sorted(versions), _VERSIONS_PER_JOB)),
+            short=True,
+        )
+        return dict(version_entry for job_result in job_results for version_entry in job_result)
 
-    def remove(self, store: Store, names: Sequence[str], told: Told, check_claim: Check) -> None:
+    def remove(
+        self,
+        store: Store,
+        file_names: Sequence[str],
+        on_removed: RemovalCallback,
+        check_claim: ClaimCheck,
+    ) -> None:
         """Remove files, all of one rank before those of the next."""
-        work = partial(_remove, place_of(store, {}))
-        for rank in ranks(names):
-            for some in _cut(list(_cut(rank, _NAMES)), _ROUND):
+        remove_job = partial(_remove, pin_graph(store, {}))
+        for rank_names in group_by_rank(file_names):
+            for round_jobs in _split_into_chunks(
+                list(_split_into_chunks(rank_names, _FILES_PER_JOB)), _JOBS_PER_ROUND
+            ):
                 check_claim()
-                for done in run_jobs(self.spark, work, some, short=True):
-                    for name, error in done:
-                        told(name, error)
+                for removals in run_jobs(self.spark, remove_job, round_jobs, short=True):
+                    for file_name, error in removals:
+                        on_removed(file_name, error)
 
 
-class PickedHands:
+class AutoCleanupExecutor:
     """A cleanup executor that lists files in this process, and uses Spark if there are many."""
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
-        self._hands: Hands = Here()
+        self._executor: CleanupExecutor = LocalCleanupExecutor()
 
     @property
     def name(self) -> str:
         """The name used in reports."""
-        return self._hands.name
+        return self._executor.name
 
     @property
     def reads_ahead(self) -> bool:
         """Whether reading versions ahead is worth it."""
-        return self._hands.reads_ahead
+        return self._executor.reads_ahead
 
-    def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
+    def list(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
         """List every file below these directories."""
-        found = list(self._hands.list(store, places))
-        session = session_for("auto", self._spark, lambda: len(found) >= LARGE)
+        listed_files = list(self._executor.list(store, directories))
+        session = choose_session("auto", self._spark, lambda: len(listed_files) >= SPARK_MIN_FILES)
         if session is not None:
-            self._hands = SparkHands(session)
-        return found
+            self._executor = SparkCleanupExecutor(session)
+        return listed_files
 
-    def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
+    def read_versions(
+        self, store: Store, versions: Sequence[VersionKey]
+    ) -> dict[VersionKey, VersionFiles]:
         """Return the files of each version."""
-        return self._hands.read_versions(store, versions)
+        return self._executor.read_versions(store, versions)
 
-    def remove(self, store: Store, names: Sequence[str], told: Told, check_claim: Check) -> None:
+    def remove(
+        self,
+        store: Store,
+        file_names: Sequence[str],
+        on_removed: RemovalCallback,
+        check_claim: ClaimCheck,
+    ) -> None:
         """Remove files in the order of their ranks."""
-        self._hands.remove(store, names, told, check_claim)
+        self._executor.remove(store, file_names, on_removed, check_claim)
 
 
-def hands_for(engine: Engine, spark: Any) -> Hands:
+def choose_cleanup_executor(engine: Engine, spark: Any) -> CleanupExecutor:
     """Choose the executor of a cleanup."""
     if engine == "auto":
-        return PickedHands(spark)
-    session = session_for(engine, spark, lambda: False)
-    return SparkHands(session) if session is not None else Here()
+        return AutoCleanupExecutor(spark)
+    session = choose_session(engine, spark, lambda: False)
+    return SparkCleanupExecutor(session) if session is not None else LocalCleanupExecutor()
 
 
-def _levels(store: Store, places: Sequence[str], depth: int) -> tuple[list[Found], list[str]]:
+def _list_levels(
+    store: Store, directories: Sequence[str], depth: int
+) -> tuple[list[ListedObject], list[str]]:
     """Return the files of the first `depth` levels, and the directories below those levels."""
-    found: list[Found] = []
-    here = list(places)
+    found_files: list[ListedObject] = []
+    current_directories = list(directories)
     for _ in range(depth):
-        seen = [store.objects.level(one) for one in here]
-        found += [one for _, files in seen for one in files]
-        here = [one for deeper, _ in seen for one in deeper]
-    return found, here
+        levels = [store.objects.list_level(entry) for entry in current_directories]
+        found_files += [entry for _, files in levels for entry in files]
+        current_directories = [entry for subdirectories, _ in levels for entry in subdirectories]
+    return found_files, current_directories
 
 
-def _cut(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+def _split_into_chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _list(place: Place, directory: str) -> list[Found]:
+def _list(pinned_graph: PinnedGraph, directory: str) -> list[ListedObject]:
     """Job of an executor: list the files below a directory."""
-    return place.store().objects.list(directory)
+    return pinned_graph.store().objects.list(directory)
 
 
-def _read(place: Place, versions: Sequence[Version]) -> list[tuple[Version, Files]]:
+def _read(
+    pinned_graph: PinnedGraph, versions: Sequence[VersionKey]
+) -> list[tuple[VersionKey, VersionFiles]]:
     """Job of an executor: read the files of table versions, without the unreadable ones."""
-    found: list[tuple[Version, Files]] = []
-    for one in versions:
+    readable_versions: list[tuple[VersionKey, VersionFiles]] = []
+    for version in versions:
         try:
-            found.append((one, version_files(place.store(), *one)))
+            readable_versions.append((version, version_files(pinned_graph.store(), *version)))
         except (AbsentError, StorageError, OSError, ValueError):
             continue
-    return found
+    return readable_versions
 
 
-def _remove(place: Place, names: Sequence[str]) -> list[tuple[str, str | None]]:
+def _remove(pinned_graph: PinnedGraph, file_names: Sequence[str]) -> list[tuple[str, str | None]]:
     """Job of an executor: remove files; return each name with its error, if any."""
-    done: list[tuple[str, str | None]] = []
-    remove(place.store(), names, lambda name, error: done.append((name, error)))
-    return done
+    removals: list[tuple[str, str | None]] = []
+    remove_files(
+        pinned_graph.store(),
+        file_names,
+        lambda file_name, error: removals.append((file_name, error)),
+    )
+    return removals

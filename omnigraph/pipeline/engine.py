@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from omnigraph.errors import UsageError
-from omnigraph.history.line import Line
-from omnigraph.history.plan import Requirement, Signature
-from omnigraph.ingest.load import Loaded, LoadMode, LoadOptions, OnError, load
+from omnigraph.history.line import BranchState
+from omnigraph.history.plan import CommitMetadata, Requirement
+from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, load
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 
 from .rejects import write_rejects
-from .sources import Files, Input, Names, are_files, find_inputs, total_size
+from .sources import ColumnMappings, InputFile, InputFiles, are_files, find_input_files, total_bytes
 
 Engine = Literal["auto", "spark", "local"]
 _log = logging.getLogger("omnigraph")
-LARGE = 64 << 20  # bytes of input from which Spark is worth starting
+SPARK_MIN_BYTES = 64 << 20  # bytes of input from which Spark is worth starting
 
 
 def check_engine(engine: str) -> None:
@@ -32,7 +32,7 @@ def check_engine(engine: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class EngineOptions:
     """How to run a load: its engine, the Spark session or how to start one, where rejects go.
 
     `progress` is called with the number of finished and of known tasks; if it has a method `step`,
@@ -47,7 +47,7 @@ class Way:
     dry_run: bool = False
     on_error: OnError = "raise"
     progress: Any = None
-    piece: int | None = None
+    piece_bytes: int | None = None
     fragment_rows: int = FRAGMENT_ROWS
 
     def __post_init__(self) -> None:
@@ -55,108 +55,133 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class OnSpark:
+class SparkInput:
     """An input that Spark will load: files, or DataFrames by type."""
 
-    inputs: Sequence[Input] = ()
+    input_files: Sequence[InputFile] = ()
     frames: Mapping[str, Any] | None = None
 
 
-def source_of(data: Any, form: str | None, mapping: Names, way: Way) -> OnSpark | Files | None:
+def resolve_load_source(
+    data: Any, file_format: str | None, column_mappings: ColumnMappings, options: EngineOptions
+) -> SparkInput | InputFiles | None:
     """Resolve what to load on which engine; None if only this process can read the input."""
-    if isinstance(data, Mapping) and any(map(_is_frame, data.values())):
-        if way.engine == "local":
+    if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
+        if options.engine == "local":
             raise UsageError(reason="a Spark DataFrame requires engine 'spark' or 'auto'")
-        return OnSpark(frames=dict(data))
+        return SparkInput(frames=dict(data))
     if not are_files(data):
-        if way.engine == "spark":
+        if options.engine == "spark":
             raise UsageError(reason="engine 'spark' loads only files and Spark DataFrames")
         return None
-    inputs = find_inputs(data, form, mapping)
-    large = way.engine == "auto" and total_size(inputs) >= LARGE
-    if way.engine == "spark" or (large and _may_start(way)):
-        return OnSpark(inputs)
-    alone = len(inputs) == 1 and inputs[0].form == "ndjson"
+    input_files = find_input_files(data, file_format, column_mappings)
+    is_large = options.engine == "auto" and total_bytes(input_files) >= SPARK_MIN_BYTES
+    if options.engine == "spark" or (is_large and _can_start_spark(options)):
+        return SparkInput(input_files)
+    is_one_ndjson_file = len(input_files) == 1 and input_files[0].file_format == "ndjson"
     # This process reads one file per type directly.
-    single = isinstance(data, Mapping) and all(
-        isinstance(one, str | os.PathLike) for one in data.values()
+    names_one_path_per_type = isinstance(data, Mapping) and all(
+        isinstance(path, str | os.PathLike) for path in data.values()
     )
-    return None if alone or (single and len(inputs) == len(data)) else Files(inputs)
+    return (
+        None
+        if is_one_ndjson_file or (names_one_path_per_type and len(input_files) == len(data))
+        else InputFiles(input_files)
+    )
 
 
-def _may_start(way: Way) -> bool:
-    from .session import may_start
+def _can_start_spark(options: EngineOptions) -> bool:
+    from .session import can_start_session
 
-    if way.session is not None or way.remote is not None or may_start():
+    if options.session is not None or options.remote is not None or can_start_session():
         return True
     _log.info("loading in this process: no Java was found for Spark")
     return False
 
 
-def run(
-    line: Line,
-    source: Any,
+def run_load(
+    branch_state: BranchState,
+    load_source: Any,
     mode: LoadMode,
-    way: Way,
-    signature: Signature,
-    conditions: Sequence[Requirement],
-) -> Loaded:
+    options: EngineOptions,
+    commit_metadata: CommitMetadata,
+    requirements: Sequence[Requirement],
+) -> LoadOutcome:
     """Run a load; problems are written to the folder of rejects, then raised or returned."""
-    if isinstance(source, OnSpark):
-        done = _on_spark(line, source, mode, way, signature, conditions)
+    if isinstance(load_source, SparkInput):
+        loaded = _load_on_spark(
+            branch_state, load_source, mode, options, commit_metadata, requirements
+        )
     else:
-        done = _here(line, source, mode, way, signature, conditions)
-    if way.rejects is not None:
-        write_rejects(way.rejects, done.problems)
-    if done.problems and way.on_error == "raise":
-        first = done.problems[0]
-        raise first.alone() if isinstance(source, Files | OnSpark) else first.error
-    return done
+        loaded = _load_in_process(
+            branch_state, load_source, mode, options, commit_metadata, requirements
+        )
+    if options.rejects is not None:
+        write_rejects(options.rejects, loaded.problems)
+    if loaded.problems and options.on_error == "raise":
+        first_problem = loaded.problems[0]
+        raise (
+            first_problem.standalone_error()
+            if isinstance(load_source, InputFiles | SparkInput)
+            else first_problem.error
+        )
+    return loaded
 
 
-def _on_spark(
-    line: Line,
-    source: OnSpark,
+def _load_on_spark(
+    branch_state: BranchState,
+    spark_input: SparkInput,
     mode: LoadMode,
-    way: Way,
-    signature: Signature,
-    conditions: Sequence[Requirement],
-) -> Loaded:
-    from .load import Bulk, load_on_spark
+    options: EngineOptions,
+    commit_metadata: CommitMetadata,
+    requirements: Sequence[Requirement],
+) -> LoadOutcome:
+    from .load import BulkLoad, load_on_spark
     from .session import spark_session
-    from .steps import teller
+    from .steps import progress_callback
 
-    session = way.session
+    session = options.session
     if session is None:
-        session = spark_session(master=way.master, remote=way.remote)
-    bulk = Bulk(
+        session = spark_session(master=options.master, remote=options.remote)
+    bulk_load = BulkLoad(
         mode,
-        source.inputs,
-        source.frames or {},
-        way.dry_run,
-        piece=way.piece,
-        rows=way.fragment_rows,
-        progress=teller(way.progress),
+        spark_input.input_files,
+        spark_input.frames or {},
+        options.dry_run,
+        piece_bytes=options.piece_bytes,
+        fragment_rows=options.fragment_rows,
+        progress=progress_callback(options.progress),
     )
-    return load_on_spark(session, line, bulk, signature=signature, conditions=conditions)
+    return load_on_spark(
+        session, branch_state, bulk_load, commit_metadata=commit_metadata, requirements=requirements
+    )
 
 
-def _here(
-    line: Line,
-    source: Any,
+def _load_in_process(
+    branch_state: BranchState,
+    load_source: Any,
     mode: LoadMode,
-    way: Way,
-    signature: Signature,
-    conditions: Sequence[Requirement],
-) -> Loaded:
-    files = isinstance(source, Files)
-    on_error: OnError = "report" if files or way.rejects is not None else way.on_error
-    options = LoadOptions(on_error=on_error, dry_run=way.dry_run)
-    done = load(line, source, mode, signature=signature, conditions=conditions, options=options)
-    if not files or not done.problems:
-        return done
-    return Loaded(mode, problems=tuple(source.spots.locate(done.problems)))
+    engine_options: EngineOptions,
+    commit_metadata: CommitMetadata,
+    requirements: Sequence[Requirement],
+) -> LoadOutcome:
+    reads_files = isinstance(load_source, InputFiles)
+    on_error: OnError = (
+        "report" if reads_files or engine_options.rejects is not None else engine_options.on_error
+    )
+    load_options = LoadOptions(on_error=on_error, dry_run=engine_options.dry_run)
+    loaded = load(
+        branch_state,
+        load_source,
+        mode,
+        metadata=commit_metadata,
+        conditions=requirements,
+        options=load_options,
+    )
+    if not reads_files or not loaded.problems:
+        return loaded
+    return LoadOutcome(mode, problems=tuple(load_source.positions.locate_problems(loaded.problems)))
 
 
-def _is_frame(data: Any) -> bool:
-    return hasattr(data, "mapInArrow")
+def _is_spark_frame(candidate: Any) -> bool:
+    return hasattr(candidate, "mapInArrow")

@@ -13,32 +13,32 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pyarrow as pa
 
 from omnigraph.errors import UsageError
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ids import new_ulid
-from omnigraph.ingest.export import chosen_types, lines_of_rows
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.ingest.export import lines_of_rows, select_types
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.find import take_bytes
-from omnigraph.storage.fragments import fragment_sizes, read_fragments
-from omnigraph.storage.plain import finish_plain, write_plain
+from omnigraph.storage.find import take_with_blobs
+from omnigraph.storage.fragments import fragment_row_counts, read_fragments
+from omnigraph.storage.plain import commit_plain_dataset, write_plain_fragments
 
-from .held import holding
-from .place import Place, place_of
-from .scan import scan, tasks_of
-from .session import watched
-from .steps import Steps, teller
-from .targets import Target, target_of
+from .held import snapshot_lease
+from .place import PinnedGraph, pin_graph
+from .scan import group_fragments, scan
+from .session import translate_spark_errors
+from .steps import StepTracker, progress_callback
+from .targets import ExportTarget, parse_export_target
 from .versions import check_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Form = Literal["ndjson", "parquet", "lance"]
-_PIECE = 8192
-_DDL = "part int, name string, rows bigint, data string"
-_SCHEMA = pa.schema(
+ExportFormat = Literal["ndjson", "parquet", "lance"]
+_PIECE_ROWS = 8192
+_PART_DDL = "part int, name string, rows bigint, data string"
+_PART_SCHEMA = pa.schema(
     [("part", pa.int32()), ("name", pa.string()), ("rows", pa.int64()), ("data", pa.string())]
 )
 Batches = Iterator[pa.RecordBatch]
@@ -48,7 +48,7 @@ Batches = Iterator[pa.RecordBatch]
 class Exported:
     """What an export wrote: entities and files by table key, and the seconds of each step."""
 
-    form: Form
+    form: ExportFormat
     commit_id: str
     rows: Mapping[str, int] = field(default_factory=dict)
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -61,27 +61,27 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ExportTask:
     """What a task that writes one part needs."""
 
-    place: Place
-    key: str
-    form: Form
-    one: Node | Edge
+    pinned_graph: PinnedGraph
+    table_key: str
+    file_format: ExportFormat
+    entity_type: NodeType | EdgeType
     schema: pa.Schema
-    target: Target
-    scratch: str
+    target: ExportTarget
+    scratch_folder: str
 
 
 def export_on_spark(  # noqa: PLR0913 - all but four are keyword-only
     spark: "SparkSession",
     snapshot: Snapshot,
     folder: str | os.PathLike[str],
-    form: Form = "ndjson",
+    file_format: ExportFormat = "ndjson",
     *,
     types: Sequence[str] | None = None,
     ordered: bool = False,
-    line: Line | None = None,
+    branch_state: BranchState | None = None,
     progress: Any = None,
 ) -> Exported:
     """Write a snapshot to an empty or absent folder, as `nodes/<Type>` and `edges/<Type>`.
@@ -90,142 +90,174 @@ def export_on_spark(  # noqa: PLR0913 - all but four are keyword-only
     equal order. Plain Lance writes one dataset per type. A read lease keeps a cleanup from removing
     what is read. `branch_state` is the branch of the snapshot; `progress` is called type by type.
     """
-    if form not in get_args(Form):
-        expected = ", ".join(get_args(Form))
-        raise UsageError(reason=f"unknown format {form!r}; expected one of {expected}")
-    chosen = chosen_types(snapshot, types)
-    target = target_of(folder)
-    target.claim()
+    if file_format not in get_args(ExportFormat):
+        expected = ", ".join(get_args(ExportFormat))
+        raise UsageError(reason=f"unknown format {file_format!r}; expected one of {expected}")
+    entity_types = select_types(snapshot, types)
+    export_target = parse_export_target(folder)
+    export_target.claim_empty_folder()
     check_versions(spark)
-    rows: dict[str, int] = {}
-    files: dict[str, Sequence[str]] = {}
-    steps = Steps(spark, teller(progress))
-    with watched(spark), holding(snapshot, line), steps.told_of():
-        for one in chosen:
-            key = table_key(one)
-            steps.begin(one.name, snapshot.tables[key].rows)
-            rows[key], files[key] = _export_type(spark, snapshot, one, target, form, ordered)
-    steps.end()
-    return Exported(form, snapshot.commit_id, rows, files, steps.seconds)
+    rows_by_key: dict[str, int] = {}
+    files_by_key: dict[str, Sequence[str]] = {}
+    step_tracker = StepTracker(spark, progress_callback(progress))
+    with (
+        translate_spark_errors(spark),
+        snapshot_lease(snapshot, branch_state),
+        step_tracker.report_progress(),
+    ):
+        for entity_type in entity_types:
+            key = table_key(entity_type)
+            step_tracker.begin(entity_type.name, snapshot.tables[key].row_count)
+            rows_by_key[key], files_by_key[key] = _export_type(
+                spark, snapshot, entity_type, export_target, file_format, ordered
+            )
+    step_tracker.end()
+    return Exported(
+        file_format, snapshot.commit_id, rows_by_key, files_by_key, step_tracker.seconds
+    )
 
 
 def _export_type(
     spark: "SparkSession",
     snapshot: Snapshot,
-    one: Node | Edge,
-    target: Target,
-    form: Form,
+    entity_type: NodeType | EdgeType,
+    export_target: ExportTarget,
+    file_format: ExportFormat,
     ordered: bool,
 ) -> tuple[int, Sequence[str]]:
-    key, entry = table_key(one), snapshot.tables[table_key(one)]
-    place = place_of(snapshot.store, {key: (entry.location, entry.lance_version)})
-    table = snapshot.table(key)
-    schema = row_schema(table.schema)
-    scratch = f"{one.kind}s/{one.name}/.{new_ulid()}"
-    part = Part(place, key, form, one, schema, target, scratch)
-    if not entry.rows:
-        return 0, _finish(part, [])
-    units = _ordered(spark, snapshot, part) if ordered else _by_fragment(spark, part, table)
+    type_key, table_entry = table_key(entity_type), snapshot.tables[table_key(entity_type)]
+    pinned_graph = pin_graph(
+        snapshot.store, {type_key: (table_entry.location, table_entry.lance_version)}
+    )
+    stored_table = snapshot.table(type_key)
+    schema = row_schema(stored_table.schema)
+    scratch_folder = f"{entity_type.kind}s/{entity_type.name}/.{new_ulid()}"
+    task = ExportTask(
+        pinned_graph, type_key, file_format, entity_type, schema, export_target, scratch_folder
+    )
+    if not table_entry.row_count:
+        return 0, _name_parts(task, [])
+    part_frame = (
+        _export_ordered(spark, snapshot, task)
+        if ordered
+        else _export_fragments(spark, task, stored_table)
+    )
     try:
-        done = sorted(units.toArrow().to_pylist(), key=lambda row: row["part"])
-        files = _finish(part, [row for row in done if row["rows"]])
+        part_reports = sorted(part_frame.toArrow().to_pylist(), key=lambda report: report["part"])
+        file_names = _name_parts(task, [report for report in part_reports if report["rows"]])
     finally:
         with suppress(OSError):
-            target.remove(scratch)
-    return sum(row["rows"] for row in done), files
+            export_target.remove_folder(scratch_folder)
+    return sum(report["rows"] for report in part_reports), file_names
 
 
-def _finish(part: Part, done: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+def _name_parts(task: ExportTask, part_reports: Sequence[Mapping[str, Any]]) -> Sequence[str]:
     """Rename the written parts to their final names."""
     import json
 
-    home = part.scratch.rpartition("/")[0]
-    if part.form == "lance":
-        fragments = [one for row in done for one in json.loads(row["data"])]
-        name = f"{home}.lance"
-        finish_plain(part.target.at(name), part.schema, fragments, part.target.options)
-        return [name]
-    names = [f"{home}/part-{at:05}.{part.form}" for at in range(len(done))]
-    for row, name in zip(done, names, strict=True):
-        part.target.move(row["name"], name)
-    return names
+    type_folder = task.scratch_folder.rpartition("/")[0]
+    if task.file_format == "lance":
+        fragments = [fragment for report in part_reports for fragment in json.loads(report["data"])]
+        file_name = f"{type_folder}.lance"
+        commit_plain_dataset(
+            task.target.full_path(file_name), task.schema, fragments, task.target.options
+        )
+        return [file_name]
+    file_names = [
+        f"{type_folder}/part-{part_number:05}.{task.file_format}"
+        for part_number in range(len(part_reports))
+    ]
+    for report, file_name in zip(part_reports, file_names, strict=True):
+        task.target.rename_file(report["name"], file_name)
+    return file_names
 
 
-def _by_fragment(spark: "SparkSession", part: Part, table: Any) -> "DataFrame":
-    tasks = tasks_of(fragment_sizes(table))
-    names = part.schema.names
+def _export_fragments(spark: "SparkSession", task: ExportTask, stored_table: Any) -> "DataFrame":
+    fragment_groups = group_fragments(fragment_row_counts(stored_table))
+    column_names = task.schema.names
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                found = part.place.table(part.key)
-                rows = read_fragments(found, tasks[number], names)
-                yield _written(part, number, rows)
+            for group_number in batch.column(0).to_pylist():
+                pinned_table = task.pinned_graph.table(task.table_key)
+                row_batches = read_fragments(
+                    pinned_table, fragment_groups[group_number], column_names
+                )
+                yield _write_part(task, group_number, row_batches)
 
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, _DDL)
+    return spark.range(0, len(fragment_groups), 1, len(fragment_groups)).mapInArrow(run, _PART_DDL)
 
 
-def _ordered(spark: "SparkSession", snapshot: Snapshot, part: Part) -> "DataFrame":
+def _export_ordered(spark: "SparkSession", snapshot: Snapshot, task: ExportTask) -> "DataFrame":
     """Let Spark sort ids with row ids; each task fetches the rows of its range in that order."""
 
     def run(batches: Batches) -> Batches:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        number = context.partitionId() if context is not None else 0
-        yield _written(part, number, _taken(part, batches))
+        partition_number = context.partitionId() if context is not None else 0
+        yield _write_part(task, partition_number, _read_in_order(task, batches))
 
-    rows = scan(spark, snapshot, part.key, ["id"], places=True).select("id", "_rowid")
-    return rows.orderBy("id").mapInArrow(run, _DDL)
+    id_rows = scan(spark, snapshot, task.table_key, ["id"], with_row_ids=True).select(
+        "id", "_rowid"
+    )
+    return id_rows.orderBy("id").mapInArrow(run, _PART_DDL)
 
 
-def _taken(part: Part, batches: Batches) -> Batches:
-    table = part.place.table(part.key)
+def _read_in_order(task: ExportTask, batches: Batches) -> Batches:
+    pinned_table = task.pinned_graph.table(task.table_key)
     for batch in batches:
-        ids = batch.column("_rowid").cast(pa.uint64())
-        for start in range(0, len(ids), _PIECE):
-            yield from take_bytes(table, ids.slice(start, _PIECE)).to_batches()
+        row_ids = batch.column("_rowid").cast(pa.uint64())
+        for start in range(0, len(row_ids), _PIECE_ROWS):
+            yield from take_with_blobs(pinned_table, row_ids.slice(start, _PIECE_ROWS)).to_batches()
 
 
-def _written(part: Part, number: int, rows: Batches) -> pa.RecordBatch:
+def _write_part(task: ExportTask, part_number: int, row_batches: Batches) -> pa.RecordBatch:
     """Write the rows of a task; return what the driver needs to name the part."""
     import json
 
-    counted = Counted(part.schema, rows)
-    name, data = f"{part.scratch}/{number}-{new_ulid()}", None
-    if part.form == "lance":
-        where = part.target.at(f"{part.scratch.rpartition('/')[0]}.lance")
-        data = json.dumps(write_plain(where, part.schema, counted, part.target.options))
+    counted_batches = CountingBatches(task.schema, row_batches)
+    scratch_name, fragments_json = f"{task.scratch_folder}/{part_number}-{new_ulid()}", None
+    if task.file_format == "lance":
+        dataset_path = task.target.full_path(f"{task.scratch_folder.rpartition('/')[0]}.lance")
+        fragments_json = json.dumps(
+            write_plain_fragments(dataset_path, task.schema, counted_batches, task.target.options)
+        )
     else:
-        write = _lines if part.form == "ndjson" else _parquet
-        with part.target.create(name) as file:
-            write(part, file, counted)
-    made = {"part": [number], "name": [name], "rows": [counted.rows], "data": [data]}
-    return pa.RecordBatch.from_pydict(made, schema=_SCHEMA)
+        write_file = _write_ndjson if task.file_format == "ndjson" else _write_parquet
+        with task.target.create_file(scratch_name) as output:
+            write_file(task, output, counted_batches)
+    report_columns = {
+        "part": [part_number],
+        "name": [scratch_name],
+        "rows": [counted_batches.row_count],
+        "data": [fragments_json],
+    }
+    return pa.RecordBatch.from_pydict(report_columns, schema=_PART_SCHEMA)
 
 
-class Counted:
+class CountingBatches:
     """Batches cast to one schema, counted as they pass."""
 
     def __init__(self, schema: pa.Schema, batches: Batches) -> None:
-        self.schema, self.batches, self.rows = schema, batches, 0
+        self.schema, self.batches, self.row_count = schema, batches, 0
 
     def __iter__(self) -> Batches:
-        for one in self.batches:
-            self.rows += one.num_rows
-            columns = [one.column(field.name).cast(field.type) for field in self.schema]
+        for batch in self.batches:
+            self.row_count += batch.num_rows
+            columns = [batch.column(field.name).cast(field.type) for field in self.schema]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def _lines(part: Part, file: Any, batches: Counted) -> None:
-    for one in batches:
-        for line in lines_of_rows(part.one, pa.Table.from_batches([one])):
-            file.write(line)
+def _write_ndjson(task: ExportTask, output: Any, batches: CountingBatches) -> None:
+    for batch in batches:
+        for ndjson_line in lines_of_rows(task.entity_type, pa.Table.from_batches([batch])):
+            output.write(ndjson_line)
 
 
-def _parquet(part: Part, file: Any, batches: Counted) -> None:
+def _write_parquet(task: ExportTask, output: Any, batches: CountingBatches) -> None:
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(file, part.schema) as writer:
-        for one in batches:
-            writer.write_batch(one)
+    with pq.ParquetWriter(output, task.schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)

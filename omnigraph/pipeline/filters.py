@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import UsageError
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import PropertyType, ScalarType, coerce_parameter
 
-from .types import columns_of, kinds_of
+from .types import columns_of_type, property_types_of
 
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -31,91 +31,119 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-OPERATORS = (*_COMPARE, "in", "is null", "is not null")
-_ONLY_NULL = (ScalarType.BLOB, ScalarType.VECTOR)  # values of these types cannot be compared
+OPERATORS = (*_COMPARISONS, "in", "is null", "is not null")
+_NULL_TESTS_ONLY = (ScalarType.BLOB, ScalarType.VECTOR)  # values of these types cannot be compared
 _UNSIGNED = (ScalarType.U32, ScalarType.U64)  # storage cannot compare these
-_FORM = 'a filter is a JSON array like [["age", ">=", 18], ["name", "in", ["ada", "bob"]]]'
+_SYNTAX = 'a filter is a JSON array like [["age", ">=", 18], ["name", "in", ["ada", "bob"]]]'
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class SparkFilter:
     """Conditions as Arrow expressions: one for storage, one for the batches that storage returns.
 
     `batch_columns` are the columns that `batch_filter` reads.
     """
 
-    stored: Any = None
-    rest: Any = None
-    columns: tuple[str, ...] = ()
+    storage_filter: Any = None
+    batch_filter: Any = None
+    batch_columns: tuple[str, ...] = ()
 
-    def kept(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def apply_to_batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of a batch for which the batch filter is true."""
-        return rows if self.rest is None else rows.filter(self.rest)
+        return rows if self.batch_filter is None else rows.filter(self.batch_filter)
 
 
-def filter_of(one: Node | Edge, text: str) -> Filter:
+def parse_filter(entity_type: NodeType | EdgeType, filter_json: str) -> SparkFilter:
     """Parse the conditions of a filter.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> (node,) = compile_schema("node P { age: I32?  size: U64? }").nodes
-    >>> found = filter_of(node, '[["age", ">", 3], ["size", "<", 7]]')
-    >>> print(found.stored, found.rest, found.columns)
+    >>> found = parse_filter(node, '[["age", ">", 3], ["size", "<", 7]]')
+    >>> print(found.storage_filter, found.batch_filter, found.batch_columns)
     (age > 3) (size < 7) ('size',)
     """
     try:
-        given = json.loads(text)
+        conditions = json.loads(filter_json)
     except ValueError:
-        raise UsageError(reason=_FORM) from None
-    if not isinstance(given, list) or not given:
-        raise UsageError(reason=_FORM)
-    made = [(_condition(one, each), each[0]) for each in given]
-    names = tuple(dict.fromkeys(name for _, name in made if not _is_plain(one, name)))
-    stored = [test for test, name in made if name not in names]
-    rest = [test for test, name in made if name in names]
-    return Filter(_all(stored), _all(rest), names)
+        raise UsageError(reason=_SYNTAX) from None
+    if not isinstance(conditions, list) or not conditions:
+        raise UsageError(reason=_SYNTAX)
+    parsed_conditions = [
+        (_parse_condition(entity_type, condition), condition[0]) for condition in conditions
+    ]
+    batch_columns = tuple(
+        dict.fromkeys(
+            column
+            for _, column in parsed_conditions
+            if not _can_filter_in_storage(entity_type, column)
+        )
+    )
+    storage_tests = [test for test, column in parsed_conditions if column not in batch_columns]
+    batch_tests = [test for test, column in parsed_conditions if column in batch_columns]
+    return SparkFilter(_conjunction(storage_tests), _conjunction(batch_tests), batch_columns)
 
 
-def _all(tests: list[Any]) -> Any:
+def _conjunction(tests: list[Any]) -> Any:
     return reduce(operator.and_, tests) if tests else None
 
 
-def _is_plain(one: Node | Edge, name: str) -> bool:
-    (kind,) = kinds_of(one, [name])
-    return not kind.is_list and kind.scalar not in (*_ONLY_NULL, *_UNSIGNED)
+def _can_filter_in_storage(entity_type: NodeType | EdgeType, column: str) -> bool:
+    (property_type,) = property_types_of(entity_type, [column])
+    return not property_type.is_list and property_type.scalar not in (*_NULL_TESTS_ONLY, *_UNSIGNED)
 
 
-def _condition(one: Node | Edge, given: Any) -> Any:
-    if not isinstance(given, list) or len(given) not in (2, 3):
-        raise UsageError(reason=_FORM)
-    name, word, *value = given
-    known = columns_of(one)
-    if name not in known:
-        hint = did_you_mean(str(name), known)
-        raise UsageError(reason=f"{one.name} has no column '{name}'", hint=hint)
-    if word not in OPERATORS:
-        raise UsageError(reason=f"unknown operator '{word}'; expected {', '.join(OPERATORS)}")
-    field, (kind,) = pc.field(name), kinds_of(one, [name])
-    if word in ("is null", "is not null"):
-        if value:
-            raise UsageError(reason=f"'{word}' takes no value")
-        return field.is_null() if word == "is null" else field.is_valid()
-    if len(value) != 1 or kind.is_list or kind.scalar in _ONLY_NULL:
-        raise UsageError(reason=f"'{word}' cannot compare '{name}' with this value")
-    return _compared(field, kind, name, word, value[0])
+def _parse_condition(entity_type: NodeType | EdgeType, condition: Any) -> Any:
+    if not isinstance(condition, list) or len(condition) not in (2, 3):
+        raise UsageError(reason=_SYNTAX)
+    column, operator_name, *operands = condition
+    known_columns = columns_of_type(entity_type)
+    if column not in known_columns:
+        hint = did_you_mean(str(column), known_columns)
+        raise UsageError(reason=f"{entity_type.name} has no column '{column}'", hint=hint)
+    if operator_name not in OPERATORS:
+        raise UsageError(
+            reason=f"unknown operator '{operator_name}'; expected {', '.join(OPERATORS)}"
+        )
+    column_expression, (property_type,) = pc.field(column), property_types_of(entity_type, [column])
+    if operator_name in ("is null", "is not null"):
+        if operands:
+            raise UsageError(reason=f"'{operator_name}' takes no value")
+        return (
+            column_expression.is_null()
+            if operator_name == "is null"
+            else column_expression.is_valid()
+        )
+    if len(operands) != 1 or property_type.is_list or property_type.scalar in _NULL_TESTS_ONLY:
+        raise UsageError(reason=f"'{operator_name}' cannot compare '{column}' with this value")
+    return _build_comparison(column_expression, property_type, column, operator_name, operands[0])
 
 
-def _compared(field: Any, kind: PropertyType, name: str, word: str, value: Any) -> Any:
-    if word != "in":
-        return _COMPARE[word](field, _scalar(kind, name, value))
-    if not isinstance(value, list) or not value:
-        raise UsageError(reason=f"'in' requires a non-empty array of values for '{name}'")
-    either = (field == _scalar(kind, name, one) for one in value)
-    return reduce(operator.or_, either)
+def _build_comparison(
+    column_expression: Any,
+    property_type: PropertyType,
+    column: str,
+    operator_name: str,
+    operand: Any,
+) -> Any:
+    if operator_name != "in":
+        return _COMPARISONS[operator_name](
+            column_expression, _typed_scalar(property_type, column, operand)
+        )
+    if not isinstance(operand, list) or not operand:
+        raise UsageError(reason=f"'in' requires a non-empty array of values for '{column}'")
+    equalities = (
+        column_expression == _typed_scalar(property_type, column, member) for member in operand
+    )
+    return reduce(operator.or_, equalities)
 
 
-def _scalar(kind: PropertyType, name: str, value: Any) -> Any:
-    if value is None:
-        raise UsageError(reason=f"null never equals anything; use 'is null' for '{name}'")
-    plain = PropertyType(kind.scalar, nullable=False) if kind.nullable else kind
-    stored = coerce_parameter(plain, value, name=name, mode="python")
-    return pa.scalar(stored, arrow_type(plain))
+def _typed_scalar(property_type: PropertyType, column: str, operand: Any) -> Any:
+    if operand is None:
+        raise UsageError(reason=f"null never equals anything; use 'is null' for '{column}'")
+    required_type = (
+        PropertyType(property_type.scalar, nullable=False)
+        if property_type.nullable
+        else property_type
+    )
+    stored_value = coerce_parameter(required_type, operand, parameter_name=column, mode="python")
+    return pa.scalar(stored_value, arrow_type(required_type))

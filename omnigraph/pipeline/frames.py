@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import EntityNotFound
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.naming import shorten_name
 
-from .export import Exported, Form, export_on_spark
-from .held import hold_of
+from .export import Exported, ExportFormat, export_on_spark
+from .held import lease_for_table
 from .scan import scan
 
 if TYPE_CHECKING:
@@ -24,19 +24,19 @@ class SparkGraph:
 
     session: "SparkSession"
     snapshot: Snapshot
-    line: Line | None = None
+    branch_state: BranchState | None = None
 
     def nodes(
         self, name: str, columns: Sequence[str] | None = None, where: Any = None
     ) -> "DataFrame":
         """Return the nodes of a type: id and properties."""
-        return self._scan(f"node:{name}", columns, where)
+        return self._scan_table(f"node:{name}", columns, where)
 
     def edges(
         self, name: str, columns: Sequence[str] | None = None, where: Any = None
     ) -> "DataFrame":
         """Return the edges of a type: id, src, dst and properties."""
-        return self._scan(f"edge:{name}", columns, where)
+        return self._scan_table(f"edge:{name}", columns, where)
 
     def table(
         self, name: str, columns: Sequence[str] | None = None, where: Any = None
@@ -46,12 +46,12 @@ class SparkGraph:
         `where` is an Arrow expression, which Lance applies before rows reach Spark.
         """
         kind = "node" if f"node:{name}" in self.snapshot.tables else "edge"
-        return self._scan(f"{kind}:{name}", columns, where)
+        return self._scan_table(f"{kind}:{name}", columns, where)
 
     def export(
         self,
         folder: str | os.PathLike[str],
-        format: Form = "ndjson",
+        format: ExportFormat = "ndjson",
         *,
         types: Sequence[str] | None = None,
         ordered: bool = False,
@@ -69,13 +69,19 @@ class SparkGraph:
             format,
             types=types,
             ordered=ordered,
-            line=self.line,
+            branch_state=self.branch_state,
             progress=progress,
         )
 
-    def _scan(self, key: str, columns: Sequence[str] | None, where: Any) -> "DataFrame":
-        if key not in self.snapshot.tables:
-            name = shorten_name(key).replace(":", " type ")
+    def _scan_table(
+        self, table_key: str, columns: Sequence[str] | None, row_filter: Any
+    ) -> "DataFrame":
+        if table_key not in self.snapshot.tables:
+            name = shorten_name(table_key).replace(":", " type ")
             raise EntityNotFound(f"the snapshot has no {name}")
-        hold = hold_of(self.line, self.snapshot, key) if self.line is not None else None
-        return scan(self.session, self.snapshot, key, columns, where, hold=hold)
+        lease = (
+            lease_for_table(self.branch_state, self.snapshot, table_key)
+            if self.branch_state is not None
+            else None
+        )
+        return scan(self.session, self.snapshot, table_key, columns, row_filter, lease=lease)

@@ -14,97 +14,101 @@ import pyarrow as pa
 
 from omnigraph.errors import BranchNotFound, StorageError
 from omnigraph.history import intent as intents
-from omnigraph.history.branches import open_line
+from omnigraph.history.branches import open_branch
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.hold import held, reading
+from omnigraph.history.hold import build_read_intent, protect_snapshot
 from omnigraph.history.intent import Intent
-from omnigraph.history.lease import kept_alive
-from omnigraph.history.line import Line
-from omnigraph.history.retention.condemned import check_named
+from omnigraph.history.lease import keep_lease_alive
+from omnigraph.history.line import BranchState
+from omnigraph.history.retention.condemned import check_versions_retained
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.storage import layout
-from omnigraph.storage.failures import reported
+from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
 
-from .place import Place, place_of
+from .place import PinnedGraph, pin_graph
 
 Batches = Iterator[pa.RecordBatch]
-Work = Callable[[Batches], Batches]
+BatchFunction = Callable[[Batches], Batches]
 _log = logging.getLogger("omnigraph")
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class DataFrameLease:
     """The lease of a DataFrame on one table of a commit, renewed by its tasks."""
 
-    place: Place
+    pinned_graph: PinnedGraph
     intent: Intent
-    entry: TableEntry
+    table_entry: TableEntry
 
     @contextmanager
-    def alive(self) -> Iterator[None]:
+    def keep_alive(self) -> Iterator[None]:
         """Protect what a task reads while the block runs, and until the lease expires.
 
         Raises `HistoryReclaimed` if the table version was already removed.
         """
-        store = self.place.store()
-        with ExitStack() as stack:
+        store = self.pinned_graph.store()
+        with ExitStack() as exit_stack:
             try:
-                with reported("none"):
-                    self._show(store)
-                stack.enter_context(kept_alive(store, self.intent))
+                with as_storage_errors("none"):
+                    self._renew_or_recreate(store)
+                exit_stack.enter_context(keep_lease_alive(store, self.intent))
             except StorageError as error:
                 _log.warning("no read lease, a cleanup may remove what is read: %s", error)
             yield
 
-    def over(self, work: Work) -> Work:
+    def wrap_task(self, task: BatchFunction) -> BatchFunction:
         """Wrap a Spark function so that it runs under this lease."""
 
         def run(batches: Batches) -> Batches:
-            with self.alive():
-                yield from work(batches)
+            with self.keep_alive():
+                yield from task(batches)
 
-        run.__name__ = work.__name__  # shown in the query plan
+        run.__name__ = task.__name__  # shown in the query plan
         return run
 
-    def _show(self, store: Store) -> None:
+    def _renew_or_recreate(self, store: Store) -> None:
         """Renew the lease, or recreate it: after a pause a cleanup may have removed it."""
-        name, facts = layout.intent_name(self.intent.id), self.intent.to_json()
+        intent_name, intent_json = layout.intent_name(self.intent.id), self.intent.to_json()
         for _ in range(2):
-            if store.objects.create_json(name, facts):
-                check_named(store, [self.entry], self.intent.base_commit)
+            if store.objects.create_json(intent_name, intent_json):
+                check_versions_retained(store, [self.table_entry], self.intent.base_commit)
                 return
             intents.renew(store, self.intent)
-            if store.objects.read(name) is not None:
+            if store.objects.read(intent_name) is not None:
                 return
 
 
-def hold_of(line: Line, shown: Snapshot, key: str) -> Hold:
+def lease_for_table(
+    branch_state: BranchState, snapshot: Snapshot, table_key: str
+) -> DataFrameLease:
     """Return a lease on one table of a snapshot; nothing is written before a task reads."""
-    intent = reading(_line_of(shown, line), shown)
-    return Hold(place_of(shown.store, {}), intent, shown.tables[key])
+    intent = build_read_intent(_branch_of_snapshot(snapshot, branch_state), snapshot)
+    return DataFrameLease(pin_graph(snapshot.store, {}), intent, snapshot.tables[table_key])
 
 
-def _line_of(shown: Snapshot, line: Line | None) -> Line:
+def _branch_of_snapshot(snapshot: Snapshot, branch_state: BranchState | None) -> BranchState:
     """Return the branch of a snapshot: a handle may read a commit of another branch."""
-    if line is not None and line.name == shown.branch:
-        return line
+    if branch_state is not None and branch_state.name == snapshot.branch:
+        return branch_state
     try:
-        return open_line(shown.store, shown.branch)
+        return open_branch(snapshot.store, snapshot.branch)
     except BranchNotFound:
-        if line is None:
+        if branch_state is None:
             raise
-        return line
+        return branch_state
 
 
 @contextmanager
-def holding(shown: Snapshot, line: Line | None = None) -> Iterator[None]:
+def snapshot_lease(snapshot: Snapshot, branch_state: BranchState | None = None) -> Iterator[None]:
     """Protect everything that a snapshot shows while the block runs."""
     # A read-only handle must not write, not even a lease: open a writable store.
-    store = place_of(shown.store, {}).store()
-    with ExitStack() as stack:
+    store = pin_graph(snapshot.store, {}).store()
+    with ExitStack() as exit_stack:
         try:
-            stack.enter_context(held(store, _line_of(shown, line), shown))
+            exit_stack.enter_context(
+                protect_snapshot(store, _branch_of_snapshot(snapshot, branch_state), snapshot)
+            )
         except StorageError as error:
             _log.warning("no read lease, a cleanup may remove what is exported: %s", error)
         yield

@@ -13,57 +13,66 @@ import pyarrow as pa
 
 from omnigraph.errors import InternalError
 
-from .session import parallelism, watched
+from .session import parallelism, translate_spark_errors
 from .versions import check_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Job = TypeVar("Job")
-Result = TypeVar("Result")
-_DDL = "number bigint, data binary"
-_MOST = 4_096  # jobs sent at once
-_EACH = 4  # tasks of short jobs per task that can run at once
+JobInput = TypeVar("JobInput")
+JobResult = TypeVar("JobResult")
+_RESULT_DDL = "number bigint, data binary"
+_MAX_JOBS_PER_ROUND = 4_096  # jobs sent at once
+_TASKS_PER_SLOT = 4  # tasks of short jobs per task that can run at once
 
 
 def run_jobs(
     spark: "SparkSession",
-    work: Callable[[Job], Result],
-    jobs: Sequence[Job],
+    work: Callable[[JobInput], JobResult],
+    jobs: Sequence[JobInput],
     *,
     short: bool = False,
-) -> list[Result]:
+) -> list[JobResult]:
     """Return the results in the order of the jobs; raise `ServerError` if a job fails for good.
 
     Each job is one task, unless `short`: then a task runs several.
     """
-    found: list[Result] = []
-    with watched(spark):
+    results: list[JobResult] = []
+    with translate_spark_errors(spark):
         check_versions(spark)
-        for start in range(0, len(jobs), _MOST):
-            some = jobs[start : start + _MOST]
-            tasks = min(len(some), _EACH * parallelism(spark)) if short else len(some)
-            found += _run(spark, work, some, tasks)
-    return found
+        for start in range(0, len(jobs), _MAX_JOBS_PER_ROUND):
+            round_jobs = jobs[start : start + _MAX_JOBS_PER_ROUND]
+            task_count = (
+                min(len(round_jobs), _TASKS_PER_SLOT * parallelism(spark))
+                if short
+                else len(round_jobs)
+            )
+            results += _run_round(spark, work, round_jobs, task_count)
+    return results
 
 
-def _run(
-    spark: "SparkSession", work: Callable[[Job], Result], jobs: Sequence[Job], tasks: int
-) -> Iterator[Result]:
-    count = len(jobs)
-    frame = spark.range(0, count, 1, tasks).mapInArrow(_task(work, list(jobs)), _DDL)
-    rows = sorted(frame.toArrow().to_pylist(), key=lambda one: one["number"])
-    if [one["number"] for one in rows] != list(range(count)):
+def _run_round(
+    spark: "SparkSession",
+    work: Callable[[JobInput], JobResult],
+    jobs: Sequence[JobInput],
+    task_count: int,
+) -> Iterator[JobResult]:
+    job_count = len(jobs)
+    result_frame = spark.range(0, job_count, 1, task_count).mapInArrow(
+        _make_task(work, list(jobs)), _RESULT_DDL
+    )
+    result_rows = sorted(result_frame.toArrow().to_pylist(), key=lambda row: row["number"])
+    if [row["number"] for row in result_rows] != list(range(job_count)):
         raise InternalError("Spark returned results that do not match the jobs it was given")
-    return (pickle.loads(one["data"]) for one in rows)  # noqa: S301 - our own tasks wrote it
+    return (pickle.loads(row["data"]) for row in result_rows)  # noqa: S301 - our own tasks wrote it
 
 
-def _task(work: Callable[[Job], Result], jobs: list[Job]) -> Any:
+def _make_task(work: Callable[[JobInput], JobResult], jobs: list[JobInput]) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                data = pickle.dumps(work(jobs[number]))
-                yield pa.RecordBatch.from_pydict({"number": [number], "data": [data]})
+            for job_number in batch.column(0).to_pylist():
+                pickled_result = pickle.dumps(work(jobs[job_number]))
+                yield pa.RecordBatch.from_pydict({"number": [job_number], "data": [pickled_result]})
 
     run.__name__ = getattr(work, "__name__", "maintenance")  # shown in the query plan
     return run

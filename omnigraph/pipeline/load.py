@@ -16,51 +16,55 @@ import numpy as np
 from omnigraph import ids
 from omnigraph.errors import ClientError, InputError, ReadSetConflict, VersionConflict
 from omnigraph.history.commit import Commit
-from omnigraph.history.idempotency import replayed
-from omnigraph.history.line import Line
-from omnigraph.history.long import publish_long
+from omnigraph.history.idempotency import find_replayed_commit
+from omnigraph.history.line import BranchState
+from omnigraph.history.long import publish_long_operation
 from omnigraph.history.plan import (
+    CommitMetadata,
     PublishPlan,
     Requirement,
     SameContent,
     SameSchema,
-    Signature,
     WriteTxn,
-    hold,
+    check_requirements,
 )
-from omnigraph.history.snapshot import Snapshot, of_state
+from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.ingest.limits import LoadLimits
-from omnigraph.ingest.load import Loaded, LoadMode, Summary
-from omnigraph.ingest.problem import Problem, Problems
-from omnigraph.rules.endpoints import ends_of
+from omnigraph.ingest.load import LoadMode, LoadOutcome, LoadSummary
+from omnigraph.ingest.problem import LoadProblem, ProblemCollector
+from omnigraph.rules.endpoints import endpoint_columns
 from omnigraph.rules.violation import Violation
-from omnigraph.storage.fragments import appended, changed, overwritten
+from omnigraph.storage.fragments import (
+    stage_appended_fragments,
+    stage_changed_fragments,
+    stage_overwriting_fragments,
+)
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
-from omnigraph.storage.table import Staged
+from omnigraph.storage.table import StagedChange
 
 from . import steps
-from .check import Case, set_violations
-from .ends import forget
-from .notes import BULK, DDL, unpacked
-from .place import place_of
-from .room import demand_room, guess
-from .session import parallelism, watched
-from .sources import Input, Piece, pieces_of, spots, total_size
-from .stage import Job, key_named, on_frame, on_pieces
-from .staged import Fragment
+from .check import LoadCheckContext, find_set_violations
+from .ends import remove_scratch_folders
+from .notes import PER_RECORD_KINDS, REPORT_DDL, unpickle_data
+from .place import pin_graph
+from .room import estimate_input, require_disk_space
+from .session import parallelism, translate_spark_errors
+from .sources import InputFile, InputPiece, cut_into_pieces, map_record_positions, total_bytes
+from .stage import LoadJob, make_frame_task, make_piece_task, table_key_of
+from .staged import StagedFragment
 from .versions import check_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ATTEMPTS = 3
-_SMALLEST, _LARGEST = 4 << 20, 64 << 20  # bytes of a piece
-_FRAME = 1 << 16  # piece numbers reserved for the partitions of one DataFrame
-Told = Callable[[str], object]
+MAX_ATTEMPTS = 3
+_MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 4 << 20, 64 << 20  # bytes of a piece
+_NUMBERS_PER_FRAME = 1 << 16  # piece numbers reserved for the partitions of one DataFrame
+StepNameCallback = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Bulk:
+class BulkLoad:
     """What to load and how: files, DataFrames by type, the mode, dry run or write.
 
     `piece_bytes` is the size of an input piece; `fragment_rows` and `fragment_bytes` limit a
@@ -68,280 +72,366 @@ class Bulk:
     """
 
     mode: LoadMode
-    inputs: Sequence[Input] = ()
+    input_files: Sequence[InputFile] = ()
     frames: Mapping[str, Any] = field(default_factory=dict)
     dry_run: bool = False
     limits: LoadLimits = field(default_factory=LoadLimits)
-    piece: int | None = None
-    rows: int = FRAGMENT_ROWS
-    bytes: int = FRAGMENT_BYTES
+    piece_bytes: int | None = None
+    fragment_rows: int = FRAGMENT_ROWS
+    fragment_bytes: int = FRAGMENT_BYTES
     streams: Mapping[str, str] = field(default_factory=dict)
-    told: Told = lambda _: None
-    progress: steps.Told | None = None
+    on_step: StepNameCallback = lambda _: None
+    progress: steps.StepProgressCallback | None = None
 
 
 def load_on_spark(
     spark: "SparkSession",
-    line: Line,
-    bulk: Bulk,
+    branch_state: BranchState,
+    bulk_load: BulkLoad,
     *,
-    signature: Signature | None = None,
-    conditions: Sequence[Requirement] = (),
-) -> Loaded:
+    commit_metadata: CommitMetadata | None = None,
+    requirements: Sequence[Requirement] = (),
+) -> LoadOutcome:
     """Load in bulk as one commit; return the problems if there are any.
 
     If another writer published first, the load is staged again on the newer head; an overwrite is
     not retried.
     """
     check_versions(spark)
-    signature = signature or Signature()
-    known = replayed(line.store, line.refresh().state, signature)
-    if known is not None:
-        return Loaded(bulk.mode, known)
-    for attempt in range(1, ATTEMPTS + 1):
-        run = Run(spark, line, bulk, conditions)
+    commit_metadata = commit_metadata or CommitMetadata()
+    replayed_commit = find_replayed_commit(
+        branch_state.store, branch_state.refresh().state, commit_metadata
+    )
+    if replayed_commit is not None:
+        return LoadOutcome(bulk_load.mode, replayed_commit)
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        load_attempt = LoadAttempt(spark, branch_state, bulk_load, requirements)
         try:
-            with watched(spark), run.steps.told_of():
-                return run.loaded(run.publish(signature))
+            with translate_spark_errors(spark), load_attempt.step_tracker.report_progress():
+                return load_attempt.load_report(load_attempt.publish(commit_metadata))
         except (VersionConflict, ReadSetConflict):
-            if bulk.mode == "overwrite" or attempt == ATTEMPTS:
+            if bulk_load.mode == "overwrite" or attempt == MAX_ATTEMPTS:
                 raise
-            hold(conditions, _txn(line))  # do not retry when the caller's own requirements failed
+            check_requirements(
+                requirements, _begin_transaction(branch_state)
+            )  # do not retry when the caller's own requirements failed
         finally:
-            run.clean()
+            load_attempt.remove_scratch()
     raise AssertionError  # unreachable: the last attempt raises
 
 
-def _txn(line: Line) -> WriteTxn:
-    return WriteTxn(line.store, line.name, line.refresh(), ids.new_ulid(), ids.now_micros())
+def _begin_transaction(branch_state: BranchState) -> WriteTxn:
+    return WriteTxn(
+        branch_state.store,
+        branch_state.name,
+        branch_state.refresh(),
+        ids.new_ulid(),
+        ids.now_micros(),
+    )
 
 
-class Run:
+class LoadAttempt:
     """One attempt: the reports of its tasks, and what the driver derives from them."""
 
     def __init__(
-        self, spark: "SparkSession", line: Line, bulk: Bulk, conditions: Sequence[Requirement]
+        self,
+        spark: "SparkSession",
+        branch_state: BranchState,
+        bulk_load: BulkLoad,
+        requirements: Sequence[Requirement],
     ) -> None:
-        self.spark, self.line, self.bulk, self.conditions = spark, line, bulk, conditions
-        self.problems: list[Problem] = []
-        self.counts: dict[str, int] = {}
-        self.load = ids.new_ulid()
-        self.bytes = 0
-        self.steps = steps.Steps(spark, bulk.progress)
+        self.spark, self.branch_state, self.bulk_load, self.requirements = (
+            spark,
+            branch_state,
+            bulk_load,
+            requirements,
+        )
+        self.problems: list[LoadProblem] = []
+        self.record_counts: dict[str, int] = {}
+        self.load_id = ids.new_ulid()
+        self.written_bytes = 0
+        self.step_tracker = steps.StepTracker(spark, bulk_load.progress)
 
-    def publish(self, signature: Signature) -> Commit | None:
+    def publish(self, commit_metadata: CommitMetadata) -> Commit | None:
         """Stage and publish; a dry run only stages and checks."""
-        if self.bulk.dry_run:
-            self.stage(_txn(self.line))
+        if self.bulk_load.dry_run:
+            self.stage(_begin_transaction(self.branch_state))
             return None
-        return publish_long(self.line, "load", self.stage, signature)
+        return publish_long_operation(self.branch_state, "load", self.stage, commit_metadata)
 
-    def loaded(self, commit: Commit | None) -> Loaded:
+    def load_report(self, commit: Commit | None) -> LoadOutcome:
         """Return the outcome of the load."""
-        self.steps.end()
-        summary = Summary(self.steps.seconds, self.bytes)
+        self.step_tracker.end()
+        summary = LoadSummary(self.step_tracker.seconds, self.written_bytes)
         if self.problems:
-            return Loaded(self.bulk.mode, problems=tuple(self.problems), summary=summary)
-        nodes, edges = (
-            {key.partition(":")[2]: n for key, n in sorted(self.counts.items()) if key[:4] == kind}
+            return LoadOutcome(self.bulk_load.mode, problems=tuple(self.problems), summary=summary)
+        node_counts, edge_counts = (
+            {
+                key.partition(":")[2]: record_count
+                for key, record_count in sorted(self.record_counts.items())
+                if key[:4] == kind
+            }
             for kind in ("node", "edge")
         )
-        return Loaded(self.bulk.mode, commit, nodes, edges, summary=summary)
+        return LoadOutcome(self.bulk_load.mode, commit, node_counts, edge_counts, summary=summary)
 
-    def clean(self) -> None:
+    def remove_scratch(self) -> None:
         """Remove the indexes that executors built for this attempt."""
         with suppress(Exception):  # a Spark session that ended has removed them already
-            forget(self.spark, self.load)
+            remove_scratch_folders(self.spark, self.load_id)
 
-    def _begin(self, step: str, rows: int = 0) -> None:
-        self.steps.begin(step, rows)
-        self.bulk.told(step)
+    def _begin_step(self, step_name: str, row_estimate: int = 0) -> None:
+        self.step_tracker.begin(step_name, row_estimate)
+        self.bulk_load.on_step(step_name)
 
     def stage(self, txn: WriteTxn) -> PublishPlan | None:
         """Do everything up to the publish; None if there is nothing to write, or a problem."""
-        hold(self.conditions, txn)
-        snapshot = of_state(txn.store, self.line, txn.base)
-        job, guessed = self.job(snapshot), guess(self.bulk.inputs)
-        if job.writes:
-            demand_room(txn.store, guessed.bytes)
-        pieces = self.pieces()
-        self._begin("stage", guessed.rows)
-        out = self.notes(job, pieces)
+        check_requirements(self.requirements, txn)
+        snapshot = manifest_snapshot(txn.store, self.branch_state, txn.base)
+        load_job, estimate = self.make_job(snapshot), estimate_input(self.bulk_load.input_files)
+        if load_job.writes_fragments:
+            require_disk_space(txn.store, estimate.bytes)
+        pieces = self.cut_pieces()
+        self._begin_step("stage", estimate.rows)
+        task_reports = self.run_tasks(load_job, pieces)
         try:
-            return self._judged(txn, snapshot, job, pieces, out)
+            return self._judge_reports(txn, snapshot, load_job, pieces, task_reports)
         finally:
-            out.unpersist()
+            task_reports.unpersist()
 
-    def _judged(
+    def _judge_reports(
         self,
         txn: WriteTxn,
         snapshot: Snapshot,
-        job: Job,
-        pieces: Sequence[Piece],
-        out: "DataFrame",
+        load_job: LoadJob,
+        pieces: Sequence[InputPiece],
+        task_reports: "DataFrame",
     ) -> PublishPlan | None:
-        few = _few(out)
-        _raise_failure(few)
-        types = self._types(job, few)
-        self._begin("check", sum(self.counts.values()))
-        case = self._case(job, snapshot, out, few, types)
-        unread = [unpacked(one["data"]) for one in few if one["kind"] == "unread"]
-        broken = [unpacked(one["data"]) for one in few if one["kind"] == "broken"]
-        found, gone = set_violations(case)
-        left = Problems()
-        for one in unread:
-            left.take(one)
-        found = [one for one in found if not left.explain(one)]
-        where = spots(pieces, {one["grp"]: one["spot"] for one in few if one["kind"] == "lines"})
-        self.problems = where.locate([*unread, *map(_problem, [*broken, *found])])
-        if self.problems or self.bulk.dry_run:
+        driver_rows = _collect_driver_rows(task_reports)
+        _raise_failure(driver_rows)
+        input_keys = self._count_records(load_job, driver_rows)
+        self._begin_step("check", sum(self.record_counts.values()))
+        context = self._check_context(load_job, snapshot, task_reports, driver_rows, input_keys)
+        unreadable = [
+            unpickle_data(item["data"]) for item in driver_rows if item["kind"] == "unread"
+        ]
+        invalid = [unpickle_data(item["data"]) for item in driver_rows if item["kind"] == "broken"]
+        violations, replaced_positions = find_set_violations(context)
+        parse_problems = ProblemCollector()
+        for item in unreadable:
+            parse_problems.add_problem(item)
+        violations = [item for item in violations if not parse_problems.explains_violation(item)]
+        record_positions = map_record_positions(
+            pieces, {item["grp"]: item["spot"] for item in driver_rows if item["kind"] == "lines"}
+        )
+        self.problems = record_positions.locate_problems(
+            [*unreadable, *map(_problem_from_violation, [*invalid, *violations])]
+        )
+        if self.problems or self.bulk_load.dry_run:
             return None
-        if gone:  # some records are replaced by later ones: write again without them
-            again = self.notes(replace(job, skip=gone), pieces)
-            few = _few(again)
-            again.unpersist()
-        writes = self._writes(txn, job, few, types)
-        return self._plan(txn, job, writes, types) if writes else None
+        if replaced_positions:  # some records are replaced by later ones: write again without them
+            second_reports = self.run_tasks(
+                replace(load_job, skipped_positions=replaced_positions), pieces
+            )
+            driver_rows = _collect_driver_rows(second_reports)
+            second_reports.unpersist()
+        staged_tables = self._stage_tables(txn, load_job, driver_rows, input_keys)
+        return self._make_plan(txn, load_job, staged_tables, input_keys) if staged_tables else None
 
-    def _case(
+    def _check_context(
         self,
-        job: Job,
+        load_job: LoadJob,
         snapshot: Snapshot,
-        out: "DataFrame",
-        few: Sequence[dict[str, Any]],
-        types: frozenset[str],
-    ) -> Case:
-        noted = [one for one in few if one["kind"] == "noted"]
-        bare = [one for one in noted if one["value"] == "unwritten"]
-        keys, unwritten = (frozenset(job.keys[n["type"]] for n in some) for some in (noted, bare))
-        staged: dict[str, list[Fragment]] = {}
-        for one in _fragments(few):
-            staged.setdefault(one.key, []).append(one)
-        return Case(self.spark, self.load, job, snapshot, out, few, types, staged, keys, unwritten)
-
-    def job(self, snapshot: Snapshot) -> Job:
-        """Describe the load for its tasks."""
-        tables = {key: (one.location, one.lance_version) for key, one in snapshot.tables.items()}
-        return Job(
-            snapshot.schema.ir,
-            place_of(snapshot.store, tables),
-            tuple(sorted(tables)),
-            self.bulk.mode,
-            frozenset(key for key, one in snapshot.tables.items() if one.rows),
-            not self.bulk.dry_run,
-            self.bulk.limits,
-            self.bulk.rows,
-            self.bulk.bytes,
+        task_reports: "DataFrame",
+        driver_rows: Sequence[dict[str, Any]],
+        input_keys: frozenset[str],
+    ) -> LoadCheckContext:
+        reported_rows = [item for item in driver_rows if item["kind"] == "noted"]
+        unwritten_rows = [item for item in reported_rows if item["value"] == "unwritten"]
+        reported_keys, unwritten_keys = (
+            frozenset(load_job.table_keys[report["type"]] for report in report_group)
+            for report_group in (reported_rows, unwritten_rows)
+        )
+        staged_fragments: dict[str, list[StagedFragment]] = {}
+        for item in _staged_fragments(driver_rows):
+            staged_fragments.setdefault(item.table_key, []).append(item)
+        return LoadCheckContext(
+            self.spark,
+            self.load_id,
+            load_job,
+            snapshot,
+            task_reports,
+            driver_rows,
+            input_keys,
+            staged_fragments,
+            reported_keys,
+            unwritten_keys,
         )
 
-    def pieces(self) -> list[Piece]:
+    def make_job(self, snapshot: Snapshot) -> LoadJob:
+        """Describe the load for its tasks."""
+        pinned_tables = {
+            key: (table_entry.location, table_entry.lance_version)
+            for key, table_entry in snapshot.tables.items()
+        }
+        return LoadJob(
+            snapshot.schema.ir,
+            pin_graph(snapshot.store, pinned_tables),
+            tuple(sorted(pinned_tables)),
+            self.bulk_load.mode,
+            frozenset(key for key, table_entry in snapshot.tables.items() if table_entry.row_count),
+            not self.bulk_load.dry_run,
+            self.bulk_load.limits,
+            self.bulk_load.fragment_rows,
+            self.bulk_load.fragment_bytes,
+        )
+
+    def cut_pieces(self) -> list[InputPiece]:
         """Cut the input files into pieces for tasks."""
-        return pieces_of(self.bulk.inputs, self._piece_size())
+        return cut_into_pieces(self.bulk_load.input_files, self._piece_bytes())
 
-    def _piece_size(self) -> int:
-        if self.bulk.piece is not None:
-            return self.bulk.piece
-        share = total_size(self.bulk.inputs) // (2 * parallelism(self.spark))
-        return min(max(share, _SMALLEST), _LARGEST)
+    def _piece_bytes(self) -> int:
+        if self.bulk_load.piece_bytes is not None:
+            return self.bulk_load.piece_bytes
+        task_share = total_bytes(self.bulk_load.input_files) // (2 * parallelism(self.spark))
+        return min(max(task_share, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES)
 
-    def notes(self, job: Job, pieces: Sequence[Piece]) -> "DataFrame":
+    def run_tasks(self, load_job: LoadJob, pieces: Sequence[InputPiece]) -> "DataFrame":
         """Run all tasks and persist their reports: a task that ran again would write again."""
         from pyspark import StorageLevel
 
-        parts = []
+        report_frames = []
         if pieces:
-            units = self.spark.range(0, len(pieces), 1, len(pieces))
-            parts.append(units.mapInArrow(on_pieces(job, pieces), DDL))
-        first = len(pieces)
-        for name, frame in self.bulk.frames.items():
-            parts.append(frame.mapInArrow(on_frame(job, key_named(job.ir, name), first), DDL))
-            first += _FRAME
-        if not parts:
+            piece_numbers = self.spark.range(0, len(pieces), 1, len(pieces))
+            report_frames.append(
+                piece_numbers.mapInArrow(make_piece_task(load_job, pieces), REPORT_DDL)
+            )
+        first_number = len(pieces)
+        for type_name, frame in self.bulk_load.frames.items():
+            report_frames.append(
+                frame.mapInArrow(
+                    make_frame_task(
+                        load_job, table_key_of(load_job.schema_ir, type_name), first_number
+                    ),
+                    REPORT_DDL,
+                )
+            )
+            first_number += _NUMBERS_PER_FRAME
+        if not report_frames:
             raise InputError("there is nothing to load", reason="no input")
-        made: DataFrame = reduce(lambda a, b: a.unionAll(b), parts)
-        return made.persist(StorageLevel.DISK_ONLY)
+        all_reports: DataFrame = reduce(lambda a, b: a.unionAll(b), report_frames)
+        return all_reports.persist(StorageLevel.DISK_ONLY)
 
-    def _types(self, job: Job, few: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    def _count_records(
+        self, load_job: LoadJob, driver_rows: Sequence[Mapping[str, Any]]
+    ) -> frozenset[str]:
         """Count the records of each type; return the keys of the types that the input names."""
-        emptied = set()
-        for one in few:
-            if one["kind"] == "count":
-                key = job.keys[one["type"]]
-                self.counts[key] = self.counts.get(key, 0) + one["spot"]
-                if one["value"] == "truncated":
-                    emptied.add(key)
-        for key in sorted(emptied):
-            if self.counts[key]:
+        truncated_keys = set()
+        for report in driver_rows:
+            if report["kind"] == "count":
+                key = load_job.table_keys[report["type"]]
+                self.record_counts[key] = self.record_counts.get(key, 0) + report["spot"]
+                if report["value"] == "truncated":
+                    truncated_keys.add(key)
+        for key in sorted(truncated_keys):
+            if self.record_counts[key]:
                 raise InputError(reason=f"one input both truncates and fills {key}")
-        return frozenset(self.counts)
+        return frozenset(self.record_counts)
 
-    def _writes(
+    def _stage_tables(
         self,
         txn: WriteTxn,
-        job: Job,
-        few: Sequence[Mapping[str, Any]],
-        types: frozenset[str],
-    ) -> dict[str, Staged]:
-        fragments: dict[str, list[Any]] = {key: [] for key in types}
-        removed: dict[str, list[Any]] = {key: [] for key in types}
-        for fragment in _fragments(few):
-            fragments[fragment.key].append(fragment.facts)
-            self.bytes += fragment.bytes
-        for one in few:
-            if one["kind"] == "removed":
-                removed[job.keys[one["type"]]].append(unpacked(one["data"]))
-        made = {}
-        for key in sorted(types):
-            if fragments[key] or (job.mode == "overwrite" and key in job.filled):
-                made[key] = _staged(txn, key, job.mode, fragments[key], removed[key])
-        return made
+        load_job: LoadJob,
+        driver_rows: Sequence[Mapping[str, Any]],
+        input_keys: frozenset[str],
+    ) -> dict[str, StagedChange]:
+        fragments_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
+        removed_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
+        for fragment in _staged_fragments(driver_rows):
+            fragments_by_key[fragment.table_key].append(fragment.metadata)
+            self.written_bytes += fragment.file_bytes
+        for report in driver_rows:
+            if report["kind"] == "removed":
+                removed_by_key[load_job.table_keys[report["type"]]].append(
+                    unpickle_data(report["data"])
+                )
+        staged_tables = {}
+        for key in sorted(input_keys):
+            if fragments_by_key[key] or (
+                load_job.mode == "overwrite" and key in load_job.filled_keys
+            ):
+                staged_tables[key] = _stage_table(
+                    txn, key, load_job.mode, fragments_by_key[key], removed_by_key[key]
+                )
+        return staged_tables
 
-    def _plan(
-        self, txn: WriteTxn, job: Job, writes: Mapping[str, Staged], types: frozenset[str]
+    def _make_plan(
+        self,
+        txn: WriteTxn,
+        load_job: LoadJob,
+        staged_tables: Mapping[str, StagedChange],
+        input_keys: frozenset[str],
     ) -> PublishPlan:
-        reads = set(types)
-        for edge in job.ir.catalog.edges:
-            if f"edge:{edge.name}" in types:
-                reads |= {key for _, _, key in ends_of(edge)}
-        if job.mode == "overwrite":
-            reads |= {f"edge:{edge.name}" for edge in job.ir.catalog.edges}
-        entries = txn.base.state.tables
-        same = [SameContent(k, entries[k].content_id, entries[k].version) for k in sorted(reads)]
-        schema = SameSchema(txn.base.state.schema.hash)
-        needs = (schema, *self.conditions, *same)
+        read_keys = set(input_keys)
+        for edge_type in load_job.schema_ir.catalog.edges:
+            if f"edge:{edge_type.name}" in input_keys:
+                read_keys |= {key for _, _, key in endpoint_columns(edge_type)}
+        if load_job.mode == "overwrite":
+            read_keys |= {
+                f"edge:{edge_type.name}" for edge_type in load_job.schema_ir.catalog.edges
+            }
+        table_entries = txn.base.state.tables
+        content_requirements = [
+            SameContent(
+                table_key, table_entries[table_key].content_id, table_entries[table_key].version
+            )
+            for table_key in sorted(read_keys)
+        ]
+        schema_requirement = SameSchema(txn.base.state.schema.hash)
+        requirements = (schema_requirement, *self.requirements, *content_requirements)
         # Detect a newer head here, before the intent is confirmed.
-        hold(needs, replace(txn, base=self.line.refresh()))
-        self._begin("publish")
+        check_requirements(requirements, replace(txn, base=self.branch_state.refresh()))
+        self._begin_step("publish")
         epoch = txn.base.state.head.gc_epoch
-        return PublishPlan("load", writes, needs, streams=self.bulk.streams, epoch=epoch)
+        return PublishPlan(
+            "load", staged_tables, requirements, streams=self.bulk_load.streams, gc_epoch=epoch
+        )
 
 
-def _staged(
-    txn: WriteTxn, key: str, mode: LoadMode, fragments: Sequence[Any], removed: Sequence[Any]
-) -> Staged:
-    table = txn.table(key)
+def _stage_table(
+    txn: WriteTxn,
+    table_key: str,
+    mode: LoadMode,
+    fragments: Sequence[Any],
+    removed_addresses: Sequence[Any],
+) -> StagedChange:
+    table = txn.table(table_key)
     if mode == "overwrite":
-        return overwritten(table, fragments)
-    if not removed:
-        return appended(table, fragments)
-    return changed(txn.store, table, fragments, np.concatenate(removed))
+        return stage_overwriting_fragments(table, fragments)
+    if not removed_addresses:
+        return stage_appended_fragments(table, fragments)
+    return stage_changed_fragments(txn.store, table, fragments, np.concatenate(removed_addresses))
 
 
-def _few(out: "DataFrame") -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = out.where(~out.kind.isin(*BULK)).toArrow().to_pylist()
-    return sorted(found, key=lambda one: one["spot"] or 0)
+def _collect_driver_rows(task_reports: "DataFrame") -> list[dict[str, Any]]:
+    driver_rows: list[dict[str, Any]] = (
+        task_reports.where(~task_reports.kind.isin(*PER_RECORD_KINDS)).toArrow().to_pylist()
+    )
+    return sorted(driver_rows, key=lambda report: report["spot"] or 0)
 
 
-def _fragments(few: Sequence[Mapping[str, Any]]) -> list[Fragment]:
-    return [unpacked(one["data"]) for one in few if one["kind"] == "fragment"]
+def _staged_fragments(driver_rows: Sequence[Mapping[str, Any]]) -> list[StagedFragment]:
+    return [unpickle_data(report["data"]) for report in driver_rows if report["kind"] == "fragment"]
 
 
-def _raise_failure(few: Sequence[Mapping[str, Any]]) -> None:
-    for one in few:
-        if one["kind"] == "failure":
-            error: ClientError = unpacked(one["data"])
+def _raise_failure(driver_rows: Sequence[Mapping[str, Any]]) -> None:
+    for report in driver_rows:
+        if report["kind"] == "failure":
+            error: ClientError = unpickle_data(report["data"])
             raise error
 
 
-def _problem(one: Violation) -> Problem:
-    return Problem(one.line, one.type_name, one.entity_id, one.error())
+def _problem_from_violation(violation: Violation) -> LoadProblem:
+    return LoadProblem(
+        violation.input_line, violation.type_name, violation.entity_id, violation.to_error()
+    )

@@ -17,64 +17,64 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ConfigError
-from omnigraph.history.bases import Frame
-from omnigraph.history.diff import fitted, matched, rows_between
+from omnigraph.history.bases import MergeInputs
+from omnigraph.history.diff import align_columns, count_rows_to_compare, match_rows_by_id
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.ingest.defaults import first_values
-from omnigraph.merging.far import ROW, FarSides
+from omnigraph.ingest.defaults import backfill_values
+from omnigraph.merging.far import SOURCE_ROW_ID, OffloadedSides
 from omnigraph.merging.sides import Granularity
-from omnigraph.rules.check import type_named
+from omnigraph.rules.check import type_for_key
 from omnigraph.rules.delta import Positions
-from omnigraph.rules.unique import judged_columns
+from omnigraph.rules.unique import rule_columns
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.difference import compare
-from omnigraph.storage.find import take_bytes
-from omnigraph.storage.fragments import fragment_sizes
+from omnigraph.storage.difference import compare_versions
+from omnigraph.storage.find import take_with_blobs
+from omnigraph.storage.fragments import fragment_row_counts
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 
 from .compare import (
     BASE,
-    COLUMNS,
-    ENTRIES,
+    ENTRY_DDL,
     OURS,
+    RESULT_DDL,
+    ROW_ID_COLUMNS,
     SOURCE,
     TARGET,
     THEIRS,
-    TOLD,
-    Part,
-    Trio,
-    compared,
-    may_differ,
-    written,
+    DifferingFragments,
+    ThreeWayTable,
+    make_candidate_task,
+    make_compare_task,
+    make_write_task,
 )
 from .engine import Engine, check_engine
-from .packed import unpacked
-from .pick import session_for
-from .place import place_of
-from .scan import tasks_of
-from .session import spark_session, watched
+from .packed import unpack_table
+from .pick import choose_session
+from .place import pin_graph
+from .scan import group_fragments
+from .session import spark_session, translate_spark_errors
 from .versions import check_versions
 
-ROWS = 2_000_000  # changed rows of both sides together from which Spark is used
-LIMIT = "OMNIGRAPH_MERGE_SPARK_ROWS"
-_SMALL = 10_000  # tables with fewer changed rows are always compared in this process
+SPARK_MIN_ROWS = 2_000_000  # changed rows of both sides together from which Spark is used
+THRESHOLD_VARIABLE = "OMNIGRAPH_MERGE_SPARK_ROWS"
+_MIN_TABLE_ROWS = 10_000  # tables with fewer changed rows are always compared in this process
 _log = logging.getLogger("omnigraph")
 
 
 def merge_engine(engine: Engine = "auto", session: Any = None) -> "SparkMerge | None":
     """Return the engine for large tables of a merge; None if this process compares all tables."""
     check_engine(engine)
-    return None if engine == "local" else SparkMerge(session, asked=engine == "spark")
+    return None if engine == "local" else SparkMerge(session, forced=engine == "spark")
 
 
-def threshold() -> int:
+def spark_row_threshold() -> int:
     """Read `OMNIGRAPH_MERGE_SPARK_ROWS`: the changed rows from which a merge runs on Spark."""
-    given = os.environ.get(LIMIT) or str(ROWS)
-    if not given.isdecimal():
-        raise ConfigError(f"{LIMIT} must be a number of rows, not '{given}'")
-    return int(given)
+    setting = os.environ.get(THRESHOLD_VARIABLE) or str(SPARK_MIN_ROWS)
+    if not setting.isdecimal():
+        raise ConfigError(f"{THRESHOLD_VARIABLE} must be a number of rows, not '{setting}'")
+    return int(setting)
 
 
 @dataclass(slots=True)
@@ -82,169 +82,278 @@ class SparkMerge:
     """Compares and writes tables of a merge on Spark: all of them if `forced`, else large ones."""
 
     session: Any = None
-    asked: bool = False
+    forced: bool = False
 
-    def takes(self, frame: Frame, keys: Sequence[str]) -> frozenset[str]:
+    def select_tables(self, merge_inputs: MergeInputs, table_keys: Sequence[str]) -> frozenset[str]:
         """Select the tables to compare on Spark; none if the merge is small."""
-        if self.asked:
-            return frozenset(keys)
-        least = threshold()
+        if self.forced:
+            return frozenset(table_keys)
+        min_rows = spark_row_threshold()
         # The bound from row counts needs no table to be opened, so it is checked first.
-        if sum(_at_most(frame, key) for key in keys) < least:
+        if sum(_max_changed_rows(merge_inputs, key) for key in table_keys) < min_rows:
             return frozenset()
-        sizes = {key: _size(frame, key) for key in keys}
-        if sum(sizes.values()) < least:
+        changed_rows = {key: _count_changed_rows(merge_inputs, key) for key in table_keys}
+        if sum(changed_rows.values()) < min_rows:
             return frozenset()
-        self.session = session_for("auto", self.session, lambda: True)
+        self.session = choose_session("auto", self.session, lambda: True)
         if self.session is None:
             _log.info("a large merge runs in this process: Spark is not available")
             return frozenset()
-        return frozenset(key for key, size in sizes.items() if size >= _SMALL)
+        return frozenset(
+            key for key, row_count in changed_rows.items() if row_count >= _MIN_TABLE_ROWS
+        )
 
-    def compare(self, frame: Frame, key: str, granularity: Granularity) -> FarSides:
+    def compare(
+        self, merge_inputs: MergeInputs, table_key: str, granularity: Granularity
+    ) -> OffloadedSides:
         """Return what both sides changed in a table."""
-        type_ = type_named(frame.ours.schema.ir.catalog, key)
-        states = {BASE: frame.base, OURS: frame.ours, THEIRS: frame.theirs}
-        pinned = {name: _pinned(one.table(key)) for name, one in states.items()}
-        place = place_of(frame.ours.store, pinned)
-        trio = Trio(place, type_, tuple(judged_columns(type_)), first_values(type_))
-        found = self._run(trio, _parts(frame, key))
-        return _sides(frame, key, granularity, trio, found)
+        entity_type = type_for_key(merge_inputs.target_snapshot.schema.ir.catalog, table_key)
+        snapshots = {
+            BASE: merge_inputs.base_snapshot,
+            OURS: merge_inputs.target_snapshot,
+            THEIRS: merge_inputs.source_snapshot,
+        }
+        pinned_tables = {
+            version_name: _pinned_version(snapshot.table(table_key))
+            for version_name, snapshot in snapshots.items()
+        }
+        pinned_graph = pin_graph(merge_inputs.target_snapshot.store, pinned_tables)
+        three_way = ThreeWayTable(
+            pinned_graph,
+            entity_type,
+            tuple(rule_columns(entity_type)),
+            backfill_values(entity_type),
+        )
+        tables_by_kind = self._compare_on_spark(
+            three_way, _differing_fragments(merge_inputs, table_key)
+        )
+        return _offloaded_sides(merge_inputs, table_key, granularity, three_way, tables_by_kind)
 
     def write(
-        self, store: Store, source: Table, target: Table, row_ids: Positions, kept: Positions
+        self,
+        store: Store,
+        source_table: Table,
+        target_table: Table,
+        row_ids: Positions,
+        kept_row_ids: Positions,
     ) -> list[Mapping[str, Any]]:
         """Write rows of one table as fragments of another; rows with a row id to keep retain it."""
-        spark = self._spark()
-        place = place_of(store, {SOURCE: _pinned(source), TARGET: _pinned(target)})
-        order = np.lexsort((row_ids, kept >= 0))
-        with watched(spark):
-            units = spark.createDataFrame(pa.table({"row": row_ids[order], "kept": kept[order]}))
-            told = units.mapInArrow(written(place), TOLD).toArrow()
-        return [json.loads(one) for one in told["data"].to_pylist()]
+        spark = self._checked_session()
+        pinned_graph = pin_graph(
+            store, {SOURCE: _pinned_version(source_table), TARGET: _pinned_version(target_table)}
+        )
+        write_order = np.lexsort((row_ids, kept_row_ids >= 0))
+        with translate_spark_errors(spark):
+            row_references = spark.createDataFrame(
+                pa.table({"row": row_ids[write_order], "kept": kept_row_ids[write_order]})
+            )
+            result_rows = row_references.mapInArrow(
+                make_write_task(pinned_graph), RESULT_DDL
+            ).toArrow()
+        return [json.loads(fragment_json) for fragment_json in result_rows["data"].to_pylist()]
 
-    def _run(self, trio: Trio, parts: Sequence[Part]) -> Mapping[str, list[pa.Table]]:
+    def _compare_on_spark(
+        self, three_way: ThreeWayTable, fragment_sets: Sequence[DifferingFragments]
+    ) -> Mapping[str, list[pa.Table]]:
         from pyspark.sql import functions as sql
 
-        found: dict[str, list[pa.Table]] = {}
-        if not parts:
-            return found
-        spark = self._spark()
-        with watched(spark):
-            units = spark.range(0, len(parts), 1, len(parts))
-            entries = units.mapInArrow(may_differ(trio.place, parts), ENTRIES)
-            same_id = entries.groupBy("id").agg(*(sql.max(name).alias(name) for name in COLUMNS))
+        tables_by_kind: dict[str, list[pa.Table]] = {}
+        if not fragment_sets:
+            return tables_by_kind
+        spark = self._checked_session()
+        with translate_spark_errors(spark):
+            set_numbers = spark.range(0, len(fragment_sets), 1, len(fragment_sets))
+            entries = set_numbers.mapInArrow(
+                make_candidate_task(three_way.pinned_graph, fragment_sets), ENTRY_DDL
+            )
+            matched_entries = entries.groupBy("id").agg(
+                *(sql.max(column).alias(column) for column in ROW_ID_COLUMNS)
+            )
             # Sort by row id, so that neighbouring rows are read together.
-            order = sql.coalesce("theirs", "ours", "was_theirs", "was_ours")
-            told = same_id.sortWithinPartitions(order).mapInArrow(compared(trio), TOLD).toArrow()
-        for kind, data in zip(told["kind"].to_pylist(), told["data"].to_pylist(), strict=True):
-            found.setdefault(kind, []).append(unpacked(data))
-        return found
+            read_order = sql.coalesce("theirs", "ours", "was_theirs", "was_ours")
+            result_rows = (
+                matched_entries.sortWithinPartitions(read_order)
+                .mapInArrow(make_compare_task(three_way), RESULT_DDL)
+                .toArrow()
+            )
+        for kind, packed_rows in zip(
+            result_rows["kind"].to_pylist(), result_rows["data"].to_pylist(), strict=True
+        ):
+            tables_by_kind.setdefault(kind, []).append(unpack_table(packed_rows))
+        return tables_by_kind
 
-    def _spark(self) -> Any:
+    def _checked_session(self) -> Any:
         if self.session is None:
             self.session = spark_session()
         check_versions(self.session)
         return self.session
 
 
-def _pinned(table: Table) -> tuple[str, int]:
+def _pinned_version(table: Table) -> tuple[str, int]:
     return table.location, table.version
 
 
-def _at_most(frame: Frame, key: str) -> int:
+def _max_changed_rows(merge_inputs: MergeInputs, table_key: str) -> int:
     """Upper bound of the changed rows, computed without opening a table."""
-    return sum(2 * one.tables[key].rows for one in (frame.base, frame.ours, frame.theirs))
+    return sum(
+        2 * snapshot.tables[table_key].row_count
+        for snapshot in (
+            merge_inputs.base_snapshot,
+            merge_inputs.target_snapshot,
+            merge_inputs.source_snapshot,
+        )
+    )
 
 
-def _size(frame: Frame, key: str) -> int:
+def _count_changed_rows(merge_inputs: MergeInputs, table_key: str) -> int:
     """Count the rows of both sides that have to be compared."""
-    return sum(rows_between(frame.base, one, key) for one in (frame.ours, frame.theirs))
+    return sum(
+        count_rows_to_compare(merge_inputs.base_snapshot, side_snapshot, table_key)
+        for side_snapshot in (merge_inputs.target_snapshot, merge_inputs.source_snapshot)
+    )
 
 
-def _parts(frame: Frame, key: str) -> list[Part]:
+def _differing_fragments(merge_inputs: MergeInputs, table_key: str) -> list[DifferingFragments]:
     """The fragments in which the sides differ from the base, grouped for tasks."""
-    base, parts = frame.base.table(key), []
-    for side, shown in ((OURS, frame.ours), (THEIRS, frame.theirs)):
-        table = shown.table(key)
-        was, now = fragment_sizes(base), fragment_sizes(table)
-        if table.location == base.location:
-            found = compare(base, table)
-            was, now = (
-                {one.fragment_id: one.physical_rows for one in some}
-                for some in (found.gone, found.come)
+    base_table, fragment_sets = merge_inputs.base_snapshot.table(table_key), []
+    for side, snapshot in (
+        (OURS, merge_inputs.target_snapshot),
+        (THEIRS, merge_inputs.source_snapshot),
+    ):
+        side_table = snapshot.table(table_key)
+        base_sizes, side_sizes = fragment_row_counts(base_table), fragment_row_counts(side_table)
+        if side_table.location == base_table.location:
+            difference = compare_versions(base_table, side_table)
+            base_sizes, side_sizes = (
+                {entry.fragment_id: entry.physical_rows for entry in fragments}
+                for fragments in (difference.removed, difference.added)
             )
-            pairs = [(one.old.fragment_id, one.new.fragment_id) for one in found.marked]
-            parts += [Part(side, (old,), (new,), marked=True) for old, new in pairs]
-        parts += [Part(side, was=tuple(some)) for some in tasks_of(was)]
-        parts += [Part(side, now=tuple(some)) for some in tasks_of(now)]
-    return parts
+            fragment_pairs = [
+                (entry.old_fragment.fragment_id, entry.new_fragment.fragment_id)
+                for entry in difference.redeleted
+            ]
+            fragment_sets += [
+                DifferingFragments(side, (base_fragment,), (side_fragment,), only_deletions=True)
+                for base_fragment, side_fragment in fragment_pairs
+            ]
+        fragment_sets += [
+            DifferingFragments(side, base_fragments=tuple(fragments))
+            for fragments in group_fragments(base_sizes)
+        ]
+        fragment_sets += [
+            DifferingFragments(side, side_fragments=tuple(fragments))
+            for fragments in group_fragments(side_sizes)
+        ]
+    return fragment_sets
 
 
-def _sides(
-    frame: Frame,
-    key: str,
+def _offloaded_sides(
+    merge_inputs: MergeInputs,
+    table_key: str,
     granularity: Granularity,
-    trio: Trio,
-    found: Mapping[str, list[pa.Table]],
-) -> FarSides:
-    shape = row_schema(frame.theirs.table(key).schema)
-    slim = pa.schema([*(shape.field(name) for name in trio.columns), (ROW, pa.int64())])
-    fresh, after = (_together(found.get(kind, ()), slim) for kind in ("insert", "update"))
-    gone = _together(found.get("delete", ()), pa.schema([shape.field("id")]))["id"]
-    clash = _together(found.get("clash", ()), _CLASH)
-    ours, theirs = (_clashing(frame, key, trio, clash, side) for side in (OURS, THEIRS))
-    added = _together(found.get("added", ()), _ADDED)
-    twins = _twins(frame, key, added, fresh)
-    broken = _taken(frame.theirs.table(key), _together(found.get("broken", ()), _BROKEN)[ROW])
-    return FarSides(
-        key, ours, theirs, granularity,
-        frame=frame, fresh=fresh, after=after, gone=gone.combine_chunks(), twins=twins,
-        broken=broken,
+    three_way: ThreeWayTable,
+    tables_by_kind: Mapping[str, list[pa.Table]],
+) -> OffloadedSides:
+    full_schema = row_schema(merge_inputs.source_snapshot.table(table_key).schema)
+    rule_schema = pa.schema(
+        [
+            *(full_schema.field(column) for column in three_way.rule_columns),
+            (SOURCE_ROW_ID, pa.int64()),
+        ]
+    )
+    inserted_rows, updated_rows = (
+        _concatenate_by_id(tables_by_kind.get(kind, ()), rule_schema)
+        for kind in ("insert", "update")
+    )
+    deleted_ids = _concatenate_by_id(
+        tables_by_kind.get("delete", ()), pa.schema([full_schema.field("id")])
+    )["id"]
+    clashing_rows = _concatenate_by_id(tables_by_kind.get("clash", ()), _CLASH_SCHEMA)
+    our_changes, their_changes = (
+        _clashing_changes(merge_inputs, table_key, three_way, clashing_rows, side)
+        for side in (OURS, THEIRS)
+    )
+    added_edges = _concatenate_by_id(tables_by_kind.get("added", ()), _ADDED_SCHEMA)
+    parallel_candidates = _parallel_candidates(merge_inputs, table_key, added_edges, inserted_rows)
+    invalid_rows = _read_rows(
+        merge_inputs.source_snapshot.table(table_key),
+        _concatenate_by_id(tables_by_kind.get("broken", ()), _INVALID_SCHEMA)[SOURCE_ROW_ID],
+    )
+    return OffloadedSides(
+        table_key, our_changes, their_changes, granularity,
+        merge_inputs=merge_inputs, inserted_rows=inserted_rows, updated_rows=updated_rows, deleted_ids=deleted_ids.combine_chunks(), parallel_candidates=parallel_candidates,
+        invalid_rows=invalid_rows,
     )  # fmt: skip
 
 
-def _together(parts: Sequence[pa.Table], shape: pa.Schema) -> pa.Table:
+def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Concatenate the tables of all tasks in id order, like a comparison in one process."""
-    found = pa.concat_tables([shape.empty_table(), *(one.cast(shape) for one in parts)])
-    return found.sort_by("id").combine_chunks()
+    combined = pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in tables)])
+    return combined.sort_by("id").combine_chunks()
 
 
-def _clashing(frame: Frame, key: str, trio: Trio, clash: pa.Table, side: str) -> TableChanges:
+def _clashing_changes(
+    merge_inputs: MergeInputs,
+    table_key: str,
+    three_way: ThreeWayTable,
+    clashing_rows: pa.Table,
+    side: str,
+) -> TableChanges:
     """The changes of one side to entities that both sides changed differently, with all values."""
-    base, table = frame.base.table(key), _shown(frame, side).table(key)
-    shape = row_schema(table.schema)
-    was, now = (_taken(one, clash[name]) for one, name in ((base, BASE), (table, side)))
-    before = fitted(was, base.schema, table.schema, trio.first)
-    return matched(key, before, now, shape)
+    base_table, side_table = (
+        merge_inputs.base_snapshot.table(table_key),
+        _snapshot_of_side(merge_inputs, side).table(table_key),
+    )
+    full_schema = row_schema(side_table.schema)
+    base_rows, side_rows = (
+        _read_rows(version_table, clashing_rows[version_name])
+        for version_table, version_name in ((base_table, BASE), (side_table, side))
+    )
+    fitted_base_rows = align_columns(
+        base_rows, base_table.schema, side_table.schema, three_way.initial_values
+    )
+    return match_rows_by_id(table_key, fitted_base_rows, side_rows, full_schema)
 
 
-def _twins(frame: Frame, key: str, added: pa.Table, fresh: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _parallel_candidates(
+    merge_inputs: MergeInputs, table_key: str, added_edges: pa.Table, inserted_rows: pa.Table
+) -> tuple[pa.Table, pa.Table]:
     """Edges that each side added between nodes for which the other side added one too."""
-    ours, theirs = frame.ours.table(key), frame.theirs.table(key)
-    if not added.num_rows or not fresh.num_rows:
-        return _taken(ours, added[ROW][:0]), _taken(theirs, fresh[ROW][:0])
-    mine, other = _ends(added), _ends(fresh)
-    here = added.filter(pc.is_in(mine, value_set=other))
-    there = fresh.filter(pc.is_in(other, value_set=mine))
-    return _taken(ours, here[ROW]), _taken(theirs, there[ROW])
+    our_table, their_table = (
+        merge_inputs.target_snapshot.table(table_key),
+        merge_inputs.source_snapshot.table(table_key),
+    )
+    if not added_edges.num_rows or not inserted_rows.num_rows:
+        return _read_rows(our_table, added_edges[SOURCE_ROW_ID][:0]), _read_rows(
+            their_table, inserted_rows[SOURCE_ROW_ID][:0]
+        )
+    our_endpoints, their_endpoints = _endpoint_texts(added_edges), _endpoint_texts(inserted_rows)
+    our_matches = added_edges.filter(pc.is_in(our_endpoints, value_set=their_endpoints))
+    their_matches = inserted_rows.filter(pc.is_in(their_endpoints, value_set=our_endpoints))
+    return _read_rows(our_table, our_matches[SOURCE_ROW_ID]), _read_rows(
+        their_table, their_matches[SOURCE_ROW_ID]
+    )
 
 
-def _ends(rows: pa.Table) -> pa.Array:
+def _endpoint_texts(rows: pa.Table) -> pa.Array:
     """Both endpoints as one text; callers compare the rows, so a chance collision is harmless."""
-    found: pa.ChunkedArray = pc.binary_join_element_wise(rows["src"], rows["dst"], "\0")
-    return found.combine_chunks()
+    endpoint_texts: pa.ChunkedArray = pc.binary_join_element_wise(rows["src"], rows["dst"], "\0")
+    return endpoint_texts.combine_chunks()
 
 
-def _taken(table: Table, rows: pa.ChunkedArray) -> pa.Table:
-    found = take_bytes(table, rows.combine_chunks().drop_null().cast(pa.uint64()))
-    return found.cast(row_schema(table.schema))
+def _read_rows(table: Table, row_ids: pa.ChunkedArray) -> pa.Table:
+    row_values = take_with_blobs(table, row_ids.combine_chunks().drop_null().cast(pa.uint64()))
+    return row_values.cast(row_schema(table.schema))
 
 
-def _shown(frame: Frame, side: str) -> Snapshot:
-    return frame.ours if side == OURS else frame.theirs
+def _snapshot_of_side(merge_inputs: MergeInputs, side: str) -> Snapshot:
+    return merge_inputs.target_snapshot if side == OURS else merge_inputs.source_snapshot
 
 
-_BROKEN = pa.schema([("id", pa.string()), (ROW, pa.int64())])
-_CLASH = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in (BASE, OURS, THEIRS))])
-_ADDED = pa.schema([*((name, pa.string()) for name in ("id", "src", "dst")), (ROW, pa.int64())])
+_INVALID_SCHEMA = pa.schema([("id", pa.string()), (SOURCE_ROW_ID, pa.int64())])
+_CLASH_SCHEMA = pa.schema(
+    [("id", pa.string()), *((name, pa.int64()) for name in (BASE, OURS, THEIRS))]
+)
+_ADDED_SCHEMA = pa.schema(
+    [*((name, pa.string()) for name in ("id", "src", "dst")), (SOURCE_ROW_ID, pa.int64())]
+)

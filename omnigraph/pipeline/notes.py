@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-SCHEMA = pa.schema(
+REPORT_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
         ("type", pa.int32()),
@@ -25,39 +25,46 @@ SCHEMA = pa.schema(
         ("data", pa.binary()),
     ]
 )
-DDL = (
+REPORT_DDL = (
     "kind string, type int, grp int, id string, src string, dst string, value string, "
     "spot bigint, data binary"
 )
-BULK = ("key", "unique", "old")  # kinds with a row per record; the driver collects all others
+PER_RECORD_KINDS = (
+    "key",
+    "unique",
+    "old",
+)  # kinds with a row per record; the driver collects all others
 
 
-def notes(kind: str, count: int, **columns: Any) -> pa.RecordBatch:
+def report_batch(kind: str, count: int, **columns: Any) -> pa.RecordBatch:
     """Build reports of one kind; omitted columns are null, a scalar is repeated for all rows."""
-    arrays = [_column(one, columns.get(one.name), count) for one in SCHEMA]
+    arrays = [
+        _report_column(report_field, columns.get(report_field.name), count)
+        for report_field in REPORT_SCHEMA
+    ]
     arrays[0] = pa.repeat(pa.scalar(kind, pa.string()), count)
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(arrays, schema=REPORT_SCHEMA)
 
 
-def note(kind: str, *, data: Any = None, **facts: Any) -> pa.RecordBatch:
+def report_row(kind: str, *, data: Any = None, **facts: Any) -> pa.RecordBatch:
     """Build one report; `data` is any picklable object."""
-    shown = {name: [value] for name, value in facts.items()}
-    packed = None if data is None else [pickle.dumps(data)]
-    return notes(kind, 1, data=packed, **shown)
+    single_values = {name: [value] for name, value in facts.items()}
+    pickled = None if data is None else [pickle.dumps(data)]
+    return report_batch(kind, 1, data=pickled, **single_values)
 
 
-def unpacked(data: bytes) -> Any:
+def unpickle_data(data: bytes) -> Any:
     """Return the object of a report. Only our own tasks wrote it, so unpickling is safe."""
     return pickle.loads(data)  # noqa: S301
 
 
-def _column(field: pa.Field, given: Any, count: int) -> pa.Array:
-    if given is None:
+def _report_column(field: pa.Field, values: Any, count: int) -> pa.Array:
+    if values is None:
         return pa.nulls(count, field.type)
-    if isinstance(given, pa.ChunkedArray):
-        given = given.combine_chunks()
-    if isinstance(given, pa.Array):
-        return given.cast(field.type)
-    if isinstance(given, Sequence) or hasattr(given, "__len__"):
-        return pa.array(given, field.type)
-    return pa.repeat(pa.scalar(given, field.type), count)
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values.cast(field.type)
+    if isinstance(values, Sequence) or hasattr(values, "__len__"):
+        return pa.array(values, field.type)
+    return pa.repeat(pa.scalar(values, field.type), count)

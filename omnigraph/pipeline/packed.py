@@ -3,19 +3,19 @@
 import pyarrow as pa
 
 
-def packed(rows: pa.Table) -> bytes:
+def pack_table(table: pa.Table) -> bytes:
     """Serialize a table to compressed bytes.
 
-    >>> unpacked(packed(pa.table({"x": [1, 2]})))["x"].to_pylist()
+    >>> unpack_table(pack_table(pa.table({"x": [1, 2]})))["x"].to_pylist()
     [1, 2]
     """
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
-        writer.write_table(rows)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
     return bytes(sink.getvalue())
 
 
-def unpacked(data: bytes) -> pa.Table:
+def unpack_table(data: bytes) -> pa.Table:
     """Read a table from such bytes."""
     return pa.ipc.open_stream(data).read_all()

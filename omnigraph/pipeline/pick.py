@@ -15,7 +15,7 @@ from .engine import Engine, check_engine
 _log = logging.getLogger("omnigraph")
 
 
-def session_for(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any | None:
+def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any | None:
     """Return the session to use, None for this process; `is_large` is called for "auto" only."""
     check_engine(engine)
     if engine == "local" or (engine == "auto" and not is_large()):
@@ -23,24 +23,24 @@ def session_for(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any
     if spark is not None:
         return spark
     if engine == "spark":
-        return _started()
-    return _any_session()
+        return _start_session()
+    return _session_if_available()
 
 
-def _started() -> Any:
+def _start_session() -> Any:
     from .session import spark_session
 
     return spark_session()
 
 
-def _any_session() -> Any | None:
+def _session_if_available() -> Any | None:
     """Return a session if one can be started; a failure to start is not an error."""
-    from .session import may_start
+    from .session import can_start_session
 
-    if not may_start():
+    if not can_start_session():
         return None
     try:
-        return _started()
+        return _start_session()
     except ConfigError as error:
         _log.info("maintenance runs in this process: %s", error)
         return None

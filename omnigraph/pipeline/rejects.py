@@ -13,12 +13,12 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.errors import InputError
-from omnigraph.ingest.problem import Problem
+from omnigraph.ingest.problem import LoadProblem
 from omnigraph.storage.root import s3_options
 
-from .sources import s3_system
+from .sources import s3_file_system
 
-SCHEMA = pa.schema(
+REJECT_SCHEMA = pa.schema(
     [
         ("file", pa.string()),
         ("line", pa.int64()),
@@ -31,40 +31,40 @@ SCHEMA = pa.schema(
 )
 
 
-def reject(one: Problem) -> dict[str, Any]:
+def reject_row(problem: LoadProblem) -> dict[str, Any]:
     """Return a problem as a row."""
     return {
-        "file": one.file,
-        "line": one.line,
-        "type": one.type,
-        "id": one.id,
-        "code": one.error.code,
-        "property": getattr(one.error, "property", None),
-        "reason": one.reason,
+        "file": problem.file,
+        "line": problem.line,
+        "type": problem.type,
+        "id": problem.id,
+        "code": problem.error.code,
+        "property": getattr(problem.error, "property", None),
+        "reason": problem.reason,
     }
 
 
-def write_rejects(folder: str | os.PathLike[str], problems: Sequence[Problem]) -> None:
+def write_rejects(folder: str | os.PathLike[str], problems: Sequence[LoadProblem]) -> None:
     """Write `rejects.parquet` and `rejects.ndjson`; both are empty when nothing was refused."""
     import pyarrow.parquet as pq
 
-    rows = [reject(one) for one in problems]
-    lines = b"".join(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in rows)
+    reject_rows = [reject_row(item) for item in problems]
+    ndjson = b"".join(orjson.dumps(item, option=orjson.OPT_APPEND_NEWLINE) for item in reject_rows)
     try:
-        system, place = _opened(os.fspath(folder))
-        table = pa.Table.from_pylist(rows, schema=SCHEMA)
-        pq.write_table(table, f"{place}/rejects.parquet", filesystem=system)
-        with system.open_output_stream(f"{place}/rejects.ndjson") as out:
-            out.write(lines)
+        file_system, folder_path = _open_folder(os.fspath(folder))
+        reject_table = pa.Table.from_pylist(reject_rows, schema=REJECT_SCHEMA)
+        pq.write_table(reject_table, f"{folder_path}/rejects.parquet", filesystem=file_system)
+        with file_system.open_output_stream(f"{folder_path}/rejects.ndjson") as output:
+            output.write(ndjson)
     except OSError as error:
         message = f"cannot write rejects to {folder}: {error.strerror or error}"
         raise InputError(message, reason="unwritable") from error
 
 
-def _opened(folder: str) -> tuple[Any, str]:
+def _open_folder(folder: str) -> tuple[Any, str]:
     """Return the file system of a folder and its path there; a local folder is created."""
     if folder.startswith("s3://"):
-        return s3_system(s3_options(os.environ)), folder.removeprefix("s3://").rstrip("/")
+        return s3_file_system(s3_options(os.environ)), folder.removeprefix("s3://").rstrip("/")
     from pyarrow.fs import LocalFileSystem
 
     Path(folder).mkdir(parents=True, exist_ok=True)

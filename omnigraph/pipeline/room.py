@@ -11,80 +11,86 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.errors import OmnigraphError, ResourceLimitExceeded
-from omnigraph.ingest.files import packing_of
+from omnigraph.ingest.files import detect_compression
 from omnigraph.storage.store import Store
 
-from .sources import Input, open_input
+from .sources import InputFile, open_input_file
 
-_SAMPLE = 1 << 18  # bytes of a text file that are sampled
-_FILES = 16  # files that are sampled
-_SHARE = {"ndjson": 0.3, "csv": 0.5, "parquet": 0.8}  # stored size relative to the input
-_PACKED = 3  # how many times larger a compressed file is once decompressed
+_SAMPLE_BYTES = 1 << 18  # bytes of a text file that are sampled
+_SAMPLED_FILES = 16  # files that are sampled
+_STORED_SHARE = {"ndjson": 0.3, "csv": 0.5, "parquet": 0.8}  # stored size relative to the input
+_COMPRESSION_RATIO = 3  # how many times larger a compressed file is once decompressed
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class InputEstimate:
     """Estimated records of an input, and the bytes that they will take in a graph."""
 
     rows: int
     bytes: int
 
 
-def guess(inputs: Sequence[Input]) -> Guess:
+def estimate_input(input_files: Sequence[InputFile]) -> InputEstimate:
     """Estimate an input from a few files and the sizes of all."""
-    looked = inputs[:_FILES]
-    rows = sum(map(_rows, looked))
-    seen, whole = (sum(one.size for one in some) for some in (looked, inputs))
-    return Guess(int(rows * whole / seen) if seen else 0, int(sum(map(_bytes, inputs))))
+    sampled_files = input_files[:_SAMPLED_FILES]
+    sampled_rows = sum(map(_estimate_rows, sampled_files))
+    sampled_bytes, all_bytes = (
+        sum(input_file.size for input_file in file_group)
+        for file_group in (sampled_files, input_files)
+    )
+    return InputEstimate(
+        int(sampled_rows * all_bytes / sampled_bytes) if sampled_bytes else 0,
+        int(sum(map(_estimate_bytes, input_files))),
+    )
 
 
-def _bytes(one: Input) -> float:
-    packed = _PACKED if one.path.endswith((".gz", ".zst")) else 1
-    return one.size * packed * _SHARE.get(one.form, 0.0)
+def _estimate_bytes(input_file: InputFile) -> float:
+    expansion = _COMPRESSION_RATIO if input_file.path.endswith((".gz", ".zst")) else 1
+    return input_file.size * expansion * _STORED_SHARE.get(input_file.file_format, 0.0)
 
 
-def _rows(one: Input) -> int:
+def _estimate_rows(input_file: InputFile) -> int:
     # An unreadable file is reported when it is loaded, not here.
-    with suppress(OmnigraphError, OSError, ValueError), open_input(one) as file:
-        if one.form == "parquet":
+    with suppress(OmnigraphError, OSError, ValueError), open_input_file(input_file) as file:
+        if input_file.file_format == "parquet":
             import pyarrow.parquet as pq
 
             return int(pq.read_metadata(file).num_rows)
-        text = file.read(_SAMPLE)
-        if text and packing_of(text) is None:
-            return one.size * (text.count(b"\n") or 1) // len(text)
+        sample = file.read(_SAMPLE_BYTES)
+        if sample and detect_compression(sample) is None:
+            return input_file.size * (sample.count(b"\n") or 1) // len(sample)
     return 0
 
 
-def demand_room(store: Store, needed: int) -> None:
+def require_disk_space(store: Store, needed_bytes: int) -> None:
     """Raise `ResourceLimitExceeded`, with both sizes, if the data cannot fit on the disk."""
-    if not store.root.local:
+    if not store.root.is_local:
         return
-    free = shutil.disk_usage(_there(Path(store.root.path))).free
-    if needed > free:
+    free_bytes = shutil.disk_usage(_nearest_existing_path(Path(store.root.path))).free
+    if needed_bytes > free_bytes:
         raise ResourceLimitExceeded(
-            f"the load needs about {size(needed)}, but the disk has {size(free)} left",
+            f"the load needs about {format_bytes(needed_bytes)}, but the disk has {format_bytes(free_bytes)} left",
             resource="free disk bytes",
-            limit=free,
-            actual=needed,
+            limit=free_bytes,
+            actual=needed_bytes,
             hint="free disk space, or load less data",
         )
 
 
-def size(count: float) -> str:
+def format_bytes(byte_count: float) -> str:
     """Format a number of bytes for people.
 
-    >>> size(999), size(12_345_678)
+    >>> format_bytes(999), format_bytes(12_345_678)
     ('999 B', '12.3 MB')
     """
     for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
+        if byte_count < 1000:
+            return f"{byte_count:.3g} {unit}"
+        byte_count /= 1000
+    return f"{byte_count:.3g} TB"
 
 
-def _there(path: Path) -> Path:
+def _nearest_existing_path(path: Path) -> Path:
     while not os.path.lexists(path) and path != path.parent:
         path = path.parent
     return path

@@ -12,93 +12,107 @@ import pyarrow as pa
 from omnigraph.errors import InputError
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.storage.fragments import fragment_sizes, read_fragments
+from omnigraph.storage.fragments import fragment_row_counts, read_fragments
 
-from .held import Hold
-from .place import Place, place_of, type_of
-from .types import arrow_schema, as_spark, columns_of, ddl
+from .held import DataFrameLease
+from .place import PinnedGraph, entity_type_of, pin_graph
+from .types import cast_to_spark, columns_of_type, spark_arrow_schema, spark_ddl
 from .versions import check_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_ROWS = 1 << 20  # rows of one task, if fragments are small
+_TASK_ROWS = 1 << 20  # rows of one task, if fragments are small
 
 
 def scan(  # noqa: PLR0913 - the last two are keyword-only
     spark: "SparkSession",
     snapshot: Snapshot,
-    key: str,
+    table_key: str,
     columns: Sequence[str] | None = None,
-    where: Any = None,
+    row_filter: Any = None,
     *,
-    places: bool = False,
-    hold: Hold | None = None,
+    with_row_ids: bool = False,
+    lease: DataFrameLease | None = None,
 ) -> "DataFrame":
     """Return the rows of a table as a DataFrame.
 
     `row_filter` is an Arrow expression; `with_row_ids` adds `_rowid` and `_rowaddr`. With a `lease`
     no cleanup removes what a running task reads.
     """
-    one = type_of(snapshot.schema.ir, key)
-    names = chosen(key, columns_of(one), columns)
+    entity_type = entity_type_of(snapshot.schema.ir, table_key)
+    column_names = select_columns(table_key, columns_of_type(entity_type), columns)
     check_versions(spark)
-    entry = snapshot.tables[key]
-    where_at = place_of(snapshot.store, {key: (entry.location, entry.lance_version)})
-    tasks = tasks_of(fragment_sizes(snapshot.table(key)))
-    schema = arrow_schema(one, names, places=places)
-    read = _reader(where_at, key, tasks, names, where, schema)
-    if hold is not None:
-        read = hold.over(read)
-    units = spark.range(0, len(tasks), 1, max(1, len(tasks)))
-    return units.mapInArrow(read, ddl(one, names, places=places))
+    table_entry = snapshot.tables[table_key]
+    pinned_graph = pin_graph(
+        snapshot.store, {table_key: (table_entry.location, table_entry.lance_version)}
+    )
+    fragment_groups = group_fragments(fragment_row_counts(snapshot.table(table_key)))
+    spark_schema = spark_arrow_schema(entity_type, column_names, with_row_ids=with_row_ids)
+    read_task = _make_reader(
+        pinned_graph, table_key, fragment_groups, column_names, row_filter, spark_schema
+    )
+    if lease is not None:
+        read_task = lease.wrap_task(read_task)
+    group_numbers = spark.range(0, len(fragment_groups), 1, max(1, len(fragment_groups)))
+    return group_numbers.mapInArrow(
+        read_task, spark_ddl(entity_type, column_names, with_row_ids=with_row_ids)
+    )
 
 
-def chosen(key: str, known: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+def select_columns(
+    table_key: str, known_columns: Sequence[str], columns: Sequence[str] | None
+) -> list[str]:
     """Return the requested columns, all by default; raise `InputError` for an unknown one."""
     if columns is None:
-        return list(known)
-    for name in columns:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            raise InputError(reason=f"{key} has no column '{name}'", hint=hint)
+        return list(known_columns)
+    for column in columns:
+        if column not in known_columns:
+            hint = did_you_mean(column, known_columns)
+            raise InputError(reason=f"{table_key} has no column '{column}'", hint=hint)
     return list(columns)
 
 
-def tasks_of(sizes: dict[int, int], rows: int = _ROWS) -> list[list[int]]:
+def group_fragments(sizes: dict[int, int], max_rows: int = _TASK_ROWS) -> list[list[int]]:
     """Group fragments for tasks: a large one alone, small neighbours together.
 
-    >>> tasks_of({1: 5, 2: 3, 3: 9, 4: 1}, rows=8)
+    >>> group_fragments({1: 5, 2: 3, 3: 9, 4: 1}, max_rows=8)
     [[1, 2], [3], [4]]
     """
-    tasks: list[list[int]] = []
-    held = rows
-    for number, size in sizes.items():
-        if held + size > rows:
-            tasks.append([])
-            held = 0
-        tasks[-1].append(number)
-        held += size
-    return tasks
+    groups: list[list[int]] = []
+    group_rows = max_rows
+    for fragment_id, row_count in sizes.items():
+        if group_rows + row_count > max_rows:
+            groups.append([])
+            group_rows = 0
+        groups[-1].append(fragment_id)
+        group_rows += row_count
+    return groups
 
 
-def _reader(
-    where_at: Place,
-    key: str,
-    tasks: list[list[int]],
-    names: list[str],
-    where: Any,
-    schema: pa.Schema,
+def _make_reader(
+    pinned_graph: PinnedGraph,
+    table_key: str,
+    fragment_groups: list[list[int]],
+    column_names: list[str],
+    row_filter: Any,
+    spark_schema: pa.Schema,
 ) -> Any:
-    places = "_rowid" in schema.names and "_rowid" not in names
+    with_row_ids = "_rowid" in spark_schema.names and "_rowid" not in column_names
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                table = where_at.table(key)
-                for rows in read_fragments(table, tasks[number], names, where, places=places):
-                    yield as_spark(rows, schema)
+            for group_number in batch.column(0).to_pylist():
+                table = pinned_graph.table(table_key)
+                for rows in read_fragments(
+                    table,
+                    fragment_groups[group_number],
+                    column_names,
+                    row_filter,
+                    with_row_ids=with_row_ids,
+                ):
+                    yield cast_to_spark(rows, spark_schema)
 
     # Shown in the query plan.
-    read.__name__ = key if where is None else f"{key} where {where}"
+    read.__name__ = table_key if row_filter is None else f"{table_key} where {row_filter}"
     return read

@@ -12,28 +12,28 @@ import pyarrow as pa
 from pyspark.sql import datasource as api
 
 from omnigraph.errors import UsageError
-from omnigraph.history.branches import open_line
-from omnigraph.history.line import Line
-from omnigraph.history.snapshot import Snapshot, snapshot
-from omnigraph.ingest.load import MODES
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.history.branches import open_branch
+from omnigraph.history.line import BranchState
+from omnigraph.history.snapshot import Snapshot, load_snapshot
+from omnigraph.ingest.load import LOAD_MODES
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.storage.effects import Effects
-from omnigraph.storage.fragments import fragment_sizes, read_fragments
+from omnigraph.storage.fragments import fragment_row_counts, read_fragments
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store
 
-from .filters import Filter, filter_of
-from .held import Hold, hold_of
-from .place import Place, place_of, type_of
-from .scan import chosen, tasks_of
-from .stage import key_named
-from .types import arrow_schema, as_spark, columns_of, ddl
-from .writer import GraphWriter, write_to
+from .filters import SparkFilter, parse_filter
+from .held import DataFrameLease, lease_for_table
+from .place import PinnedGraph, entity_type_of, pin_graph
+from .scan import group_fragments, select_columns
+from .stage import table_key_of
+from .types import cast_to_spark, columns_of_type, spark_arrow_schema, spark_ddl
+from .writer import GraphWriter, prepare_type_write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_KNOWN = (
+_OPTIONS = (
     "graph", "path", "type", "kind", "branch", "at", "version", "columns", "filters", "loadmode",
 )  # fmt: skip
 
@@ -48,20 +48,26 @@ class GraphSource(api.DataSource):
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
-        self.given = {name.lower(): value for name, value in dict(options).items()}
-        unknown = sorted(set(self.given) - set(_KNOWN))
-        if unknown:
+        self.lowercase_options = {option.lower(): value for option, value in dict(options).items()}
+        unknown_options = sorted(set(self.lowercase_options) - set(_OPTIONS))
+        if unknown_options:
             raise UsageError(
-                reason=f"unknown option '{unknown[0]}'; expected one of {', '.join(_KNOWN)}"
+                reason=f"unknown option '{unknown_options[0]}'; expected one of {', '.join(_OPTIONS)}"
             )
-        if "type" not in self.given or not ("graph" in self.given or "path" in self.given):
+        if "type" not in self.lowercase_options or not (
+            "graph" in self.lowercase_options or "path" in self.lowercase_options
+        ):
             raise UsageError(reason="the options 'graph' and 'type' are required")
-        named = [name for name in ("branch", "at", "version") if name in self.given]
-        if len(named) > 1:
-            raise UsageError(reason=f"{' and '.join(named)} are mutually exclusive: give one")
-        self.uri = self.given.get("graph") or self.given["path"]
+        revision_options = [
+            option for option in ("branch", "at", "version") if option in self.lowercase_options
+        ]
+        if len(revision_options) > 1:
+            raise UsageError(
+                reason=f"{' and '.join(revision_options)} are mutually exclusive: give one"
+            )
+        self.uri = self.lowercase_options.get("graph") or self.lowercase_options["path"]
         # Pinned here, once: everything planned from this object must read the same commit.
-        self.commit = self._shown().commit_id
+        self.commit_id = self._open_snapshot().commit_id
 
     @classmethod
     def name(cls) -> str:
@@ -70,64 +76,87 @@ class GraphSource(api.DataSource):
 
     def schema(self) -> str:
         """Return the columns of the type."""
-        shown = self._pinned()
-        return ddl(self._type(shown), self._columns(shown))
+        pinned = self._pinned_snapshot()
+        return spark_ddl(self._entity_type(pinned), self._selected_columns(pinned))
 
     def reader(self, schema: Any) -> "GraphReader":
         """Return a reader of the pinned commit."""
-        shown = self._pinned()
-        one = self._type(shown)
-        key = f"{one.kind}:{one.name}"
-        entry = shown.tables[key]
-        place = place_of(shown.store, {key: (entry.location, entry.lance_version)})
-        names = [field.name for field in schema]
-        asked = self.given.get("filters")
-        where = Filter() if asked is None else filter_of(one, asked)
-        tasks = tasks_of(fragment_sizes(shown.table(key)))
-        hold = hold_of(self._line(shown.store), shown, key)
-        return GraphReader(place, key, one, names, tasks, where, hold)
+        pinned = self._pinned_snapshot()
+        entity_type = self._entity_type(pinned)
+        table_key = f"{entity_type.kind}:{entity_type.name}"
+        table_entry = pinned.tables[table_key]
+        pinned_graph = pin_graph(
+            pinned.store, {table_key: (table_entry.location, table_entry.lance_version)}
+        )
+        column_names = [field.name for field in schema]
+        filter_json = self.lowercase_options.get("filters")
+        row_filter = (
+            SparkFilter() if filter_json is None else parse_filter(entity_type, filter_json)
+        )
+        fragment_groups = group_fragments(fragment_row_counts(pinned.table(table_key)))
+        lease = lease_for_table(self._open_branch(pinned.store), pinned, table_key)
+        return GraphReader(
+            pinned_graph, table_key, entity_type, column_names, fragment_groups, row_filter, lease
+        )
 
     def writer(self, schema: Any, overwrite: bool) -> "GraphWriter":
         """Return a writer to the branch."""
-        if "at" in self.given or "version" in self.given:
+        if "at" in self.lowercase_options or "version" in self.lowercase_options:
             raise UsageError(reason="cannot write to a past version: give a branch")
-        shown, branch = self._pinned(), self.given.get("branch", MAIN)
-        one, mode = self._type(shown), "overwrite" if overwrite else self.given.get("loadmode")
-        if mode not in (None, *MODES):
-            raise UsageError(reason=f"unknown loadMode '{mode}'; expected {', '.join(MODES)}")
-        epoch = open_line(shown.store, branch).base().state.head.gc_epoch
-        made = write_to(shown, f"{one.kind}:{one.name}", branch, mode or "append", epoch)  # type: ignore[arg-type]
-        return GraphWriter(made)
+        pinned, branch_name = self._pinned_snapshot(), self.lowercase_options.get("branch", MAIN)
+        entity_type, load_mode = (
+            self._entity_type(pinned),
+            "overwrite" if overwrite else self.lowercase_options.get("loadmode"),
+        )
+        if load_mode not in (None, *LOAD_MODES):
+            raise UsageError(
+                reason=f"unknown loadMode '{load_mode}'; expected {', '.join(LOAD_MODES)}"
+            )
+        gc_epoch = open_branch(pinned.store, branch_name).last_known().state.head.gc_epoch
+        type_write = prepare_type_write(
+            pinned,
+            f"{entity_type.kind}:{entity_type.name}",
+            branch_name,
+            load_mode or "append",
+            gc_epoch,
+        )  # type: ignore[arg-type]
+        return GraphWriter(type_write)
 
-    def _shown(self, commit: str | None = None) -> Snapshot:
+    def _open_snapshot(self, commit_id: str | None = None) -> Snapshot:
         store = open_store(self.uri, effects=Effects(read_only=True))
-        line = self._line(store)
-        version = self.given.get("version")
-        at = commit or self.given.get("at") or (int(version) if version else None)
-        return snapshot(store, line, at)
+        branch_state = self._open_branch(store)
+        version = self.lowercase_options.get("version")
+        revision = (
+            commit_id or self.lowercase_options.get("at") or (int(version) if version else None)
+        )
+        return load_snapshot(store, branch_state, revision)
 
-    def _line(self, store: Store) -> Line:
-        return open_line(store, self.given.get("branch", MAIN))
+    def _open_branch(self, store: Store) -> BranchState:
+        return open_branch(store, self.lowercase_options.get("branch", MAIN))
 
-    def _pinned(self) -> Snapshot:
-        return self._shown(self.commit)
+    def _pinned_snapshot(self) -> Snapshot:
+        return self._open_snapshot(self.commit_id)
 
-    def _type(self, shown: Snapshot) -> Node | Edge:
-        kind, name = self.given.get("kind"), self.given["type"]
-        ir = shown.schema.ir
-        key = f"{kind}:{name}" if kind else key_named(ir, name)
-        if key not in shown.tables:
-            raise UsageError(reason=f"the graph has no {key.replace(':', ' type ')}")
-        return type_of(ir, key)
+    def _entity_type(self, pinned: Snapshot) -> NodeType | EdgeType:
+        kind, type_name = self.lowercase_options.get("kind"), self.lowercase_options["type"]
+        schema_ir = pinned.schema.ir
+        table_key = f"{kind}:{type_name}" if kind else table_key_of(schema_ir, type_name)
+        if table_key not in pinned.tables:
+            raise UsageError(reason=f"the graph has no {table_key.replace(':', ' type ')}")
+        return entity_type_of(schema_ir, table_key)
 
-    def _columns(self, shown: Snapshot) -> list[str]:
-        one = self._type(shown)
-        asked = self.given.get("columns")
-        wanted = [name.strip() for name in asked.split(",")] if asked else None
-        return chosen(f"{one.kind}:{one.name}", columns_of(one), wanted)
+    def _selected_columns(self, pinned: Snapshot) -> list[str]:
+        entity_type = self._entity_type(pinned)
+        columns_option = self.lowercase_options.get("columns")
+        column_names = (
+            [column.strip() for column in columns_option.split(",")] if columns_option else None
+        )
+        return select_columns(
+            f"{entity_type.kind}:{entity_type.name}", columns_of_type(entity_type), column_names
+        )
 
 
-class Fragments(api.InputPartition):
+class FragmentPartition(api.InputPartition):
     """The fragments that one task reads."""
 
     def __init__(self, fragments: Sequence[int]) -> None:
@@ -139,28 +168,38 @@ class GraphReader(api.DataSourceReader):
 
     def __init__(  # noqa: PLR0913, PLR0917 - constructed in one place
         self,
-        place: Place,
-        key: str,
-        one: Node | Edge,
-        names: list[str],
-        tasks: list[list[int]],
-        where: Filter,
-        hold: Hold,
+        pinned_graph: PinnedGraph,
+        table_key: str,
+        entity_type: NodeType | EdgeType,
+        column_names: list[str],
+        fragment_groups: list[list[int]],
+        row_filter: SparkFilter,
+        lease: DataFrameLease,
     ) -> None:
-        self.place, self.key, self.one, self.names, self.tasks = place, key, one, names, tasks
-        self.where, self.hold = where, hold
+        (
+            self.pinned_graph,
+            self.table_key,
+            self.entity_type,
+            self.column_names,
+            self.fragment_groups,
+        ) = pinned_graph, table_key, entity_type, column_names, fragment_groups
+        self.row_filter, self.lease = row_filter, lease
 
     def partitions(self) -> Sequence[api.InputPartition]:
         """Return one partition per task; a table without rows still has one."""
-        return [Fragments(one) for one in self.tasks] or [Fragments(())]
+        return [FragmentPartition(fragment_group) for fragment_group in self.fragment_groups] or [
+            FragmentPartition(())
+        ]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""
         if not partition.value:
             return
-        schema = arrow_schema(self.one, self.names)
-        names = list(dict.fromkeys([*self.names, *self.where.columns]))
-        with self.hold.alive():
-            table = self.place.table(self.key)
-            for rows in read_fragments(table, partition.value, names, self.where.stored):
-                yield as_spark(self.where.kept(rows), schema)
+        spark_schema = spark_arrow_schema(self.entity_type, self.column_names)
+        read_columns = list(dict.fromkeys([*self.column_names, *self.row_filter.batch_columns]))
+        with self.lease.keep_alive():
+            pinned_table = self.pinned_graph.table(self.table_key)
+            for rows in read_fragments(
+                pinned_table, partition.value, read_columns, self.row_filter.storage_filter
+            ):
+                yield cast_to_spark(self.row_filter.apply_to_batch(rows), spark_schema)

@@ -15,32 +15,32 @@ from typing import IO, Any, Literal
 import pyarrow as pa
 
 from omnigraph.errors import InputError
-from omnigraph.ingest.files import blocks_of, cut_blocks, packing_of
-from omnigraph.ingest.frames import take_table, type_named
+from omnigraph.ingest.files import cut_blocks, detect_compression, iter_blocks
+from omnigraph.ingest.frames import resolve_type, take_table
 from omnigraph.ingest.intake import Intake
 from omnigraph.ingest.ndjson import read_blocks
-from omnigraph.ingest.problem import Problem, located
+from omnigraph.ingest.problem import LoadProblem, relocate_problem
 from omnigraph.storage.root import s3_options
 
-Form = Literal["ndjson", "parquet", "csv", "frame"]
-Names = Mapping[str, Mapping[str, str]]
-SHIFT = 40  # bits for the number of a record within its piece
-_MASK = (1 << SHIFT) - 1
-_SUFFIXES: dict[str, Form] = {
+InputFormat = Literal["ndjson", "parquet", "csv", "frame"]
+ColumnMappings = Mapping[str, Mapping[str, str]]
+RECORD_BITS = 40  # bits for the number of a record within its piece
+_RECORD_MASK = (1 << RECORD_BITS) - 1
+_FORMAT_BY_SUFFIX: dict[str, InputFormat] = {
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
     ".json": "ndjson",
     ".parquet": "parquet",
     ".csv": "csv",
 }
-_BLOCK = 4 << 20  # bytes read at once
-_LOOK = 1 << 16  # bytes read at once while searching for the end of a line
-_PACKED = (".gz", ".zst")
-_PATTERN = frozenset("*?[")
+_BLOCK_BYTES = 4 << 20  # bytes read at once
+_LINE_SEARCH_BYTES = 1 << 16  # bytes read at once while searching for the end of a line
+_COMPRESSED_SUFFIXES = (".gz", ".zst")
+_GLOB_CHARACTERS = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class InputFile:
     """One file, with the type of its rows if the rows do not name it themselves.
 
     `store_options` are the settings for reaching it, `base_folder` is where a relative path starts:
@@ -48,96 +48,136 @@ class Input:
     """
 
     path: str
-    form: Form
-    type: str | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
+    file_format: InputFormat
+    type_name: str | None = None
+    column_mapping: Mapping[str, str] = field(default_factory=dict)
     size: int = 0
-    options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    folder: str = field(default_factory=os.getcwd, repr=False, compare=False)
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    base_folder: str = field(default_factory=os.getcwd, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class InputPiece:
     """The share of a file for one task: bytes of NDJSON, row groups of Parquet, a whole CSV."""
 
     number: int
-    input: Input
+    input_file: InputFile
     start: int = 0
     end: int | None = None
 
 
-def find_inputs(data: Any, form: str | None = None, mapping: Names | None = None) -> list[Input]:
+def find_input_files(
+    data: Any, file_format: str | None = None, column_mappings: ColumnMappings | None = None
+) -> list[InputFile]:
     """Find the files of a path, several paths, or a mapping of types to paths, in order."""
-    mapping = mapping or {}
+    column_mappings = column_mappings or {}
     if isinstance(data, Mapping):
-        pairs = [(name, one) for name, part in data.items() for one in _several(part)]
+        typed_paths = [
+            (type_name, path)
+            for type_name, type_input in data.items()
+            for path in _as_sequence(type_input)
+        ]
     else:
-        pairs = [(None, one) for one in _several(data)]
-    found = [each for name, one in pairs for each in _found(os.fspath(one), name, form, mapping)]
-    if not found:
+        typed_paths = [(None, path) for path in _as_sequence(data)]
+    input_files = [
+        input_file
+        for type_name, path in typed_paths
+        for input_file in _resolve_path(os.fspath(path), type_name, file_format, column_mappings)
+    ]
+    if not input_files:
         raise InputError("there are no files to load", reason="no input")
-    return found
+    return input_files
 
 
 def are_files(data: Any) -> bool:
     """Whether an input consists only of paths."""
-    parts = list(data.values()) if isinstance(data, Mapping) else [data]
-    each = [one for part in parts for one in _several(part)]
-    return bool(each) and all(isinstance(one, str | os.PathLike) for one in each)
+    type_inputs = list(data.values()) if isinstance(data, Mapping) else [data]
+    paths = [path for type_input in type_inputs for path in _as_sequence(type_input)]
+    return bool(paths) and all(isinstance(path, str | os.PathLike) for path in paths)
 
 
-def _several(data: Any) -> Sequence[Any]:
-    return data if isinstance(data, list | tuple) else [data]
+def _as_sequence(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else [value]
 
 
-def _found(path: str, name: str | None, form: str | None, mapping: Names) -> Iterator[Input]:
-    reach = s3_options(os.environ) if path.startswith("s3://") else {}
-    files = list(_files(path, form))
-    if not files:
+def _resolve_path(
+    path: str, type_name: str | None, requested_format: str | None, column_mappings: ColumnMappings
+) -> Iterator[InputFile]:
+    store_options = s3_options(os.environ) if path.startswith("s3://") else {}
+    matched_files = list(_list_files(path, requested_format))
+    if not matched_files:
         raise InputError(f"cannot read {path}: No such file or directory", reason="unreadable")
-    for one, size in files:
-        kind = form or form_of(one) or ("ndjson" if name is None else None)
-        if kind is None or (kind == "ndjson" and name is not None):
-            raise InputError(f"{one}: expected a CSV or Parquet file", reason="unknown format")
-        known = name if kind == "ndjson" else name or _named(one, mapping)
-        renamed = mapping.get(known or "", {})
-        yield Input(one, kind, known, dict(renamed), size, reach)  # type: ignore[arg-type]
+    for file_path, size in matched_files:
+        file_format = (
+            requested_format
+            or format_of_name(file_path)
+            or ("ndjson" if type_name is None else None)
+        )
+        if file_format is None or (file_format == "ndjson" and type_name is not None):
+            raise InputError(
+                f"{file_path}: expected a CSV or Parquet file", reason="unknown format"
+            )
+        resolved_type = (
+            type_name
+            if file_format == "ndjson"
+            else type_name or _type_from_path(file_path, column_mappings)
+        )
+        column_mapping = column_mappings.get(resolved_type or "", {})
+        yield InputFile(
+            file_path, file_format, resolved_type, dict(column_mapping), size, store_options
+        )  # type: ignore[arg-type]
 
 
-def _files(path: str, form: str | None) -> Iterable[tuple[str, int]]:
+def _list_files(path: str, requested_format: str | None) -> Iterable[tuple[str, int]]:
     if path.startswith("s3://"):
-        return _objects(path, form)
-    place = Path(path)
-    if place.is_dir():
-        inside = sorted(one for one in place.rglob("*") if one.is_file())
-        kept = [one for one in inside if not one.name.startswith((".", "_"))]
-    elif _PATTERN & set(path) and not place.exists():
-        kept = sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207 - any root
+        return _list_s3_objects(path, requested_format)
+    local_path = Path(path)
+    if local_path.is_dir():
+        folder_files = sorted(
+            file_path for file_path in local_path.rglob("*") if file_path.is_file()
+        )
+        matched_files = [
+            file_path for file_path in folder_files if not file_path.name.startswith((".", "_"))
+        ]
+    elif _GLOB_CHARACTERS & set(path) and not local_path.exists():
+        matched_files = sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207 - any root
     else:
-        return [(path, place.stat().st_size)] if place.exists() else []
-    return [(str(one), one.stat().st_size) for one in kept if form or form_of(str(one))]
+        return [(path, local_path.stat().st_size)] if local_path.exists() else []
+    return [
+        (str(file_path), file_path.stat().st_size)
+        for file_path in matched_files
+        if requested_format or format_of_name(str(file_path))
+    ]
 
 
-def _objects(path: str, form: str | None) -> list[tuple[str, int]]:
+def _list_s3_objects(path: str, requested_format: str | None) -> list[tuple[str, int]]:
     from fnmatch import fnmatchcase
 
     from pyarrow.fs import FileSelector, FileType
 
-    system, name = s3_system(s3_options(os.environ)), path.removeprefix("s3://")
-    base = name
-    if _PATTERN & set(name):
-        base = name[: min(name.index(mark) for mark in _PATTERN if mark in name)].rpartition("/")[0]
-    elif system.get_file_info(name).type == FileType.File:
-        return [(path, system.get_file_info(name).size)]
-    listed = system.get_file_info(FileSelector(base, recursive=True, allow_not_found=True))
-    files = [one for one in listed if one.type == FileType.File]
-    if base != name:
-        files = [one for one in files if fnmatchcase(one.path, name)]
-    kept = [(f"s3://{one.path}", one.size) for one in files]
-    return sorted(one for one in kept if form or form_of(one[0]))
+    file_system, object_path = s3_file_system(s3_options(os.environ)), path.removeprefix("s3://")
+    prefix = object_path
+    if _GLOB_CHARACTERS & set(object_path):
+        prefix = object_path[
+            : min(
+                object_path.index(wildcard)
+                for wildcard in _GLOB_CHARACTERS
+                if wildcard in object_path
+            )
+        ].rpartition("/")[0]
+    elif file_system.get_file_info(object_path).type == FileType.File:
+        return [(path, file_system.get_file_info(object_path).size)]
+    object_infos = file_system.get_file_info(
+        FileSelector(prefix, recursive=True, allow_not_found=True)
+    )
+    file_infos = [entry for entry in object_infos if entry.type == FileType.File]
+    if prefix != object_path:
+        file_infos = [entry for entry in file_infos if fnmatchcase(entry.path, object_path)]
+    sized_paths = [(f"s3://{entry.path}", entry.size) for entry in file_infos]
+    return sorted(entry for entry in sized_paths if requested_format or format_of_name(entry[0]))
 
 
-def s3_system(options: Mapping[str, str]) -> Any:
+def s3_file_system(options: Mapping[str, str]) -> Any:
     """Return a pyarrow file system for the settings of an S3 client."""
     from pyarrow.fs import S3FileSystem
 
@@ -153,62 +193,73 @@ def s3_system(options: Mapping[str, str]) -> Any:
     )
 
 
-def form_of(path: str) -> Form | None:
+def format_of_name(path: str) -> InputFormat | None:
     """Return the format that a file name implies.
 
-    >>> form_of("a/b.jsonl.gz"), form_of("papers.parquet"), form_of("notes.txt")
+    >>> format_of_name("a/b.jsonl.gz"), format_of_name("papers.parquet"), format_of_name("notes.txt")
     ('ndjson', 'parquet', None)
     """
-    name = Path(path)
-    if name.suffix in _PACKED:
-        name = name.with_suffix("")
-    return _SUFFIXES.get(name.suffix)
+    file_name = Path(path)
+    if file_name.suffix in _COMPRESSED_SUFFIXES:
+        file_name = file_name.with_suffix("")
+    return _FORMAT_BY_SUFFIX.get(file_name.suffix)
 
 
-def _named(path: str, mapping: Names) -> str:
+def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
     """Return the type of a file of rows: its stem, or the name of its folder."""
     stem, folder = Path(path).stem, Path(path).parent.name
-    if folder in mapping or stem.startswith("part-"):
+    if folder in column_mappings or stem.startswith("part-"):
         return folder
     return stem
 
 
-def pieces_of(inputs: Sequence[Input], size: int) -> list[Piece]:
+def cut_into_pieces(input_files: Sequence[InputFile], piece_bytes: int) -> list[InputPiece]:
     """Cut inputs into pieces of about `piece_bytes` bytes, in input order."""
-    spans = [(one, start, end) for one in inputs for start, end in _spans(one, size)]
-    return [Piece(number, *span) for number, span in enumerate(spans)]
+    spans = [
+        (input_file, start, end)
+        for input_file in input_files
+        for start, end in _piece_spans(input_file, piece_bytes)
+    ]
+    return [InputPiece(number, *span) for number, span in enumerate(spans)]
 
 
-def _spans(one: Input, size: int) -> list[tuple[int, int | None]]:
-    if one.form == "parquet":
-        return _row_groups(one, size)
-    whole = one.form == "csv" or Path(one.path).suffix in _PACKED or one.size <= size
-    if whole or _begins_packed(one):
+def _piece_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:
+    if input_file.file_format == "parquet":
+        return _row_group_spans(input_file, piece_bytes)
+    is_indivisible = (
+        input_file.file_format == "csv"
+        or Path(input_file.path).suffix in _COMPRESSED_SUFFIXES
+        or input_file.size <= piece_bytes
+    )
+    if is_indivisible or _is_compressed(input_file):
         return [(0, None)]
-    return [(at, min(at + size, one.size)) for at in range(0, one.size, size)]
+    return [
+        (start, min(start + piece_bytes, input_file.size))
+        for start in range(0, input_file.size, piece_bytes)
+    ]
 
 
-def _begins_packed(one: Input) -> bool:
-    with open_input(one) as file:
-        return packing_of(bytes(file.read(4))) is not None
+def _is_compressed(input_file: InputFile) -> bool:
+    with open_input_file(input_file) as file:
+        return detect_compression(bytes(file.read(4))) is not None
 
 
-def _row_groups(one: Input, size: int) -> list[tuple[int, int | None]]:
+def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:
     import pyarrow.parquet as pq
 
-    with open_input(one) as file, reported(one.path):
-        meta = pq.read_metadata(file)
+    with open_input_file(input_file) as file, ReadErrorContext(input_file.path):
+        metadata = pq.read_metadata(file)
     spans: list[tuple[int, int | None]] = []
-    start, held = 0, 0
-    for at in range(meta.num_row_groups):
-        held += meta.row_group(at).total_byte_size
-        if held >= size or at == meta.num_row_groups - 1:
-            spans.append((start, at + 1))
-            start, held = at + 1, 0
+    first_group, span_bytes = 0, 0
+    for group in range(metadata.num_row_groups):
+        span_bytes += metadata.row_group(group).total_byte_size
+        if span_bytes >= piece_bytes or group == metadata.num_row_groups - 1:
+            spans.append((first_group, group + 1))
+            first_group, span_bytes = group + 1, 0
     return spans or [(0, 0)]
 
 
-class reported:
+class ReadErrorContext:
     """Turns read errors into `InputError` that name the file."""
 
     def __init__(self, path: str) -> None:
@@ -220,146 +271,169 @@ class reported:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError | pa.ArrowException) and not isinstance(error, InputError):
             reason = getattr(error, "strerror", None) or str(error)
-            text = f"cannot read {self.path}: {reason}"
-            raise InputError(text, reason="unreadable") from error
+            message = f"cannot read {self.path}: {reason}"
+            raise InputError(message, reason="unreadable") from error
 
 
-def open_input(one: Input) -> IO[bytes]:
+def open_input_file(input_file: InputFile) -> IO[bytes]:
     """Open a file for reading, local or on S3."""
-    with reported(one.path):
-        if one.path.startswith("s3://"):
-            name = one.path.removeprefix("s3://")
-            opened: IO[bytes] = s3_system(one.options).open_input_file(name)
+    with ReadErrorContext(input_file.path):
+        if input_file.path.startswith("s3://"):
+            object_path = input_file.path.removeprefix("s3://")
+            opened: IO[bytes] = s3_file_system(input_file.store_options).open_input_file(
+                object_path
+            )
             return opened
-        return Path(one.folder, one.path).open("rb")
+        return Path(input_file.base_folder, input_file.path).open("rb")
 
 
-def blocks_of_piece(piece: Piece, longest: int) -> Iterator[bytes]:
+def read_piece_blocks(piece: InputPiece, max_line_bytes: int) -> Iterator[bytes]:
     """Yield, in blocks, the lines that begin inside a piece of NDJSON."""
-    with open_input(piece.input) as file, reported(piece.input.path):
+    with open_input_file(piece.input_file) as file, ReadErrorContext(piece.input_file.path):
         if piece.end is None:
-            yield from blocks_of(file, longest)
+            yield from iter_blocks(file, max_line_bytes)
         else:
-            yield from cut_blocks(_texts_of(file, piece.start, piece.end), longest)
+            yield from cut_blocks(_read_span(file, piece.start, piece.end), max_line_bytes)
 
 
-def _texts_of(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
+def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
     """Yield the bytes of all lines that begin in a span of a file, in blocks of bounded size."""
-    if start:
-        file.seek(start - 1)
-        start += sum(map(len, _rest_of_line(file))) - 1
-        file.seek(start)
-    last = b"\n"
-    while start < end and (last := file.read(min(_BLOCK, end - start))):
-        start += len(last)
-        yield last
-    if not last.endswith(b"\n"):
-        yield from _rest_of_line(file)
+    if offset:
+        file.seek(offset - 1)
+        offset += sum(map(len, _read_rest_of_line(file))) - 1
+        file.seek(offset)
+    block = b"\n"
+    while offset < end and (block := file.read(min(_BLOCK_BYTES, end - offset))):
+        offset += len(block)
+        yield block
+    if not block.endswith(b"\n"):
+        yield from _read_rest_of_line(file)
 
 
-def _rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
+def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
     # Not `readline`: object store files lack it, and it has no size limit.
-    while part := file.read(_LOOK):
-        line, ended, _ = part.partition(b"\n")
-        yield line + ended
-        if ended:
+    while chunk := file.read(_LINE_SEARCH_BYTES):
+        line, newline, _ = chunk.partition(b"\n")
+        yield line + newline
+        if newline:
             return
 
 
-def tables_of_piece(piece: Piece) -> Iterator[pa.Table]:
+def read_piece_tables(piece: InputPiece) -> Iterator[pa.Table]:
     """Yield the rows of a piece of Parquet or CSV, with columns renamed by the mapping."""
-    names = piece.input.names
-    with reported(piece.input.path):
-        for one in _tables(piece):
-            if not names:
-                yield one
+    column_mapping = piece.input_file.column_mapping
+    with ReadErrorContext(piece.input_file.path):
+        for table in _read_tables(piece):
+            if not column_mapping:
+                yield table
             else:
-                yield one.rename_columns([names.get(name, name) for name in one.column_names])
+                yield table.rename_columns(
+                    [column_mapping.get(column, column) for column in table.column_names]
+                )
 
 
-def _tables(piece: Piece) -> Iterator[pa.Table]:
-    with open_input(piece.input) as file:
-        if piece.input.form == "csv":
+def _read_tables(piece: InputPiece) -> Iterator[pa.Table]:
+    with open_input_file(piece.input_file) as file:
+        if piece.input_file.file_format == "csv":
             import pyarrow.csv
 
             yield pyarrow.csv.read_csv(file)
             return
         import pyarrow.parquet as pq
 
-        opened = pq.ParquetFile(file)
-        end = opened.num_row_groups if piece.end is None else piece.end
-        for batch in opened.iter_batches(65_536, row_groups=list(range(piece.start, end))):
+        parquet_file = pq.ParquetFile(file)
+        end_group = parquet_file.num_row_groups if piece.end is None else piece.end
+        for batch in parquet_file.iter_batches(
+            65_536, row_groups=list(range(piece.start, end_group))
+        ):
             yield pa.Table.from_batches([batch])
 
 
 @dataclass(frozen=True, slots=True)
-class Spots:
+class RecordPositions:
     """Where records are: the path of each piece, and the lines before it in that file."""
 
-    files: Mapping[int, str]
-    before: Mapping[int, int]
+    path_by_piece: Mapping[int, str]
+    lines_before_piece: Mapping[int, int]
 
-    def line(self, spot: int) -> int | None:
+    def line_number(self, position: int) -> int | None:
         """Return the line of a record in its file; None for rows of a DataFrame."""
-        number = spot >> SHIFT
-        return (spot & _MASK) + self.before[number] if number in self.files else None
+        piece_number = position >> RECORD_BITS
+        return (
+            (position & _RECORD_MASK) + self.lines_before_piece[piece_number]
+            if piece_number in self.path_by_piece
+            else None
+        )
 
-    def file(self, spot: int | None) -> str | None:
+    def file_path(self, position: int | None) -> str | None:
         """Return the path of a record's file."""
-        return None if spot is None else self.files.get(spot >> SHIFT)
+        return None if position is None else self.path_by_piece.get(position >> RECORD_BITS)
 
-    def locate(self, problems: Iterable[Problem]) -> list[Problem]:
+    def locate_problems(self, problems: Iterable[LoadProblem]) -> list[LoadProblem]:
         """Return problems in input order, with the lines of their files."""
-        ordered = sorted(problems, key=lambda one: (one.line is None, one.line or 0))
-        return [located(one, self.line, self.file(one.line)) for one in ordered]
+        ordered = sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
+        return [
+            relocate_problem(problem, self.line_number, self.file_path(problem.line))
+            for problem in ordered
+        ]
 
 
-def spots(pieces: Sequence[Piece], lines: Mapping[int, int]) -> Spots:
+def map_record_positions(
+    pieces: Sequence[InputPiece], lines_by_piece: Mapping[int, int]
+) -> RecordPositions:
     """Combine the line counts that pieces reported."""
-    before: dict[int, int] = {}
-    path, held = None, 0
-    for one in pieces:
-        held = held if one.input.path == path else 0
-        path = one.input.path
-        before[one.number] = held
-        held += lines.get(one.number, 0)
-    return Spots({one.number: one.input.path for one in pieces}, before)
+    lines_before: dict[int, int] = {}
+    current_path, line_count = None, 0
+    for piece in pieces:
+        line_count = line_count if piece.input_file.path == current_path else 0
+        current_path = piece.input_file.path
+        lines_before[piece.number] = line_count
+        line_count += lines_by_piece.get(piece.number, 0)
+    return RecordPositions({piece.number: piece.input_file.path for piece in pieces}, lines_before)
 
 
-def first_spot(number: int) -> int:
+def first_position(piece_number: int) -> int:
     """Return the position of the first record of a piece."""
-    return number << SHIFT | 1
+    return piece_number << RECORD_BITS | 1
 
 
-def total_size(inputs: Sequence[Input]) -> int:
+def total_bytes(input_files: Sequence[InputFile]) -> int:
     """Return the bytes of all files."""
-    return sum(one.size for one in inputs)
+    return sum(input_file.size for input_file in input_files)
 
 
-class Files:
+class InputFiles:
     """Files as one input of a load in this process; each is one piece."""
 
-    def __init__(self, inputs: Sequence[Input]) -> None:
-        self.pieces = [Piece(number, one) for number, one in enumerate(inputs)]
-        self.spots = Spots({p.number: p.input.path for p in self.pieces}, _NothingBefore())
+    def __init__(self, input_files: Sequence[InputFile]) -> None:
+        self.pieces = [
+            InputPiece(number, input_file) for number, input_file in enumerate(input_files)
+        ]
+        self.positions = RecordPositions(
+            {piece.number: piece.input_file.path for piece in self.pieces}, _NoLinesBefore()
+        )
 
     def take_into(self, intake: Intake, *, truncating: bool, report: bool) -> None:
         """Pass all records to an intake."""
         for piece in self.pieces:
-            first = first_spot(piece.number)
-            if piece.input.form == "ndjson":
-                blocks = blocks_of_piece(piece, intake.limits.line_bytes)
+            record_position = first_position(piece.number)
+            if piece.input_file.file_format == "ndjson":
+                blocks = read_piece_blocks(piece, intake.limits.line_bytes)
                 for _ in read_blocks(
-                    intake, blocks, truncating=truncating, report=report, first=first
+                    intake,
+                    blocks,
+                    allow_truncate=truncating,
+                    report_all=report,
+                    first_number=record_position,
                 ):
                     pass
                 continue
-            one = type_named(intake, piece.input.type or "")
-            for table in tables_of_piece(replace(piece, end=None)):
-                take_table(intake, one, table, first)
-                first += table.num_rows
+            entity_type = resolve_type(intake, piece.input_file.type_name or "")
+            for table in read_piece_tables(replace(piece, end=None)):
+                take_table(intake, entity_type, table, record_position)
+                record_position += table.num_rows
 
 
-class _NothingBefore(dict[int, int]):
+class _NoLinesBefore(dict[int, int]):
     def __missing__(self, _: int) -> int:
         return 0

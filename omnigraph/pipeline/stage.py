@@ -15,286 +15,395 @@ import pyarrow as pa
 
 from omnigraph.errors import ClientError, InputError
 from omnigraph.ingest.frames import take_table
-from omnigraph.ingest.intake import Intake, Shelf
+from omnigraph.ingest.intake import Intake, TypeBuffer
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode
 from omnigraph.ingest.ndjson import read_blocks
-from omnigraph.ingest.problem import Problems
+from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.unchanged import without_unchanged
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.naming import quote_name, require_text
-from omnigraph.rules.delta import Delta, Positions, TableDelta, written
-from omnigraph.rules.identity import resolve
+from omnigraph.rules.delta import Delta, Positions, TableDelta, build_table_delta
+from omnigraph.rules.identity import resolve_existing
 from omnigraph.rules.unique import unique_violations
 from omnigraph.rules.values import row_violations
-from omnigraph.storage.find import find, read
-from omnigraph.storage.fragments import write_rows
+from omnigraph.storage.find import find, read_rows
+from omnigraph.storage.fragments import write_fragment
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
 
-from .keys import key_notes, unique_notes
-from .notes import note, notes
-from .place import Place, type_of
-from .sources import Piece, blocks_of_piece, first_spot, tables_of_piece
-from .staged import Fragment, pack_spots
+from .keys import key_reports, unique_reports
+from .notes import report_batch, report_row
+from .place import PinnedGraph, entity_type_of
+from .sources import InputPiece, first_position, read_piece_blocks, read_piece_tables
+from .staged import StagedFragment, pack_positions
 
-Notes = Iterator[pa.RecordBatch]
+ReportBatches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class LoadJob:
     """A load as its tasks see it.
 
     `filled_keys` are tables that have rows; records at `skipped_positions` are not written.
     """
 
-    ir: SchemaIR
-    place: Place
-    keys: tuple[str, ...]
+    schema_ir: SchemaIR
+    pinned_graph: PinnedGraph
+    table_keys: tuple[str, ...]
     mode: LoadMode
-    filled: frozenset[str] = frozenset()
-    writes: bool = True
+    filled_keys: frozenset[str] = frozenset()
+    writes_fragments: bool = True
     limits: LoadLimits = field(default_factory=LoadLimits)
-    rows: int = FRAGMENT_ROWS
-    bytes: int = FRAGMENT_BYTES
-    skip: frozenset[int] = frozenset()
+    fragment_rows: int = FRAGMENT_ROWS
+    fragment_bytes: int = FRAGMENT_BYTES
+    skipped_positions: frozenset[int] = frozenset()
 
 
-def on_pieces(job: Job, pieces: Sequence[Piece]) -> Callable[[Notes], Notes]:
+def make_piece_task(
+    load_job: LoadJob, pieces: Sequence[InputPiece]
+) -> Callable[[ReportBatches], ReportBatches]:
     """Make the Spark function that loads pieces by their numbers."""
 
-    def run(batches: Notes) -> Notes:
+    def run(batches: ReportBatches) -> ReportBatches:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from _told(number, partial(_take, job, pieces[number]))
+            for piece_number in batch.column(0).to_pylist():
+                yield from _report_failures(
+                    piece_number, partial(_load_piece, load_job, pieces[piece_number])
+                )
 
     return run
 
 
-def on_frame(job: Job, key: str, first: int) -> Callable[[Notes], Notes]:
+def make_frame_task(
+    load_job: LoadJob, table_key: str, first_number: int
+) -> Callable[[ReportBatches], ReportBatches]:
     """Make the Spark function that loads a DataFrame of one type; partitions count from `first`."""
 
-    def run(batches: Notes) -> Notes:
+    def run(batches: ReportBatches) -> ReportBatches:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        number = first + (context.partitionId() if context is not None else 0)
-        tables = (from_spark(pa.Table.from_batches([one]), type_of(job.ir, key)) for one in batches)
-        yield from _told(number, partial(_take_tables, job, number, key, tables))
+        piece_number = first_number + (context.partitionId() if context is not None else 0)
+        tables = (
+            restore_unsigned(
+                pa.Table.from_batches([batch]), entity_type_of(load_job.schema_ir, table_key)
+            )
+            for batch in batches
+        )
+        yield from _report_failures(
+            piece_number, partial(_load_tables, load_job, piece_number, table_key, tables)
+        )
 
     return run
 
 
-def from_spark(table: pa.Table, one: Node | Edge) -> pa.Table:
+def restore_unsigned(table: pa.Table, entity_type: NodeType | EdgeType) -> pa.Table:
     """Cast decimals of U64 columns, which Spark has no type for, back to unsigned integers."""
-    whole = {prop.name for prop in one.properties if prop.type.scalar is ScalarType.U64}
-    for at, name in enumerate(table.column_names):
-        if name in whole and pa.types.is_decimal(table.schema.field(name).type):
-            table = table.set_column(at, name, table[name].cast(pa.uint64()))
+    unsigned_columns = {
+        prop.name for prop in entity_type.properties if prop.type.scalar is ScalarType.U64
+    }
+    for column_index, column in enumerate(table.column_names):
+        if column in unsigned_columns and pa.types.is_decimal(table.schema.field(column).type):
+            table = table.set_column(column_index, column, table[column].cast(pa.uint64()))
     return table
 
 
-def _told(number: int, take: Callable[[], Notes]) -> Notes:
+def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches]) -> ReportBatches:
     """Yield the reports of a piece; report an error of the input instead of failing the task."""
     try:
-        yield from take()
+        yield from load_piece()
     except ClientError as error:
-        yield note("failure", spot=first_spot(number), data=error)
+        yield report_row("failure", spot=first_position(piece_number), data=error)
 
 
-def _take(job: Job, piece: Piece) -> Notes:
-    if piece.input.form != "ndjson":
-        key = key_named(job.ir, piece.input.type or "")
-        yield from _take_tables(job, piece.number, key, tables_of_piece(piece))
+def _load_piece(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
+    if piece.input_file.file_format != "ndjson":
+        table_key = table_key_of(load_job.schema_ir, piece.input_file.type_name or "")
+        yield from _load_tables(load_job, piece.number, table_key, read_piece_tables(piece))
         return
-    bench = Bench(job)
-    first = at = first_spot(piece.number)
-    blocks = blocks_of_piece(piece, job.limits.line_bytes)
-    truncating = job.mode == "overwrite"
-    for after in read_blocks(bench.intake, blocks, truncating=truncating, report=True, first=first):
-        at = after
-        yield from bench.drain()
-    yield from bench.end()
-    yield note("lines", grp=piece.number, spot=at - first)
+    loader = PieceLoader(load_job)
+    start_position = end_position = first_position(piece.number)
+    blocks = read_piece_blocks(piece, load_job.limits.line_bytes)
+    truncating = load_job.mode == "overwrite"
+    for block_end in read_blocks(
+        loader.intake,
+        blocks,
+        allow_truncate=truncating,
+        report_all=True,
+        first_number=start_position,
+    ):
+        end_position = block_end
+        yield from loader.drain()
+    yield from loader.finish()
+    yield report_row("lines", grp=piece.number, spot=end_position - start_position)
 
 
-def _take_tables(job: Job, number: int, key: str, tables: Iterator[pa.Table]) -> Notes:
-    bench, one = Bench(job), type_of(job.ir, key)
-    count, first = 0, first_spot(number)
+def _load_tables(
+    load_job: LoadJob, piece_number: int, table_key: str, tables: Iterator[pa.Table]
+) -> ReportBatches:
+    loader, entity_type = PieceLoader(load_job), entity_type_of(load_job.schema_ir, table_key)
+    row_count, start_position = 0, first_position(piece_number)
     for table in tables:
-        take_table(bench.intake, one, table, first + count)
-        count += table.num_rows
-        yield from bench.drain()
-    yield from bench.end()
-    yield note("lines", grp=number, spot=count)
+        take_table(loader.intake, entity_type, table, start_position + row_count)
+        row_count += table.num_rows
+        yield from loader.drain()
+    yield from loader.finish()
+    yield report_row("lines", grp=piece_number, spot=row_count)
 
 
-def key_named(ir: SchemaIR, name: str) -> str:
+def table_key_of(schema_ir: SchemaIR, type_name: str) -> str:
     """Return the table key of a type; the node type wins if both exist."""
-    require_text(name, "type")
-    found: Node | Edge | None = ir.catalog.node(name) or ir.catalog.edge_by_word(name)
-    if found is None:
-        known = [n.name for n in ir.catalog.nodes] + [e.name for e in ir.catalog.edges]
-        message = f"there is no type {quote_name(name)}"
-        raise InputError(reason=message, hint=did_you_mean(name, known))
-    return f"{found.kind}:{found.name}"
+    require_text(type_name, "type")
+    entity_type: NodeType | EdgeType | None = schema_ir.catalog.node(
+        type_name
+    ) or schema_ir.catalog.edge_ignoring_case(type_name)
+    if entity_type is None:
+        type_names = [node_type.name for node_type in schema_ir.catalog.nodes] + [
+            edge_type.name for edge_type in schema_ir.catalog.edges
+        ]
+        message = f"there is no type {quote_name(type_name)}"
+        raise InputError(reason=message, hint=did_you_mean(type_name, type_names))
+    return f"{entity_type.kind}:{entity_type.name}"
 
 
 @dataclass(slots=True)
-class Stack:
+class RowBuffer:
     """Rows of one type waiting to be written."""
 
-    parts: list[pa.Table] = field(default_factory=list)
-    spots: list[Positions] = field(default_factory=list)
-    rows: int = 0
-    size: int = 0
-    made: bool = True
+    tables: list[pa.Table] = field(default_factory=list)
+    position_arrays: list[Positions] = field(default_factory=list)
+    row_count: int = 0
+    byte_count: int = 0
+    ids_generated: bool = True
 
-    def add(self, rows: pa.Table, spots: Positions, *, made: bool) -> None:
+    def add(self, rows: pa.Table, positions: Positions, *, ids_generated: bool) -> None:
         """Append rows."""
-        self.parts.append(rows)
-        self.spots.append(spots)
-        self.rows += rows.num_rows
-        self.size += rows.nbytes
-        self.made = self.made and made
+        self.tables.append(rows)
+        self.position_arrays.append(positions)
+        self.row_count += rows.num_rows
+        self.byte_count += rows.nbytes
+        self.ids_generated = self.ids_generated and ids_generated
 
 
-class Bench:
+class PieceLoader:
     """Loads one piece."""
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.problems = Problems()
-        self.intake = Intake(job.ir, self.problems, job.limits)
-        self.lookup = Pinned(job.place)
-        self.stacks: dict[str, Stack] = {}
-        self.sound = True  # once a rule is broken nothing will be published: stop writing
+    def __init__(self, load_job: LoadJob) -> None:
+        self.load_job = load_job
+        self.problems = ProblemCollector()
+        self.intake = Intake(load_job.schema_ir, self.problems, load_job.limits)
+        self.lookup = PinnedRowLookup(load_job.pinned_graph)
+        self.buffers: dict[str, RowBuffer] = {}
+        self.is_valid = True  # once a rule is broken nothing will be published: stop writing
 
-    def drain(self) -> Notes:
+    def drain(self) -> ReportBatches:
         """Check what was parsed so far; write fragments that are full."""
         self.intake.flush()
-        for key, shelf in self.intake.shelves.items():
-            rows, spots = shelf.drain()
+        for table_key, type_buffer in self.intake.buffers.items():
+            rows, positions = type_buffer.drain()
             if rows.num_rows:
-                yield from self._look(key, shelf, rows, spots)
-        yield from self._unread()
-        for key, stack in list(self.stacks.items()):
-            if stack.rows >= self.job.rows or stack.size >= self.job.bytes:
-                yield from self._write(key)
+                yield from self._check_rows(table_key, type_buffer, rows, positions)
+        yield from self._report_unreadable()
+        for table_key, buffer in list(self.buffers.items()):
+            if (
+                buffer.row_count >= self.load_job.fragment_rows
+                or buffer.byte_count >= self.load_job.fragment_bytes
+            ):
+                yield from self._write_buffer(table_key)
 
-    def end(self) -> Notes:
+    def finish(self) -> ReportBatches:
         """Write the remaining rows, and report how many records there were."""
-        for key in list(self.stacks):
-            yield from self._write(key)
-        for key, shelf in self.intake.shelves.items():
-            emptied = "truncated" if shelf.truncated else None
-            yield note("count", type=self._number(key), spot=shelf.count, value=emptied)
+        for table_key in list(self.buffers):
+            yield from self._write_buffer(table_key)
+        for table_key, type_buffer in self.intake.buffers.items():
+            truncation_mark = "truncated" if type_buffer.truncated else None
+            yield report_row(
+                "count",
+                type=self._type_number(table_key),
+                spot=type_buffer.record_count,
+                value=truncation_mark,
+            )
 
-    def _number(self, key: str) -> int:
-        return self.job.keys.index(key)
+    def _type_number(self, table_key: str) -> int:
+        return self.load_job.table_keys.index(table_key)
 
-    def _unread(self) -> Notes:
-        found, self.problems.found = self.problems.found, []
-        for one in found:
-            self.sound = False
-            yield note("unread", spot=one.line, id=one.id, data=one)
+    def _report_unreadable(self) -> ReportBatches:
+        new_problems, self.problems.collected = self.problems.collected, []
+        for problem in new_problems:
+            self.is_valid = False
+            yield report_row("unread", spot=problem.line, id=problem.id, data=problem)
 
-    def _look(self, key: str, shelf: Shelf, rows: pa.Table, spots: Positions) -> Notes:
-        if self.job.skip:
-            kept = ~np.isin(spots, np.fromiter(self.job.skip, np.int64))
-            rows, spots = rows.filter(pa.array(kept)), spots[kept]
-        one, number = shelf.type, self._number(key)
-        for broken in row_violations(one, rows, spots):
-            self.sound = False
-            yield note("broken", type=number, spot=broken.line, data=broken)
-        self.stacks.setdefault(key, Stack()).add(rows, spots, made=shelf.made)
-
-    def _write(self, key: str) -> Notes:
-        stack, number, one = self.stacks.pop(key), self._number(key), type_of(self.job.ir, key)
-        rows, spots = pa.concat_tables(stack.parts), np.concatenate(stack.spots)
-        delta = replace(
-            written(key, rows, "fresh" if stack.made else "upsert", lines=spots, records=True),
-            strict=self.job.mode == "append",
+    def _check_rows(
+        self, table_key: str, type_buffer: TypeBuffer, rows: pa.Table, positions: Positions
+    ) -> ReportBatches:
+        if self.load_job.skipped_positions:
+            kept_mask = ~np.isin(positions, np.fromiter(self.load_job.skipped_positions, np.int64))
+            rows, positions = rows.filter(pa.array(kept_mask)), positions[kept_mask]
+        entity_type, type_number = type_buffer.entity_type, self._type_number(table_key)
+        for violation in row_violations(entity_type, rows, positions):
+            self.is_valid = False
+            yield report_row("broken", type=type_number, spot=violation.input_line, data=violation)
+        self.buffers.setdefault(table_key, RowBuffer()).add(
+            rows, positions, ids_generated=type_buffer.all_ids_generated
         )
-        if self.job.mode != "overwrite" and key in self.job.filled:
-            resolved, taken = resolve(Delta({key: delta}), self.lookup)
-            delta = resolved.tables[key]
-            for broken in taken:
-                yield note("taken", type=number, spot=broken.line, id=broken.entity_id, data=broken)
-            for held in unique_violations(one, delta, self.lookup):
-                yield note(
-                    "held", type=number, spot=held.line, src=held.other_id, id=held.entity_id,
-                    data=held,
+
+    def _write_buffer(self, table_key: str) -> ReportBatches:
+        buffer, type_number, entity_type = (
+            self.buffers.pop(table_key),
+            self._type_number(table_key),
+            entity_type_of(self.load_job.schema_ir, table_key),
+        )
+        buffered_rows, positions = (
+            pa.concat_tables(buffer.tables),
+            np.concatenate(buffer.position_arrays),
+        )
+        delta = replace(
+            build_table_delta(
+                table_key,
+                buffered_rows,
+                "fresh" if buffer.ids_generated else "upsert",
+                input_lines=positions,
+                from_records=True,
+            ),
+            rejects_existing=self.load_job.mode == "append",
+        )
+        if self.load_job.mode != "overwrite" and table_key in self.load_job.filled_keys:
+            resolved_delta, key_violations = resolve_existing(
+                Delta({table_key: delta}), self.lookup
+            )
+            delta = resolved_delta.tables[table_key]
+            for violation in key_violations:
+                yield report_row(
+                    "taken",
+                    type=type_number,
+                    spot=violation.input_line,
+                    id=violation.entity_id,
+                    data=violation,
+                )
+            for unique_violation in unique_violations(entity_type, delta, self.lookup):
+                yield report_row(
+                    "held", type=type_number, spot=unique_violation.input_line, src=unique_violation.conflicting_id, id=unique_violation.entity_id,
+                    data=unique_violation,
                 )  # fmt: skip
-            yield from _old_notes(one, number, delta)
-            if self.job.mode == "merge":
-                delta = without_unchanged(Delta({key: delta}), self.lookup).tables[key]
-            self.sound = self.sound and not taken
-        left = np.ones(len(spots), bool)
-        if self.job.writes and self.sound:
-            yield from self._fragments(key, number, delta, made=stack.made)
-            kept = delta_spots(delta)
-            left = ~np.isin(spots, kept) if len(kept) < len(spots) else left[:0]
-        if left.any():
-            yield from self._noted(key, rows.filter(pa.array(left)), spots[left], made=stack.made)
+            yield from _replaced_edge_reports(entity_type, type_number, delta)
+            if self.load_job.mode == "merge":
+                delta = without_unchanged(Delta({table_key: delta}), self.lookup).tables[table_key]
+            self.is_valid = self.is_valid and not key_violations
+        unwritten_mask = np.ones(len(positions), bool)
+        if self.load_job.writes_fragments and self.is_valid:
+            yield from self._write_fragments(
+                table_key, type_number, delta, ids_generated=buffer.ids_generated
+            )
+            written_positions = delta_positions(delta)
+            unwritten_mask = (
+                ~np.isin(positions, written_positions)
+                if len(written_positions) < len(positions)
+                else unwritten_mask[:0]
+            )
+        if unwritten_mask.any():
+            yield from self._report_unwritten(
+                table_key,
+                buffered_rows.filter(pa.array(unwritten_mask)),
+                positions[unwritten_mask],
+                ids_generated=buffer.ids_generated,
+            )
 
-    def _noted(self, key: str, rows: pa.Table, spots: Positions, *, made: bool) -> Notes:
+    def _report_unwritten(
+        self, table_key: str, rows: pa.Table, positions: Positions, *, ids_generated: bool
+    ) -> ReportBatches:
         """Report records that are in no fragment."""
-        one, number = type_of(self.job.ir, key), self._number(key)
-        yield from key_notes(one, number, rows, spots, made=made)
-        yield from unique_notes(one, number, rows, spots)
-        written = self.job.writes and self.sound
-        yield note("noted", type=number, value=None if written else "unwritten")
+        entity_type, type_number = (
+            entity_type_of(self.load_job.schema_ir, table_key),
+            self._type_number(table_key),
+        )
+        yield from key_reports(
+            entity_type, type_number, rows, positions, ids_generated=ids_generated
+        )
+        yield from unique_reports(entity_type, type_number, rows, positions)
+        is_written = self.load_job.writes_fragments and self.is_valid
+        yield report_row("noted", type=type_number, value=None if is_written else "unwritten")
 
-    def _fragments(self, key: str, number: int, delta: TableDelta, *, made: bool) -> Notes:
-        table, store = self.job.place.table(key), self.job.place.store()
-        replaces, spots = delta.row_ids >= 0, delta_spots(delta)
-        new = ~replaces
-        if new.any():
-            rows = delta.rows if new.all() else delta.rows.filter(pa.array(new))
-            facts = write_rows(store, table, rows)
-            told = Fragment(key, facts, pack_spots(spots[new]), rows.num_rows, made)
-            yield note("fragment", type=number, data=told)
-        if replaces.any():
-            rows = delta.rows.filter(pa.array(replaces))
-            facts = write_rows(store, table, rows, delta.row_ids[replaces].tolist())
-            told = Fragment(key, facts, pack_spots(spots[replaces]), rows.num_rows, made)
-            yield note("fragment", type=number, data=told)
-            yield note("removed", type=number, data=delta.addresses[replaces])
+    def _write_fragments(
+        self, table_key: str, type_number: int, delta: TableDelta, *, ids_generated: bool
+    ) -> ReportBatches:
+        pinned_table, store = (
+            self.load_job.pinned_graph.table(table_key),
+            self.load_job.pinned_graph.store(),
+        )
+        replaces_stored, positions = delta.row_ids >= 0, delta_positions(delta)
+        is_new = ~replaces_stored
+        if is_new.any():
+            fragment_rows = delta.rows if is_new.all() else delta.rows.filter(pa.array(is_new))
+            fragment_metadata = write_fragment(store, pinned_table, fragment_rows)
+            fragment = StagedFragment(
+                table_key,
+                fragment_metadata,
+                pack_positions(positions[is_new]),
+                fragment_rows.num_rows,
+                ids_generated,
+            )
+            yield report_row("fragment", type=type_number, data=fragment)
+        if replaces_stored.any():
+            fragment_rows = delta.rows.filter(pa.array(replaces_stored))
+            fragment_metadata = write_fragment(
+                store, pinned_table, fragment_rows, delta.row_ids[replaces_stored].tolist()
+            )
+            fragment = StagedFragment(
+                table_key,
+                fragment_metadata,
+                pack_positions(positions[replaces_stored]),
+                fragment_rows.num_rows,
+                ids_generated,
+            )
+            yield report_row("fragment", type=type_number, data=fragment)
+            yield report_row("removed", type=type_number, data=delta.addresses[replaces_stored])
 
 
-def delta_spots(delta: TableDelta) -> Positions:
+def delta_positions(delta: TableDelta) -> Positions:
     """Return the input positions of the rows that count."""
-    assert delta.lines is not None  # noqa: S101 - records of a load have positions
-    return delta.lines[delta.latest]
+    assert delta.input_lines is not None  # noqa: S101 - records of a load have positions
+    return delta.input_lines[delta.latest_positions]
 
 
-def _old_notes(one: Node | Edge, number: int, delta: TableDelta) -> Notes:
-    bounded = isinstance(one, Edge) and (one.low or one.high is not None)
-    if bounded and delta.previous is not None and delta.previous.num_rows:
-        old = delta.previous
-        yield notes("old", old.num_rows, type=number, id=old["id"], src=old["src"])
+def _replaced_edge_reports(
+    entity_type: NodeType | EdgeType, type_number: int, delta: TableDelta
+) -> ReportBatches:
+    has_bounds = isinstance(entity_type, EdgeType) and (
+        entity_type.min_cardinality or entity_type.max_cardinality is not None
+    )
+    if has_bounds and delta.replaced_edges is not None and delta.replaced_edges.num_rows:
+        previous_edges = delta.replaced_edges
+        yield report_batch(
+            "old",
+            previous_edges.num_rows,
+            type=type_number,
+            id=previous_edges["id"],
+            src=previous_edges["src"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
+class PinnedRowLookup:
     """Looks up stored rows at the pinned version."""
 
-    place: Place
+    pinned_graph: PinnedGraph
 
     def find(
         self,
-        key: str,
-        where: Mapping[str, pa.Array],
+        table_key: str,
+        values_by_column: Mapping[str, pa.Array],
         columns: Sequence[str],
         *,
-        places: bool = False,
+        with_row_ids: bool = False,
     ) -> pa.Table:
         """Find rows by column values."""
-        return find(self.place.table(key), where, columns, places=places)
+        return find(
+            self.pinned_graph.table(table_key), values_by_column, columns, with_row_ids=with_row_ids
+        )
 
-    def scan(self, key: str, columns: Sequence[str]) -> Any:
+    def scan(self, table_key: str, columns: Sequence[str]) -> Any:
         """Read all rows."""
-        return read(self.place.table(key), columns)
+        return read_rows(self.pinned_graph.table(table_key), columns)

@@ -17,11 +17,11 @@ from .session import running_tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_EVERY = 0.25  # seconds between two polls
+_POLL_SECONDS = 0.25  # seconds between two polls
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepProgress:
     """A running step: finished and known tasks, its seconds so far, about how many rows it has."""
 
     name: str
@@ -34,65 +34,69 @@ class Step:
     def rate(self) -> float:
         """Estimated rows per second.
 
-        >>> Step("stage", 1, 4, 2.0, 800).rate
+        >>> StepProgress("stage", 1, 4, 2.0, 800).rate
         100.0
         """
-        part = self.done / self.total if self.total else 0.0
-        return self.rows * part / self.seconds if self.seconds else 0.0
+        finished_share = self.done / self.total if self.total else 0.0
+        return self.rows * finished_share / self.seconds if self.seconds else 0.0
 
 
-Told = Callable[[Step], object]
+StepProgressCallback = Callable[[StepProgress], object]
 
 
-def teller(progress: Any) -> Told | None:
+def progress_callback(progress: Any) -> StepProgressCallback | None:
     """Return the callback for steps: the caller's method `step`, or a call with two numbers."""
     if progress is None or hasattr(progress, "step"):
         return getattr(progress, "step", None)
-    return lambda one: progress(one.done, one.total)
+    return lambda step: progress(step.done, step.total)
 
 
 @dataclass(slots=True)
-class Steps:
+class StepTracker:
     """Tracks the steps of one operation, which run one after the other."""
 
     spark: "SparkSession"
-    told: Told | None = None
+    on_progress: StepProgressCallback | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    name: str | None = None
-    rows: int = 0
-    began: float = 0.0
+    step_name: str | None = None
+    step_rows: int = 0
+    started_at: float = 0.0
 
-    def begin(self, name: str, rows: int = 0) -> None:
+    def begin(self, step_name: str, step_rows: int = 0) -> None:
         """Begin the next step; `step_rows` is about how many rows it processes."""
         self.end()
-        self.name, self.rows, self.began = name, rows, ids.monotonic()
+        self.step_name, self.step_rows, self.started_at = step_name, step_rows, ids.monotonic()
 
     def end(self) -> None:
         """End the current step, if there is one."""
-        if self.name is not None:
-            spent = self.seconds.get(self.name, 0.0)
-            self.seconds[self.name] = spent + ids.monotonic() - self.began
-        self.name = None
+        if self.step_name is not None:
+            previous_seconds = self.seconds.get(self.step_name, 0.0)
+            self.seconds[self.step_name] = previous_seconds + ids.monotonic() - self.started_at
+        self.step_name = None
 
     @contextmanager
-    def told_of(self) -> Iterator[None]:
+    def report_progress(self) -> Iterator[None]:
         """Report progress while the block runs."""
-        if self.told is None:
+        if self.on_progress is None:
             yield
             return
-        over = Event()
-        teller = Thread(target=self._tell, args=(over,), daemon=True)
-        teller.start()
+        finished = Event()
+        poller = Thread(target=self._poll_progress, args=(finished,), daemon=True)
+        poller.start()
         try:
             yield
         finally:
-            over.set()
-            teller.join(timeout=5)
+            finished.set()
+            poller.join(timeout=5)
 
-    def _tell(self, over: Event) -> None:
-        while not over.wait(_EVERY):
-            name, began = self.name, self.began
-            if name is None or self.told is None:
+    def _poll_progress(self, finished: Event) -> None:
+        while not finished.wait(_POLL_SECONDS):
+            step_name, started_at = self.step_name, self.started_at
+            if step_name is None or self.on_progress is None:
                 continue
-            done, total = running_tasks(self.spark)
-            self.told(Step(name, done, total, ids.monotonic() - began, self.rows))
+            done_tasks, all_tasks = running_tasks(self.spark)
+            self.on_progress(
+                StepProgress(
+                    step_name, done_tasks, all_tasks, ids.monotonic() - started_at, self.step_rows
+                )
+            )

@@ -12,100 +12,112 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Numbers = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.int64]
+UInt64Array = npt.NDArray[np.uint64]
+Int64Array = npt.NDArray[np.int64]
 
-_WORD = 8
-_LONG = 256  # longer texts are hashed one by one
-_MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
-_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
-_HALF, _LESS = np.uint64(32), np.uint64(29)
+_WORD_BYTES = 8
+_LONG_TEXT_BYTES = 256  # longer texts are hashed one by one
+_WORD_MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD_BYTES + 1)], np.uint64)
+_FIRST_MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_MIX_SHIFT, _FINAL_SHIFT = np.uint64(32), np.uint64(29)
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class TextArray:
     """Texts as their bytes, padded by eight, with the start and length of each."""
 
     data: npt.NDArray[np.uint8]
-    starts: Places
-    lengths: Places
+    starts: Int64Array
+    lengths: Int64Array
 
     @classmethod
-    def of(cls, column: pa.Array) -> Self:
+    def from_arrow(cls, column: pa.Array) -> Self:
         """Convert a column without nulls."""
-        kind = np.dtype(np.int64 if pa.types.is_large_string(column.type) else np.int32)
-        _, ends, data = column.buffers()
-        if not len(column) or ends is None:
-            return cls(np.zeros(_WORD, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
-        skipped = column.offset * kind.itemsize
-        offsets = np.frombuffer(ends, kind, len(column) + 1, skipped).astype(np.int64)
-        first, last = int(offsets[0]), int(offsets[-1])
-        padded = np.zeros(last - first + _WORD, np.uint8)
-        if last > first:
-            padded[:-_WORD] = np.frombuffer(data, np.uint8, last - first, first)
-        return cls(padded, offsets[:-1] - first, np.diff(offsets))
+        offset_type = np.dtype(np.int64 if pa.types.is_large_string(column.type) else np.int32)
+        _, offset_buffer, value_buffer = column.buffers()
+        if not len(column) or offset_buffer is None:
+            return cls(
+                np.zeros(_WORD_BYTES, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64)
+            )
+        skipped_bytes = column.offset * offset_type.itemsize
+        offsets = np.frombuffer(offset_buffer, offset_type, len(column) + 1, skipped_bytes).astype(
+            np.int64
+        )
+        first_byte, last_byte = int(offsets[0]), int(offsets[-1])
+        padded_bytes = np.zeros(last_byte - first_byte + _WORD_BYTES, np.uint8)
+        if last_byte > first_byte:
+            padded_bytes[:-_WORD_BYTES] = np.frombuffer(
+                value_buffer, np.uint8, last_byte - first_byte, first_byte
+            )
+        return cls(padded_bytes, offsets[:-1] - first_byte, np.diff(offsets))
 
     def __len__(self) -> int:
         return len(self.starts)
 
     @property
-    def words(self) -> Numbers:
+    def words(self) -> UInt64Array:
         """The word that begins at each byte."""
-        return np.ndarray((len(self.data) - _WORD + 1,), "<u8", self.data, strides=(1,))
+        return np.ndarray((len(self.data) - _WORD_BYTES + 1,), "<u8", self.data, strides=(1,))
 
-    def take(self, places: Any) -> "Texts":
+    def take(self, positions: Any) -> "TextArray":
         """Select some of the texts; the bytes are shared."""
-        return Texts(self.data, self.starts[places], self.lengths[places])
+        return TextArray(self.data, self.starts[positions], self.lengths[positions])
 
 
-def hashes(texts: Texts) -> Numbers:
+def hash_texts(texts: TextArray) -> UInt64Array:
     """Return a hash for each text.
 
-    >>> one, two, three = hashes(Texts.of(pa.array(["a", "b", "a"])))
+    >>> one, two, three = hash_texts(TextArray.from_arrow(pa.array(["a", "b", "a"])))
     >>> bool(one == three), bool(one == two)
     (True, False)
     """
     words = texts.words
-    made = texts.lengths.astype(np.uint64) * _FIRST
-    longest = int(texts.lengths.max(initial=0))
-    for at in range(0, min(longest, _LONG), _WORD):
-        some = _reaching(texts, at)
-        word = words[texts.starts[some] + at]
-        word &= _MASKS[np.minimum(texts.lengths[some] - at, _WORD)]
-        mixed = (made[some] ^ word) * _SECOND
-        mixed ^= mixed >> _HALF
-        made[some] = mixed
-    if longest > _LONG:
-        _hash_long(texts, made)
-    made *= _FIRST
-    return made ^ (made >> _LESS)
+    hash_values = texts.lengths.astype(np.uint64) * _FIRST_MULTIPLIER
+    max_length = int(texts.lengths.max(initial=0))
+    for byte_offset in range(0, min(max_length, _LONG_TEXT_BYTES), _WORD_BYTES):
+        selected = _select_texts_reaching(texts, byte_offset)
+        word_values = words[texts.starts[selected] + byte_offset]
+        word_values &= _WORD_MASKS[np.minimum(texts.lengths[selected] - byte_offset, _WORD_BYTES)]
+        mixed_values = (hash_values[selected] ^ word_values) * _SECOND_MULTIPLIER
+        mixed_values ^= mixed_values >> _MIX_SHIFT
+        hash_values[selected] = mixed_values
+    if max_length > _LONG_TEXT_BYTES:
+        _hash_long_texts(texts, hash_values)
+    hash_values *= _FIRST_MULTIPLIER
+    return hash_values ^ (hash_values >> _FINAL_SHIFT)
 
 
-def same(left: Texts, right: Texts) -> npt.NDArray[np.bool_]:
+def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np.bool_]:
     """Return where two arrays of the same size have equal texts."""
-    alike: npt.NDArray[np.bool_] = left.lengths == right.lengths
-    mine, other = left.words, right.words
-    for at in range(0, int(left.lengths.max(initial=0)), _WORD):
-        some = _reaching(left, at)
-        if not isinstance(some, slice):
-            some = some[alike[some]]
-        word = mine[left.starts[some] + at]
+    is_equal: npt.NDArray[np.bool_] = left_texts.lengths == right_texts.lengths
+    left_words, right_words = left_texts.words, right_texts.words
+    for byte_offset in range(0, int(left_texts.lengths.max(initial=0)), _WORD_BYTES):
+        selected = _select_texts_reaching(left_texts, byte_offset)
+        if not isinstance(selected, slice):
+            selected = selected[is_equal[selected]]
+        differing_bits = left_words[left_texts.starts[selected] + byte_offset]
         # A right text of another length may end earlier: read its start to stay in bounds.
-        there = right.starts[some] + np.where(alike[some], at, 0)
-        word ^= other[np.minimum(there, len(other) - 1)]
-        word &= _MASKS[np.minimum(left.lengths[some] - at, _WORD)]
-        alike[some] &= word == 0
-    return alike
+        right_positions = right_texts.starts[selected] + np.where(
+            is_equal[selected], byte_offset, 0
+        )
+        differing_bits ^= right_words[np.minimum(right_positions, len(right_words) - 1)]
+        differing_bits &= _WORD_MASKS[
+            np.minimum(left_texts.lengths[selected] - byte_offset, _WORD_BYTES)
+        ]
+        is_equal[selected] &= differing_bits == 0
+    return is_equal
 
 
-def _reaching(texts: Texts, at: int) -> Any:
+def _select_texts_reaching(texts: TextArray, byte_offset: int) -> Any:
     """Return an index of the texts that have a byte at an offset."""
-    there = texts.lengths > at
-    return slice(None) if there.all() else np.flatnonzero(there)
+    reaches_offset = texts.lengths > byte_offset
+    return slice(None) if reaches_offset.all() else np.flatnonzero(reaches_offset)
 
 
-def _hash_long(texts: Texts, made: Numbers) -> None:
-    for one in np.flatnonzero(texts.lengths > _LONG):
-        start = texts.starts[one]
-        held = texts.data[start : start + texts.lengths[one]].tobytes()
-        made[one] ^= np.uint64(int.from_bytes(blake2b(held, digest_size=_WORD).digest(), "little"))
+def _hash_long_texts(texts: TextArray, hash_values: UInt64Array) -> None:
+    for text_index in np.flatnonzero(texts.lengths > _LONG_TEXT_BYTES):
+        start = texts.starts[text_index]
+        text_bytes = texts.data[start : start + texts.lengths[text_index]].tobytes()
+        hash_values[text_index] ^= np.uint64(
+            int.from_bytes(blake2b(text_bytes, digest_size=_WORD_BYTES).digest(), "little")
+        )

@@ -8,45 +8,60 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.ingest.ids import spelled
-from omnigraph.lang.schema.catalog import Edge, Key, Node, Unique
-from omnigraph.rules.delta import flat
+from omnigraph.ingest.ids import spell_column
+from omnigraph.lang.schema.catalog import EdgeType, Key, NodeType, Unique
+from omnigraph.rules.delta import as_single_array
 from omnigraph.values import PropertyType, ScalarType
 
-_TEXT = PropertyType(ScalarType.STRING)
-_PART, _ESCAPE = "\x1f", "\x1e"
+_STRING_TYPE = PropertyType(ScalarType.STRING)
+_SEPARATOR, _ESCAPE = "\x1f", "\x1e"
 
 
-def groups(one: Node | Edge) -> list[tuple[str, ...]]:
+def unique_groups(entity_type: NodeType | EdgeType) -> list[tuple[str, ...]]:
     """Return the columns of each constraint that is checked by value."""
-    key = one.key if isinstance(one, Node) else None
-    found = [rule.columns for rule in one.constraints if isinstance(rule, Key | Unique)]
-    return [columns for columns in found if columns != key]
+    key_columns = entity_type.key if isinstance(entity_type, NodeType) else None
+    column_groups = [
+        constraint.columns
+        for constraint in entity_type.constraints
+        if isinstance(constraint, Key | Unique)
+    ]
+    return [columns for columns in column_groups if columns != key_columns]
 
 
-def tuples(one: Node | Edge, rows: pa.Table, columns: Sequence[str]) -> pa.Array:
+def encode_tuples(
+    entity_type: NodeType | EdgeType, rows: pa.Table, columns: Sequence[str]
+) -> pa.Array:
     """Return one text per row that is equal if all values are; null if any value is null."""
-    parts = []
-    for name in columns:
-        prop = one.property(name)
-        column = flat(rows[name])
+    encoded_columns = []
+    for column_name in columns:
+        prop = entity_type.property(column_name)
+        column = as_single_array(rows[column_name])
         if pa.types.is_floating(column.type):
             column = pc.add(column, pa.scalar(0.0, column.type))  # 0.0 and -0.0 are equal
-        text = spelled(prop.type if prop is not None else _TEXT, column)
+        encoded = spell_column(prop.type if prop is not None else _STRING_TYPE, column)
         if len(columns) > 1:
-            text = pc.replace_substring(text, _ESCAPE, _ESCAPE * 2)
-            text = pc.replace_substring(text, _PART, _ESCAPE + "|")
-        parts.append(text)
-    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _PART)
+            encoded = pc.replace_substring(encoded, _ESCAPE, _ESCAPE * 2)
+            encoded = pc.replace_substring(encoded, _SEPARATOR, _ESCAPE + "|")
+        encoded_columns.append(encoded)
+    return (
+        encoded_columns[0]
+        if len(encoded_columns) == 1
+        else pc.binary_join_element_wise(*encoded_columns, _SEPARATOR)
+    )
 
 
-def shown_tuple(value: str, columns: Sequence[str]) -> str:
+def format_tuple(encoded_tuple: str, columns: Sequence[str]) -> str:
     r"""Format a tuple for an error message.
 
-    >>> shown_tuple("a\x1fb", ["x", "y"])
+    >>> format_tuple("a\x1fb", ["x", "y"])
     'a, b'
     """
     if len(columns) == 1:
-        return value
-    parts = [part.replace(_ESCAPE + "|", _PART) for part in value.split(_PART)]
-    return ", ".join(part.replace(_ESCAPE * 2, _ESCAPE) for part in parts)
+        return encoded_tuple
+    encoded_values = [
+        encoded_value.replace(_ESCAPE + "|", _SEPARATOR)
+        for encoded_value in encoded_tuple.split(_SEPARATOR)
+    ]
+    return ", ".join(
+        encoded_value.replace(_ESCAPE * 2, _ESCAPE) for encoded_value in encoded_values
+    )

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.values import PropertyType, ScalarType
 
-_TYPES: dict[ScalarType, tuple[str, pa.DataType]] = {
+_SPARK_TYPES: dict[ScalarType, tuple[str, pa.DataType]] = {
     ScalarType.STRING: ("string", pa.string()),
     ScalarType.BOOL: ("boolean", pa.bool_()),
     ScalarType.I32: ("int", pa.int32()),
@@ -26,11 +26,11 @@ _TYPES: dict[ScalarType, tuple[str, pa.DataType]] = {
     ScalarType.BLOB: ("binary", pa.binary()),
     ScalarType.VECTOR: ("float", pa.float32()),
 }
-PLACES = ("_rowid", "_rowaddr")
-_TEXT = PropertyType(ScalarType.STRING)
+ROW_ID_COLUMNS = ("_rowid", "_rowaddr")
+_STRING_TYPE = PropertyType(ScalarType.STRING)
 
 
-def spark_type(kind: PropertyType) -> str:
+def spark_type(property_type: PropertyType) -> str:
     """Return the Spark type of a property in SQL syntax.
 
     >>> spark_type(PropertyType(ScalarType.U64))
@@ -38,47 +38,67 @@ def spark_type(kind: PropertyType) -> str:
     >>> spark_type(PropertyType(ScalarType.VECTOR, vector_dim=2))
     'array<float>'
     """
-    one = _TYPES[kind.scalar][0]
-    return f"array<{one}>" if kind.is_list or kind.is_vector else one
+    element_type = _SPARK_TYPES[property_type.scalar][0]
+    return (
+        f"array<{element_type}>"
+        if property_type.is_list or property_type.is_vector
+        else element_type
+    )
 
 
-def spark_arrow(kind: PropertyType) -> pa.DataType:
+def spark_arrow_type(property_type: PropertyType) -> pa.DataType:
     """Return the Arrow type in which Spark expects a property."""
-    one = _TYPES[kind.scalar][1]
-    return pa.list_(one) if kind.is_list or kind.is_vector else one
+    element_type = _SPARK_TYPES[property_type.scalar][1]
+    return (
+        pa.list_(element_type) if property_type.is_list or property_type.is_vector else element_type
+    )
 
 
-def columns_of(one: Node | Edge) -> list[str]:
+def columns_of_type(entity_type: NodeType | EdgeType) -> list[str]:
     """Return the columns of a type: id, src and dst of edges, then properties as declared."""
-    system = ["id"] if isinstance(one, Node) else ["id", "src", "dst"]
-    return [*system, *(prop.name for prop in one.properties)]
+    system_columns = ["id"] if isinstance(entity_type, NodeType) else ["id", "src", "dst"]
+    return [*system_columns, *(prop.name for prop in entity_type.properties)]
 
 
-def kinds_of(one: Node | Edge, columns: Sequence[str]) -> list[PropertyType]:
+def property_types_of(
+    entity_type: NodeType | EdgeType, columns: Sequence[str]
+) -> list[PropertyType]:
     """Return the graph types of columns."""
-    known = {prop.name: prop.type for prop in one.properties}
-    return [known.get(name, _TEXT) for name in columns]
+    declared_types = {prop.name: prop.type for prop in entity_type.properties}
+    return [declared_types.get(column, _STRING_TYPE) for column in columns]
 
 
-def ddl(one: Node | Edge, columns: Sequence[str], *, places: bool = False) -> str:
+def spark_ddl(
+    entity_type: NodeType | EdgeType, columns: Sequence[str], *, with_row_ids: bool = False
+) -> str:
     """Return columns as a Spark schema."""
-    kinds = kinds_of(one, columns)
-    made = [f"{_quoted(n)} {spark_type(kind)}" for n, kind in zip(columns, kinds, strict=True)]
-    return ", ".join([*made, *(f"{name} bigint" for name in PLACES if places)])
+    property_types = property_types_of(entity_type, columns)
+    definitions = [
+        f"{_quote_name(column)} {spark_type(property_type)}"
+        for column, property_type in zip(columns, property_types, strict=True)
+    ]
+    return ", ".join([*definitions, *(f"{name} bigint" for name in ROW_ID_COLUMNS if with_row_ids)])
 
 
-def arrow_schema(one: Node | Edge, columns: Sequence[str], *, places: bool = False) -> pa.Schema:
+def spark_arrow_schema(
+    entity_type: NodeType | EdgeType, columns: Sequence[str], *, with_row_ids: bool = False
+) -> pa.Schema:
     """Return columns as the Arrow schema that Spark expects."""
-    kinds = kinds_of(one, columns)
-    made = [pa.field(n, spark_arrow(kind)) for n, kind in zip(columns, kinds, strict=True)]
-    return pa.schema([*made, *(pa.field(name, pa.int64()) for name in PLACES if places)])
+    property_types = property_types_of(entity_type, columns)
+    fields = [
+        pa.field(column, spark_arrow_type(property_type))
+        for column, property_type in zip(columns, property_types, strict=True)
+    ]
+    return pa.schema(
+        [*fields, *(pa.field(name, pa.int64()) for name in ROW_ID_COLUMNS if with_row_ids)]
+    )
 
 
-def as_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def cast_to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Cast a batch of a table to the types of Spark."""
-    columns = [batch.column(one.name).cast(one.type) for one in schema]
+    columns = [batch.column(field.name).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return f"`{name}`"

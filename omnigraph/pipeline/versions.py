@@ -14,66 +14,72 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PACKAGES = ("omnigraph", "pylance", "pyarrow")
-_FEWEST, _MOST = 4, 256  # tasks of the check: usually more than there are workers
-_checked: "WeakSet[Any]" = WeakSet()
+_MIN_TASKS, _MAX_TASKS = 4, 256  # tasks of the check: usually more than there are workers
+_checked_sessions: "WeakSet[Any]" = WeakSet()
 
 
 def check_versions(spark: "SparkSession") -> None:
     """Raise `ConfigError` if workers differ from the driver, naming the differences."""
-    if spark in _checked:
+    if spark in _checked_sessions:
         return
     allow_without_pandas()
-    ask = _asker(PACKAGES)
-    here = dict(ask())
-    tasks = min(max(_FEWEST, parallelism(spark)), _MOST)
-    asked = spark.range(0, tasks, 1, tasks).mapInArrow(_on_workers(ask), "name string, at string")
-    found = asked.toArrow().to_pylist()
-    wrong = differences(here, [(one["name"], one["at"]) for one in found])
-    if wrong:
+    read_versions = _make_version_reader(PACKAGES)
+    driver_versions = dict(read_versions())
+    task_count = min(max(_MIN_TASKS, parallelism(spark)), _MAX_TASKS)
+    version_frame = spark.range(0, task_count, 1, task_count).mapInArrow(
+        _make_version_task(read_versions), "name string, at string"
+    )
+    version_rows = version_frame.toArrow().to_pylist()
+    mismatches = describe_differences(
+        driver_versions, [(row["name"], row["at"]) for row in version_rows]
+    )
+    if mismatches:
         raise ConfigError(
-            reason=f"driver and workers differ: {'; '.join(wrong)}",
+            reason=f"driver and workers differ: {'; '.join(mismatches)}",
             hint="install the same versions on all machines",
         )
-    _checked.add(spark)
+    _checked_sessions.add(spark)
 
 
-def differences(here: dict[str, str], there: list[tuple[str, str]]) -> list[str]:
+def describe_differences(
+    driver_versions: dict[str, str], worker_versions: list[tuple[str, str]]
+) -> list[str]:
     """Describe the versions that differ.
 
-    >>> differences({"pyarrow": "26.0.1"}, [("pyarrow", "26.0.1"), ("pyarrow", "25.0.0")])
+    >>> describe_differences({"pyarrow": "26.0.1"}, [("pyarrow", "26.0.1"), ("pyarrow", "25.0.0")])
     ['pyarrow is 26.0.1 on the driver and 25.0.0 on a worker']
     """
     return sorted(
-        f"{name} is {here[name]} on the driver and {at} on a worker"
-        for name, at in set(there)
-        if here[name] != at
+        f"{package} is {driver_versions[package]} on the driver and {version} on a worker"
+        for package, version in set(worker_versions)
+        if driver_versions[package] != version
     )
 
 
-def _asker(packages: tuple[str, ...]) -> Any:
+def _make_version_reader(packages: tuple[str, ...]) -> Any:
     """Make a self-contained function: a worker may not have this package at all."""
 
     def ask() -> list[tuple[str, str]]:
         import platform
         from importlib import metadata
 
-        found = [("Python", ".".join(platform.python_version_tuple()[:2]))]
-        for name in packages:
+        installed = [("Python", ".".join(platform.python_version_tuple()[:2]))]
+        for package in packages:
             try:
-                found.append((name, metadata.version(name)))
+                installed.append((package, metadata.version(package)))
             except metadata.PackageNotFoundError:
-                found.append((name, "not installed"))
-        return found
+                installed.append((package, "not installed"))
+        return installed
 
     return ask
 
 
-def _on_workers(ask: Any) -> Any:
+def _make_version_task(read_versions: Any) -> Any:
     def run(batches: Any) -> Any:
         import pyarrow as pa
 
         for _ in batches:
-            names, versions = zip(*ask(), strict=True)
+            names, versions = zip(*read_versions(), strict=True)
             yield pa.RecordBatch.from_pydict({"name": list(names), "at": list(versions)})
 
     return run

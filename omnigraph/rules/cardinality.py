@@ -10,78 +10,125 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.lang.schema.catalog import Edge
+from omnigraph.lang.schema.catalog import EdgeType
 
-from .delta import NO_IDS, Delta, Positions, TableDelta, flat
+from .delta import NO_IDS, Delta, Positions, TableDelta, as_single_array
 from .lookup import Lookup
 from .violation import Violation
 
 
-def cardinality_violations(one: Edge, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
+def cardinality_violations(
+    edge_type: EdgeType, delta: Delta, lookup: Lookup
+) -> Iterator[Violation]:
     """Yield sources with too few or too many edges in the final state."""
-    written = delta.get(f"edge:{one.name}")
-    if written is None or (one.low == 0 and one.high is None):
+    edge_delta = delta.get(f"edge:{edge_type.name}")
+    if edge_delta is None or (edge_type.min_cardinality == 0 and edge_type.max_cardinality is None):
         return
-    stored = _stored(written, lookup)
-    sources = _touched(one, written, delta, lookup, stored)
-    if not len(sources):
+    stored_sources = _read_stored_sources(edge_delta, lookup)
+    touched_sources = _touched_sources(edge_type, edge_delta, delta, lookup, stored_sources)
+    if not len(touched_sources):
         return
-    kept = stored if stored is not None else _kept(written, lookup, sources)
-    after = [flat(written.rows["src"])] if written.whole else [flat(written.rows["src"]), kept]
-    counts = _counts(sources, pa.chunked_array(after, pa.string()))
-    bad = counts < one.low
-    if one.high is not None:
-        bad |= counts > one.high
-    for at in np.flatnonzero(bad):
-        yield _violation(one, written, sources[int(at)].as_py(), int(counts[at]))
+    retained_sources = (
+        stored_sources
+        if stored_sources is not None
+        else _read_retained_sources(edge_delta, lookup, touched_sources)
+    )
+    final_sources = (
+        [as_single_array(edge_delta.rows["src"])]
+        if edge_delta.replaces_table
+        else [as_single_array(edge_delta.rows["src"]), retained_sources]
+    )
+    edge_counts = _count_by_source(touched_sources, pa.chunked_array(final_sources, pa.string()))
+    out_of_bounds = edge_counts < edge_type.min_cardinality
+    if edge_type.max_cardinality is not None:
+        out_of_bounds |= edge_counts > edge_type.max_cardinality
+    for source_index in np.flatnonzero(out_of_bounds):
+        yield _locate_violation(
+            edge_type,
+            edge_delta,
+            touched_sources[int(source_index)].as_py(),
+            int(edge_counts[source_index]),
+        )
 
 
-def _stored(written: TableDelta, lookup: Lookup) -> pa.Array | None:
+def _read_stored_sources(edge_delta: TableDelta, lookup: Lookup) -> pa.Array | None:
     """Return the sources of all stored edges, if the operation replaces the whole table."""
-    return flat(lookup.scan(written.key, ["src"])["src"]) if written.whole else None
+    return (
+        as_single_array(lookup.scan(edge_delta.table_key, ["src"])["src"])
+        if edge_delta.replaces_table
+        else None
+    )
 
 
-def _touched(
-    one: Edge, written: TableDelta, delta: Delta, lookup: Lookup, stored: pa.Array | None
+def _touched_sources(
+    edge_type: EdgeType,
+    edge_delta: TableDelta,
+    delta: Delta,
+    lookup: Lookup,
+    stored_sources: pa.Array | None,
 ) -> pa.Array:
-    parts = [*written.rows["src"].chunks]
-    parts += written.removed["src"].chunks if written.removed is not None else []
-    parts += written.previous["src"].chunks if written.previous is not None else []
-    parts += [stored] if stored is not None else []
-    sources = pa.chunked_array(parts, pa.string()).unique()
-    nodes = delta.get(f"node:{one.source}")
-    if nodes is None or not len(sources):
+    source_chunks = [*edge_delta.rows["src"].chunks]
+    source_chunks += (
+        edge_delta.removed_rows["src"].chunks if edge_delta.removed_rows is not None else []
+    )
+    source_chunks += (
+        edge_delta.replaced_edges["src"].chunks if edge_delta.replaced_edges is not None else []
+    )
+    source_chunks += [stored_sources] if stored_sources is not None else []
+    sources = pa.chunked_array(source_chunks, pa.string()).unique()
+    node_delta = delta.get(f"node:{edge_type.source}")
+    if node_delta is None or not len(sources):
         return sources
-    if nodes.whole:
-        return sources.filter(pc.is_in(sources, value_set=nodes.ids))
-    gone = nodes.removed_ids
-    return sources.filter(pc.invert(pc.is_in(sources, value_set=gone))) if len(gone) else sources
+    if node_delta.replaces_table:
+        return sources.filter(pc.is_in(sources, value_set=node_delta.ids))
+    removed_nodes = node_delta.removed_ids
+    return (
+        sources.filter(pc.invert(pc.is_in(sources, value_set=removed_nodes)))
+        if len(removed_nodes)
+        else sources
+    )
 
 
-def _kept(written: TableDelta, lookup: Lookup, sources: pa.Array) -> pa.Array:
+def _read_retained_sources(edge_delta: TableDelta, lookup: Lookup, sources: pa.Array) -> pa.Array:
     """Return the sources of stored edges that the operation does not change."""
-    found = lookup.find(written.key, {"src": sources}, ["id", "src"])
-    for ids in (written.ids, written.removed_ids):
-        found = found.filter(pc.invert(pc.is_in(found["id"], value_set=ids)))
-    return flat(found["src"]) if found.num_rows else NO_IDS
+    stored_edges = lookup.find(edge_delta.table_key, {"src": sources}, ["id", "src"])
+    for excluded_ids in (edge_delta.ids, edge_delta.removed_ids):
+        stored_edges = stored_edges.filter(
+            pc.invert(pc.is_in(stored_edges["id"], value_set=excluded_ids))
+        )
+    return as_single_array(stored_edges["src"]) if stored_edges.num_rows else NO_IDS
 
 
-def _counts(sources: pa.Array, values: pa.ChunkedArray) -> Positions:
-    place = pc.index_in(values, value_set=sources).drop_null().to_numpy()
-    return np.bincount(place, minlength=len(sources))
+def _count_by_source(sources: pa.Array, edge_sources: pa.ChunkedArray) -> Positions:
+    source_positions = pc.index_in(edge_sources, value_set=sources).drop_null().to_numpy()
+    return np.bincount(source_positions, minlength=len(sources))
 
 
-def _violation(one: Edge, written: TableDelta, source: str, count: int) -> Violation:
-    where = pc.index(written.rows["src"], pa.scalar(source)).as_py()
-    line = written.line(int(written.latest[where])) if where >= 0 else None
-    return miscounted(one, source, count, line)
+def _locate_violation(
+    edge_type: EdgeType, edge_delta: TableDelta, source_id: str, edge_count: int
+) -> Violation:
+    row_position = pc.index(edge_delta.rows["src"], pa.scalar(source_id)).as_py()
+    input_line = (
+        edge_delta.input_line(int(edge_delta.latest_positions[row_position]))
+        if row_position >= 0
+        else None
+    )
+    return cardinality_violation(edge_type, source_id, edge_count, input_line)
 
 
-def miscounted(one: Edge, source: str, count: int, line: int | None) -> Violation:
+def cardinality_violation(
+    edge_type: EdgeType, source_id: str, edge_count: int, input_line: int | None
+) -> Violation:
     """Return the violation of a source that has this many edges."""
-    bound = f"at least {one.low}" if count < one.low else f"at most {one.high}"
-    reason = f"source '{source}' has {count} edge{'s'[: count != 1]}, and must have {bound}"
+    expected_bound = (
+        f"at least {edge_type.min_cardinality}"
+        if edge_count < edge_type.min_cardinality
+        else f"at most {edge_type.max_cardinality}"
+    )
+    reason = f"source '{source_id}' has {edge_count} edge{'s'[: edge_count != 1]}, and must have {expected_bound}"
     # Too many edges stay too many even if other rows of the input are rejected.
-    rests = source if count < one.low else None
-    key = f"edge:{one.name}"
-    return Violation("@card", key, source, None, reason, line, count, rests_on=rests)
+    required_id = source_id if edge_count < edge_type.min_cardinality else None
+    table_key = f"edge:{edge_type.name}"
+    return Violation(
+        "@card", table_key, source_id, None, reason, input_line, edge_count, required_id=required_id
+    )

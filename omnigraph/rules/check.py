@@ -8,56 +8,66 @@ from collections.abc import Iterator
 from itertools import islice
 
 from omnigraph.errors import InternalError
-from omnigraph.lang.schema.catalog import Catalog, Edge, Node
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 
 from .cardinality import cardinality_violations
 from .delta import Delta
 from .endpoints import endpoint_violations
-from .identity import repeated_ids, resolve
+from .identity import repeated_ids, resolve_existing
 from .lookup import Lookup
 from .unique import repeated_records, unique_violations
 from .values import row_violations
 from .violation import Violation
 
 
-def check(
+def check_delta(
     catalog: Catalog, delta: Delta, lookup: Lookup, *, limit: int | None = 1
 ) -> tuple[Delta, list[Violation]]:
     """Return the delta with its stored rows resolved, and at most `limit` violations."""
-    found = list(islice(_of_input(catalog, delta), limit))
-    if found and limit == 1:
-        return delta, found
-    resolved, taken = resolve(delta, lookup)
-    found += taken
-    found += islice(_of_state(catalog, resolved, lookup), None if limit is None else limit)
-    return resolved, found[:limit]
+    violations = list(islice(_check_input(catalog, delta), limit))
+    if violations and limit == 1:
+        return delta, violations
+    resolved, conflicts = resolve_existing(delta, lookup)
+    violations += conflicts
+    violations += islice(
+        _check_final_state(catalog, resolved, lookup), None if limit is None else limit
+    )
+    return resolved, violations[:limit]
 
 
-def _of_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
+def _check_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
     """Yield violations that the delta alone shows."""
-    for one in delta.tables.values():
-        if not one.judged:
-            yield from row_violations(type_named(catalog, one.key), one.versions, one.lines)
-    for one in delta.tables.values():
-        type_ = type_named(catalog, one.key)
-        yield from repeated_records(type_, one)
-        if not (one.records and isinstance(type_, Node) and type_.key):
-            yield from repeated_ids(one)
+    for table_delta in delta.tables.values():
+        if not table_delta.row_rules_checked:
+            yield from row_violations(
+                type_for_key(catalog, table_delta.table_key),
+                table_delta.row_versions,
+                table_delta.input_lines,
+            )
+    for table_delta in delta.tables.values():
+        entity_type = type_for_key(catalog, table_delta.table_key)
+        yield from repeated_records(entity_type, table_delta)
+        if not (table_delta.from_records and isinstance(entity_type, NodeType) and entity_type.key):
+            yield from repeated_ids(table_delta)
 
 
-def _of_state(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
+def _check_final_state(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
     """Yield violations that depend on stored rows."""
-    for one in delta.tables.values():
-        yield from unique_violations(type_named(catalog, one.key), one, lookup)
+    for table_delta in delta.tables.values():
+        yield from unique_violations(
+            type_for_key(catalog, table_delta.table_key), table_delta, lookup
+        )
     yield from endpoint_violations(catalog, delta, lookup)
-    for edge in catalog.edges:
-        yield from cardinality_violations(edge, delta, lookup)
+    for edge_type in catalog.edges:
+        yield from cardinality_violations(edge_type, delta, lookup)
 
 
-def type_named(catalog: Catalog, key: str) -> Node | Edge:
+def type_for_key(catalog: Catalog, table_key: str) -> NodeType | EdgeType:
     """Return the type of a table key."""
-    kind, _, name = key.partition(":")
-    found: Node | Edge | None = catalog.node(name) if kind == "node" else catalog.edge(name)
-    if found is None:
-        raise InternalError(f"the schema has no type for table {key}")
-    return found
+    kind, _, type_name = table_key.partition(":")
+    entity_type: NodeType | EdgeType | None = (
+        catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
+    )
+    if entity_type is None:
+        raise InternalError(f"the schema has no type for table {table_key}")
+    return entity_type

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-FRESH = -1  # certainly new: the id was just generated
-UNKNOWN = -2  # must be looked up
+NEW_ROW = -1  # certainly new: the id was just generated
+UNRESOLVED_ROW = -2  # must be looked up
 
 Positions = npt.NDArray[np.int64]
 Addresses = npt.NDArray[np.uint64]
@@ -36,43 +36,47 @@ class TableDelta:
     `row_rules_checked`: the row rules were already applied to every version.
     """
 
-    key: str
-    versions: pa.Table
-    latest: Positions
+    table_key: str
+    row_versions: pa.Table
+    latest_positions: Positions
     row_ids: Positions
     addresses: Addresses
-    lines: Positions | None = None
-    removed: pa.Table | None = None
-    previous: pa.Table | None = None
-    whole: bool = False
-    strict: bool = False
-    records: bool = False
-    judged: bool = False
+    input_lines: Positions | None = None
+    removed_rows: pa.Table | None = None
+    replaced_edges: pa.Table | None = None
+    replaces_table: bool = False
+    rejects_existing: bool = False
+    from_records: bool = False
+    row_rules_checked: bool = False
 
     @cached_property
     def rows(self) -> pa.Table:
         """The rows that count, one per id, in the order of their last version."""
-        same = len(self.latest) == self.versions.num_rows
-        return self.versions if same else self.versions.take(pa.array(self.latest))
+        all_latest = len(self.latest_positions) == self.row_versions.num_rows
+        return (
+            self.row_versions
+            if all_latest
+            else self.row_versions.take(pa.array(self.latest_positions))
+        )
 
     @cached_property
     def ids(self) -> pa.Array:
         """The ids of the rows that count."""
-        return flat(self.rows["id"])
+        return as_single_array(self.rows["id"])
 
     @cached_property
     def removed_ids(self) -> pa.Array:
         """The ids of stored rows that are removed."""
-        return NO_IDS if self.removed is None else flat(self.removed["id"])
+        return NO_IDS if self.removed_rows is None else as_single_array(self.removed_rows["id"])
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing would change."""
-        return not (self.whole or self.versions.num_rows or len(self.removed_ids))
+        return not (self.replaces_table or self.row_versions.num_rows or len(self.removed_ids))
 
-    def line(self, version: int) -> int | None:
+    def input_line(self, version_index: int) -> int | None:
         """Return the input line of a version."""
-        return None if self.lines is None else int(self.lines[version])
+        return None if self.input_lines is None else int(self.input_lines[version_index])
 
 
 NO_IDS = pa.array([], pa.string())
@@ -86,58 +90,62 @@ class Delta:
     """
 
     tables: Mapping[str, TableDelta] = field(default_factory=dict)
-    cascaded: bool = False
+    edges_cascaded: bool = False
 
-    def get(self, key: str) -> TableDelta | None:
+    def get(self, table_key: str) -> TableDelta | None:
         """Return the changes of one table, if there are any."""
-        return self.tables.get(key)
+        return self.tables.get(table_key)
 
 
-def flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def as_single_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Return a column as one contiguous array."""
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-Mode = Literal["fresh", "insert", "upsert", "replace"]
+DeltaMode = Literal["fresh", "insert", "upsert", "replace"]
 
 
-def written(
-    key: str,
-    versions: pa.Table,
-    mode: Mode,
+def build_table_delta(
+    table_key: str,
+    row_versions: pa.Table,
+    mode: DeltaMode,
     *,
-    lines: Positions | None = None,
-    records: bool = False,
+    input_lines: Positions | None = None,
+    from_records: bool = False,
 ) -> TableDelta:
     """Build a delta of written rows; `mode` says whether ids are new, may exist, or must not.
 
     >>> rows = pa.table({"id": ["a", "b", "a"]})
-    >>> written("node:N", rows, "upsert").ids.to_pylist()
+    >>> build_table_delta("node:N", rows, "upsert").ids.to_pylist()
     ['b', 'a']
     """
-    whole = mode == "replace"
-    made = mode == "fresh"
-    latest = np.arange(versions.num_rows) if made else last_of_each(versions["id"])
-    origin = FRESH if whole or made else UNKNOWN
+    replaces_table = mode == "replace"
+    has_new_ids = mode == "fresh"
+    latest_positions = (
+        np.arange(row_versions.num_rows) if has_new_ids else last_positions(row_versions["id"])
+    )
+    origin = NEW_ROW if replaces_table or has_new_ids else UNRESOLVED_ROW
     return TableDelta(
-        key,
-        versions,
-        latest,
-        np.full(len(latest), origin, np.int64),
-        np.zeros(len(latest), np.uint64),
-        lines,
-        whole=whole,
-        strict=mode == "insert",
-        records=records,
+        table_key,
+        row_versions,
+        latest_positions,
+        np.full(len(latest_positions), origin, np.int64),
+        np.zeros(len(latest_positions), np.uint64),
+        input_lines,
+        replaces_table=replaces_table,
+        rejects_existing=mode == "insert",
+        from_records=from_records,
     )
 
 
-def last_of_each(ids: pa.ChunkedArray) -> Positions:
+def last_positions(ids: pa.ChunkedArray) -> Positions:
     """Return the last position of each id."""
     if len(ids) < 2 or len(ids.unique()) == len(ids):
         return np.arange(len(ids), dtype=np.int64)
-    numbered = pa.table({"id": ids, "at": np.arange(len(ids), dtype=np.int64)})
-    last = numbered.group_by("id", use_threads=False).aggregate([("at", "max")])["at_max"]
-    return np.sort(last.to_numpy())
+    positions_by_id = pa.table({"id": ids, "at": np.arange(len(ids), dtype=np.int64)})
+    last_position = positions_by_id.group_by("id", use_threads=False).aggregate([("at", "max")])[
+        "at_max"
+    ]
+    return np.sort(last_position.to_numpy())

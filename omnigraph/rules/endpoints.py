@@ -12,148 +12,208 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ClientError
-from omnigraph.lang.schema.catalog import Catalog, Edge, Node
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.values import PropertyType, ScalarType, coerce_loaded, entity_id
 
-from .delta import NO_IDS, Delta, TableDelta, flat
+from .delta import NO_IDS, Delta, TableDelta, as_single_array
 from .lookup import Lookup
 from .violation import Violation
 
-End = tuple[Edge, str, str]  # the edge type, `src` or `dst`, the node table key
-_WORDS = {"src": "from", "dst": "to"}
+EndpointColumn = tuple[EdgeType, str, str]  # the edge type, `src` or `dst`, the node table key
+_FIELD_BY_COLUMN = {"src": "from", "dst": "to"}
 
 
-def ends_of(one: Edge) -> tuple[End, End]:
+def endpoint_columns(edge_type: EdgeType) -> tuple[EndpointColumn, EndpointColumn]:
     """Return both endpoints of an edge type."""
-    return (one, "src", f"node:{one.source}"), (one, "dst", f"node:{one.target}")
+    return (edge_type, "src", f"node:{edge_type.source}"), (
+        edge_type,
+        "dst",
+        f"node:{edge_type.target}",
+    )
 
 
 def endpoint_violations(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
     """Yield written edges without a node, then stored edges that would lose one."""
-    gone = {key: _gone(delta.get(key), lookup) for key in _node_keys(catalog, delta)}
-    yield from _dangling(catalog, delta, lookup, gone)
-    if delta.cascaded:
+    removed_by_key = {
+        node_key: _removed_node_ids(delta.get(node_key), lookup)
+        for node_key in _endpoint_node_keys(catalog, delta)
+    }
+    yield from _find_dangling(catalog, delta, lookup, removed_by_key)
+    if delta.edges_cascaded:
         return
-    for one in catalog.edges:
-        for _, column, key in ends_of(one):
-            if len(gone.get(key, NO_IDS)):
-                yield from _orphaned(one, column, key, delta, lookup, gone[key])
+    for edge_type in catalog.edges:
+        for _, column, node_key in endpoint_columns(edge_type):
+            if len(removed_by_key.get(node_key, NO_IDS)):
+                yield from _find_orphaned(
+                    edge_type, column, node_key, delta, lookup, removed_by_key[node_key]
+                )
 
 
-def _node_keys(catalog: Catalog, delta: Delta) -> list[str]:
-    used = {key for one in catalog.edges for _, _, key in ends_of(one)}
-    return [key for key in delta.tables if key in used]
+def _endpoint_node_keys(catalog: Catalog, delta: Delta) -> list[str]:
+    endpoint_keys = {
+        node_key for edge_type in catalog.edges for _, _, node_key in endpoint_columns(edge_type)
+    }
+    return [node_key for node_key in delta.tables if node_key in endpoint_keys]
 
 
-def _gone(one: TableDelta | None, lookup: Lookup) -> pa.Array:
+def _removed_node_ids(node_delta: TableDelta | None, lookup: Lookup) -> pa.Array:
     """Return the ids of stored nodes that the operation removes."""
-    if one is None:
+    if node_delta is None:
         return NO_IDS
-    stored = flat(lookup.scan(one.key, ["id"])["id"]) if one.whole else one.removed_ids
-    if not len(stored):
-        return stored
-    return stored.filter(pc.invert(pc.is_in(stored, value_set=one.ids)))
+    stored_ids = (
+        as_single_array(lookup.scan(node_delta.table_key, ["id"])["id"])
+        if node_delta.replaces_table
+        else node_delta.removed_ids
+    )
+    if not len(stored_ids):
+        return stored_ids
+    return stored_ids.filter(pc.invert(pc.is_in(stored_ids, value_set=node_delta.ids)))
 
 
-def _dangling(
-    catalog: Catalog, delta: Delta, lookup: Lookup, gone: dict[str, pa.Array]
+def _find_dangling(
+    catalog: Catalog, delta: Delta, lookup: Lookup, removed_by_key: dict[str, pa.Array]
 ) -> Iterator[Violation]:
-    ends = [
-        end for one in catalog.edges for end in ends_of(one) if f"edge:{one.name}" in delta.tables
+    endpoints = [
+        endpoint
+        for edge_type in catalog.edges
+        for endpoint in endpoint_columns(edge_type)
+        if f"edge:{edge_type.name}" in delta.tables
     ]
-    known = {key: _known(key, ends, delta, lookup, gone) for key in {key for _, _, key in ends}}
-    for one, column, key in ends:
-        written = delta.tables[f"edge:{one.name}"]
-        if not written.rows.num_rows:
+    existing_by_key = {
+        node_key: _existing_endpoint_ids(node_key, endpoints, delta, lookup, removed_by_key)
+        for node_key in {node_key for _, _, node_key in endpoints}
+    }
+    for edge_type, column, node_key in endpoints:
+        edge_delta = delta.tables[f"edge:{edge_type.name}"]
+        if not edge_delta.rows.num_rows:
             continue
-        values = flat(written.rows[column])
-        missing = pc.invert(pc.is_in(values, value_set=known[key]))
-        for at in pc.indices_nonzero(missing).to_pylist():
-            names = ("id", "src", "dst")
-            row = {name: written.rows[name][at].as_py() for name in names}
-            line = written.line(int(written.latest[at]))
-            yield dangling(catalog, (one, column, key), row, line)
+        endpoint_ids = as_single_array(edge_delta.rows[column])
+        is_missing = pc.invert(pc.is_in(endpoint_ids, value_set=existing_by_key[node_key]))
+        for row_index in pc.indices_nonzero(is_missing).to_pylist():
+            column_names = ("id", "src", "dst")
+            edge_row = {
+                column_name: edge_delta.rows[column_name][row_index].as_py()
+                for column_name in column_names
+            }
+            input_line = edge_delta.input_line(int(edge_delta.latest_positions[row_index]))
+            yield dangling_violation(catalog, (edge_type, column, node_key), edge_row, input_line)
 
 
-def dangling(catalog: Catalog, end: End, row: Mapping[str, Any], line: int | None) -> Violation:
+def dangling_violation(
+    catalog: Catalog, endpoint: EndpointColumn, edge_row: Mapping[str, Any], input_line: int | None
+) -> Violation:
     """Return the violation of an edge (`id`, `src` and `dst`) that lacks this endpoint."""
-    edge, column, key = end
-    value, name = row[column], key.partition(":")[2]
+    edge_type, column, node_key = endpoint
+    endpoint_id, type_name = edge_row[column], node_key.partition(":")[2]
     return Violation(
         "endpoint",
-        f"edge:{edge.name}",
-        row["id"],
+        f"edge:{edge_type.name}",
+        edge_row["id"],
         column,
-        f"{column} '{value}' not found in {name}",
-        line,
-        value,
-        rests_on=value,
-        edge=f"'{row['src']}' -> '{row['dst']}'",
-        hint=_advice(catalog, name, column, value),
+        f"{column} '{endpoint_id}' not found in {type_name}",
+        input_line,
+        endpoint_id,
+        required_id=endpoint_id,
+        edge_text=f"'{edge_row['src']}' -> '{edge_row['dst']}'",
+        hint=_endpoint_hint(catalog, type_name, column, endpoint_id),
     )
 
 
-def _advice(catalog: Catalog, name: str, column: str, value: str) -> str:
+def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: str) -> str:
     """Explain how an endpoint is written, or what to do if it was written correctly."""
-    node, end = catalog.node(name), _WORDS[column]
-    if node is None or node.key is None:
-        return f"`{end}` is the id of a {name}, which has no key: use its given or generated id"
-    if len(node.key) > 1:
-        members = ", ".join(node.key)
-        return f'`{end}` is the id of a {name}: write ({members}) as a string like ["a","b"]'
-    prop = node.property(node.key[0])
-    meant = None if prop is None else _spelling(node, prop.type, value)
-    if meant is not None and meant != value:
-        return f"`{end}` is the id of a {name}, which spells this {node.key[0]} '{meant}'"
-    return f"add a {name} with {node.key[0]} '{value}', or correct `{end}`"
+    node_type, field_name = catalog.node(type_name), _FIELD_BY_COLUMN[column]
+    if node_type is None or node_type.key is None:
+        return f"`{field_name}` is the id of a {type_name}, which has no key: use its given or generated id"
+    if len(node_type.key) > 1:
+        members = ", ".join(node_type.key)
+        return f'`{field_name}` is the id of a {type_name}: write ({members}) as a string like ["a","b"]'
+    key_property = node_type.property(node_type.key[0])
+    canonical_id = (
+        None if key_property is None else _canonical_id(node_type, key_property.type, endpoint_id)
+    )
+    if canonical_id is not None and canonical_id != endpoint_id:
+        return f"`{field_name}` is the id of a {type_name}, which spells this {node_type.key[0]} '{canonical_id}'"
+    return f"add a {type_name} with {node_type.key[0]} '{endpoint_id}', or correct `{field_name}`"
 
 
-def _spelling(node: Node, kind: PropertyType, value: str) -> str | None:
+def _canonical_id(node_type: NodeType, key_type: PropertyType, endpoint_text: str) -> str | None:
     """Return the id of a key that was written in a readable form, such as a date."""
     try:
-        number = kind.scalar.is_float or kind.scalar in _NUMBERS
-        given = float(value) if kind.scalar.is_float else int(value) if number else value
-        stored = coerce_loaded(kind, given, type_name=node.name, property="key")
-        return entity_id([kind], [stored])
+        is_number = key_type.scalar.is_float or key_type.scalar in _INTEGER_SCALARS
+        parsed = (
+            float(endpoint_text)
+            if key_type.scalar.is_float
+            else int(endpoint_text)
+            if is_number
+            else endpoint_text
+        )
+        key_value = coerce_loaded(key_type, parsed, type_name=node_type.name, property_name="key")
+        return entity_id([key_type], [key_value])
     except (ClientError, ValueError):
         return None
 
 
-_NUMBERS = (ScalarType.I32, ScalarType.I64, ScalarType.U32, ScalarType.U64)
+_INTEGER_SCALARS = (ScalarType.I32, ScalarType.I64, ScalarType.U32, ScalarType.U64)
 
 
-def _known(
-    key: str, ends: list[End], delta: Delta, lookup: Lookup, gone: dict[str, pa.Array]
+def _existing_endpoint_ids(
+    node_key: str,
+    endpoints: list[EndpointColumn],
+    delta: Delta,
+    lookup: Lookup,
+    removed_by_key: dict[str, pa.Array],
 ) -> pa.Array:
     """Return the endpoint ids of written edges that exist in the final state."""
-    tables = [(delta.tables[f"edge:{one.name}"], column) for one, column, to in ends if to == key]
-    used = pa.chunked_array(
-        chain.from_iterable(written.rows[column].chunks for written, column in tables), pa.string()
+    written_columns = [
+        (delta.tables[f"edge:{edge_type.name}"], column)
+        for edge_type, column, target_key in endpoints
+        if target_key == node_key
+    ]
+    used_ids = pa.chunked_array(
+        chain.from_iterable(
+            edge_delta.rows[column].chunks for edge_delta, column in written_columns
+        ),
+        pa.string(),
     ).unique()
-    nodes = delta.get(key)
-    here = nodes.ids if nodes is not None else NO_IDS
-    left = used.filter(pc.invert(pc.is_in(used, value_set=here)))
-    if nodes is not None and nodes.whole:
-        return here
-    lost = gone.get(key, NO_IDS)
-    asked = left.filter(pc.invert(pc.is_in(left, value_set=lost))) if len(lost) else left
-    if not len(asked):
-        return here
-    found = flat(lookup.find(key, {"id": asked}, ["id"])["id"])
-    return pa.concat_arrays([here, found])
+    node_delta = delta.get(node_key)
+    written_ids = node_delta.ids if node_delta is not None else NO_IDS
+    unwritten_ids = used_ids.filter(pc.invert(pc.is_in(used_ids, value_set=written_ids)))
+    if node_delta is not None and node_delta.replaces_table:
+        return written_ids
+    removed_ids = removed_by_key.get(node_key, NO_IDS)
+    lookup_ids = (
+        unwritten_ids.filter(pc.invert(pc.is_in(unwritten_ids, value_set=removed_ids)))
+        if len(removed_ids)
+        else unwritten_ids
+    )
+    if not len(lookup_ids):
+        return written_ids
+    stored_ids = as_single_array(lookup.find(node_key, {"id": lookup_ids}, ["id"])["id"])
+    return pa.concat_arrays([written_ids, stored_ids])
 
 
-def _orphaned(
-    one: Edge, column: str, key: str, delta: Delta, lookup: Lookup, gone: pa.Array
+def _find_orphaned(
+    edge_type: EdgeType,
+    column: str,
+    node_key: str,
+    delta: Delta,
+    lookup: Lookup,
+    removed_ids: pa.Array,
 ) -> Iterator[Violation]:
     """Yield unchanged stored edges that point to a removed node."""
-    written = delta.get(f"edge:{one.name}")
-    if written is not None and written.whole:
+    edge_delta = delta.get(f"edge:{edge_type.name}")
+    if edge_delta is not None and edge_delta.replaces_table:
         return
-    found = lookup.find(f"edge:{one.name}", {column: gone}, ["id", column])
-    if written is not None:
-        for ids in (written.ids, written.removed_ids):
-            found = found.filter(pc.invert(pc.is_in(found["id"], value_set=ids)))
-    for entity, value in zip(found["id"].to_pylist(), found[column].to_pylist(), strict=True):
-        reason = f"{column} '{value}' not found in {key.partition(':')[2]}"
-        yield Violation("endpoint", f"edge:{one.name}", entity, column, reason, value=value)
+    stored_edges = lookup.find(f"edge:{edge_type.name}", {column: removed_ids}, ["id", column])
+    if edge_delta is not None:
+        for excluded_ids in (edge_delta.ids, edge_delta.removed_ids):
+            stored_edges = stored_edges.filter(
+                pc.invert(pc.is_in(stored_edges["id"], value_set=excluded_ids))
+            )
+    for edge_id, endpoint_id in zip(
+        stored_edges["id"].to_pylist(), stored_edges[column].to_pylist(), strict=True
+    ):
+        reason = f"{column} '{endpoint_id}' not found in {node_key.partition(':')[2]}"
+        yield Violation(
+            "endpoint", f"edge:{edge_type.name}", edge_id, column, reason, value=endpoint_id
+        )

@@ -11,57 +11,85 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .delta import FRESH, UNKNOWN, Delta, TableDelta, flat
+from .delta import NEW_ROW, UNRESOLVED_ROW, Delta, TableDelta, as_single_array
 from .lookup import Lookup
 from .violation import Violation
 
 
-def repeated_ids(one: TableDelta) -> Iterator[Violation]:
+def repeated_ids(table_delta: TableDelta) -> Iterator[Violation]:
     """Yield ids that occur twice in one strict input: it is ambiguous which row is meant."""
-    if not (one.strict or one.whole) or len(one.latest) == one.versions.num_rows:
+    if (
+        not (table_delta.rejects_existing or table_delta.replaces_table)
+        or len(table_delta.latest_positions) == table_delta.row_versions.num_rows
+    ):
         return
-    last: dict[str, int] = {}
-    for at, entity in enumerate(one.versions["id"].to_pylist()):
-        if entity in last:
+    last_version: dict[str, int] = {}
+    for version_index, repeated_id in enumerate(table_delta.row_versions["id"].to_pylist()):
+        if repeated_id in last_version:
             yield Violation(
-                "key", one.key, entity, line=one.line(at), other_line=one.line(last[entity])
+                "key",
+                table_delta.table_key,
+                repeated_id,
+                input_line=table_delta.input_line(version_index),
+                conflicting_line=table_delta.input_line(last_version[repeated_id]),
             )
-        last[entity] = at
+        last_version[repeated_id] = version_index
 
 
-def resolve(delta: Delta, lookup: Lookup) -> tuple[Delta, list[Violation]]:
+def resolve_existing(delta: Delta, lookup: Lookup) -> tuple[Delta, list[Violation]]:
     """Return the delta with all stored rows resolved, and the id conflicts of strict inserts."""
-    tables: dict[str, TableDelta] = {}
-    taken: list[Violation] = []
-    for one in delta.tables.values():
-        tables[one.key], found = _resolve(one, lookup)
-        taken += found
-    return replace(delta, tables=tables), taken
+    resolved_tables: dict[str, TableDelta] = {}
+    id_conflicts: list[Violation] = []
+    for table_delta in delta.tables.values():
+        resolved_tables[table_delta.table_key], table_conflicts = _resolve_table(
+            table_delta, lookup
+        )
+        id_conflicts += table_conflicts
+    return replace(delta, tables=resolved_tables), id_conflicts
 
 
-def _resolve(one: TableDelta, lookup: Lookup) -> tuple[TableDelta, list[Violation]]:
-    asked = np.flatnonzero(one.row_ids == UNKNOWN)
-    if not len(asked):
-        return one, []
-    ids = one.ids.take(pa.array(asked)) if len(asked) < len(one.ids) else one.ids
-    ends = ["src", "dst"] if one.key.startswith("edge:") else []
-    found = lookup.find(one.key, {"id": ids}, ["id", *ends], places=True)
-    place = pc.index_in(ids, value_set=flat(found["id"]))
-    taken = pc.is_valid(place).to_numpy(zero_copy_only=False)
-    if one.strict:
-        return one, [_taken(one, int(row)) for row in asked[taken]]
-    at = place.drop_null().to_numpy()
-    row_ids, addresses = one.row_ids.copy(), one.addresses.copy()
-    row_ids[asked] = FRESH
-    row_ids[asked[taken]] = found["_rowid"].to_numpy()[at].astype(np.int64)
-    addresses[asked[taken]] = found["_rowaddr"].to_numpy()[at]
-    before = found.select(["id", *ends]) if ends else None
-    if before is not None and one.previous is not None:
-        before = pa.concat_tables([one.previous, before.cast(one.previous.schema)])
-    previous = one.previous if before is None else before
-    return replace(one, row_ids=row_ids, addresses=addresses, previous=previous), []
+def _resolve_table(table_delta: TableDelta, lookup: Lookup) -> tuple[TableDelta, list[Violation]]:
+    unresolved = np.flatnonzero(table_delta.row_ids == UNRESOLVED_ROW)
+    if not len(unresolved):
+        return table_delta, []
+    unresolved_ids = (
+        table_delta.ids.take(pa.array(unresolved))
+        if len(unresolved) < len(table_delta.ids)
+        else table_delta.ids
+    )
+    endpoint_columns = ["src", "dst"] if table_delta.table_key.startswith("edge:") else []
+    stored_rows = lookup.find(
+        table_delta.table_key, {"id": unresolved_ids}, ["id", *endpoint_columns], with_row_ids=True
+    )
+    match_index = pc.index_in(unresolved_ids, value_set=as_single_array(stored_rows["id"]))
+    is_stored = pc.is_valid(match_index).to_numpy(zero_copy_only=False)
+    if table_delta.rejects_existing:
+        return table_delta, [
+            _id_conflict(table_delta, int(row_index)) for row_index in unresolved[is_stored]
+        ]
+    stored_positions = match_index.drop_null().to_numpy()
+    row_ids, addresses = table_delta.row_ids.copy(), table_delta.addresses.copy()
+    row_ids[unresolved] = NEW_ROW
+    row_ids[unresolved[is_stored]] = (
+        stored_rows["_rowid"].to_numpy()[stored_positions].astype(np.int64)
+    )
+    addresses[unresolved[is_stored]] = stored_rows["_rowaddr"].to_numpy()[stored_positions]
+    stored_edges = stored_rows.select(["id", *endpoint_columns]) if endpoint_columns else None
+    if stored_edges is not None and table_delta.replaced_edges is not None:
+        stored_edges = pa.concat_tables(
+            [table_delta.replaced_edges, stored_edges.cast(table_delta.replaced_edges.schema)]
+        )
+    replaced_edges = table_delta.replaced_edges if stored_edges is None else stored_edges
+    return replace(
+        table_delta, row_ids=row_ids, addresses=addresses, replaced_edges=replaced_edges
+    ), []
 
 
-def _taken(one: TableDelta, at: int) -> Violation:
-    version = int(one.latest[at])
-    return Violation("key", one.key, one.ids[at].as_py(), line=one.line(version))
+def _id_conflict(table_delta: TableDelta, row_index: int) -> Violation:
+    version_index = int(table_delta.latest_positions[row_index])
+    return Violation(
+        "key",
+        table_delta.table_key,
+        table_delta.ids[row_index].as_py(),
+        input_line=table_delta.input_line(version_index),
+    )

@@ -7,73 +7,119 @@ writes never build.
 
 from collections.abc import Iterator
 
-from omnigraph.lang.schema.catalog import Edge, Index, Key, Node, Unique
-from omnigraph.storage.texts import KIND, text_slot
+from omnigraph.lang.schema.catalog import EdgeType, Index, Key, NodeType, Unique
+from omnigraph.storage.texts import TEXT_INDEX_KIND, text_index_key
 from omnigraph.values import ScalarType
 
-_ORDERED = ("btree", "bitmap")  # both are stored as a BTREE index
+_BTREE_KINDS = ("btree", "bitmap")  # both are stored as a BTREE index
 
 
-def indexed_columns(one: Node | Edge) -> dict[str, str]:
+def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
     """Return the columns that get a scalar index, with its kind: `BTREE`, or `NGRAM` for strings.
 
     These are ids, endpoints, and single-valued constraint columns. Storage filters by one index
     per column; an index for equality takes precedence.
     """
-    ends = ("src", "dst") if isinstance(one, Edge) else ()
-    found = dict.fromkeys(("id", *ends), "BTREE")
-    for rule in one.constraints:
-        if isinstance(rule, Key | Unique) or (isinstance(rule, Index) and _kind(rule) in _ORDERED):
-            found |= dict.fromkeys((n for n in rule.columns if _is_single(one, n)), "BTREE")
-    for rule in _of_kind(one, "ngram"):
-        found = dict.fromkeys((n for n in rule.columns if _is_single(one, n)), "NGRAM") | found
-    return found
+    endpoint_columns = ("src", "dst") if isinstance(entity_type, EdgeType) else ()
+    kind_by_column = dict.fromkeys(("id", *endpoint_columns), "BTREE")
+    for constraint in entity_type.constraints:
+        if isinstance(constraint, Key | Unique) or (
+            isinstance(constraint, Index) and _index_kind(constraint) in _BTREE_KINDS
+        ):
+            kind_by_column |= dict.fromkeys(
+                (
+                    column_name
+                    for column_name in constraint.columns
+                    if _is_single_value(entity_type, column_name)
+                ),
+                "BTREE",
+            )
+    for constraint in _index_constraints(entity_type, "ngram"):
+        kind_by_column = (
+            dict.fromkeys(
+                (
+                    column_name
+                    for column_name in constraint.columns
+                    if _is_single_value(entity_type, column_name)
+                ),
+                "NGRAM",
+            )
+            | kind_by_column
+        )
+    return kind_by_column
 
 
-def vector_columns(one: Node | Edge) -> dict[str, str]:
+def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
     """Return the vector columns that get an index, with its kind, which names the metric."""
-    rules = (rule for rule in one.constraints if isinstance(rule, Index) and len(rule.columns) == 1)
-    found = {rule.columns[0]: dict(rule.options).get("metric", "cosine") for rule in rules}
+    index_constraints = (
+        constraint
+        for constraint in entity_type.constraints
+        if isinstance(constraint, Index) and len(constraint.columns) == 1
+    )
+    metric_by_column = {
+        constraint.columns[0]: dict(constraint.options).get("metric", "cosine")
+        for constraint in index_constraints
+    }
     return {
-        name: f"IVF_{metric.upper()}" for name, metric in found.items() if _is_vector(one, name)
+        column_name: f"IVF_{metric.upper()}"
+        for column_name, metric in metric_by_column.items()
+        if _is_vector(entity_type, column_name)
     }
 
 
-def text_columns(one: Node | Edge) -> dict[str, str]:
+def fulltext_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
     """Return the full-text indexes of a type, by their storage keys."""
-    return {text_slot(name): KIND for rule in _of_kind(one, "fulltext") for name in rule.columns}
+    return {
+        text_index_key(column_name): TEXT_INDEX_KIND
+        for constraint in _index_constraints(entity_type, "fulltext")
+        for column_name in constraint.columns
+    }
 
 
-def every_index(one: Node | Edge) -> dict[str, str]:
+def all_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
     """Return all indexes of a type and their kinds, by their storage keys."""
-    return indexed_columns(one) | vector_columns(one) | text_columns(one)
+    return scalar_indexes(entity_type) | vector_indexes(entity_type) | fulltext_indexes(entity_type)
 
 
-def pending_indexes(one: Node | Edge) -> list[tuple[str, str]]:
+def shadowed_ngram_indexes(entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
     """Return declared ngram indexes that an equality index shadows, as (property, reason)."""
-    built = indexed_columns(one)
-    taken = "ngram: the column has an index for equal values, and storage filters by one per column"
-    asked = [name for rule in _of_kind(one, "ngram") for name in rule.columns]
-    return [(name, taken) for name in asked if built.get(name) == "BTREE"]
+    kind_by_column = scalar_indexes(entity_type)
+    shadowed_reason = (
+        "ngram: the column has an index for equal values, and storage filters by one per column"
+    )
+    ngram_columns = [
+        column_name
+        for constraint in _index_constraints(entity_type, "ngram")
+        for column_name in constraint.columns
+    ]
+    return [
+        (column_name, shadowed_reason)
+        for column_name in ngram_columns
+        if kind_by_column.get(column_name) == "BTREE"
+    ]
 
 
-def _of_kind(one: Node | Edge, kind: str) -> Iterator[Index]:
-    every = (rule for rule in one.constraints if isinstance(rule, Index))
-    return (rule for rule in every if _kind(rule) == kind)
+def _index_constraints(entity_type: NodeType | EdgeType, index_kind: str) -> Iterator[Index]:
+    index_rules = (
+        constraint for constraint in entity_type.constraints if isinstance(constraint, Index)
+    )
+    return (constraint for constraint in index_rules if _index_kind(constraint) == index_kind)
 
 
-def _kind(rule: Index) -> str:
-    return dict(rule.options).get("kind", "btree")
+def _index_kind(constraint: Index) -> str:
+    return dict(constraint.options).get("kind", "btree")
 
 
-def _is_vector(one: Node | Edge, name: str) -> bool:
-    prop = one.property(name)
-    return prop is not None and prop.type.is_vector
+def _is_vector(entity_type: NodeType | EdgeType, column_name: str) -> bool:
+    declared_property = entity_type.property(column_name)
+    return declared_property is not None and declared_property.type.is_vector
 
 
-def _is_single(one: Node | Edge, name: str) -> bool:
-    prop = one.property(name)
-    if prop is None:
+def _is_single_value(entity_type: NodeType | EdgeType, column_name: str) -> bool:
+    declared_property = entity_type.property(column_name)
+    if declared_property is None:
         return True
-    kind = prop.type
-    return not (kind.is_list or kind.is_vector or kind.scalar is ScalarType.BLOB)
+    property_type = declared_property.type
+    return not (
+        property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB
+    )

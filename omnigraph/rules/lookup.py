@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from omnigraph.history.plan import Requirement, SameAnswer, SameContent, WriteTxn
+from omnigraph.history.plan import Requirement, SameContent, SameLookupResult, WriteTxn
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.find import find, read
+from omnigraph.storage.find import find, read_rows
 
 
 class Lookup(Protocol):
@@ -20,20 +20,20 @@ class Lookup(Protocol):
 
     def find(
         self,
-        key: str,
-        where: Mapping[str, pa.Array],
+        table_key: str,
+        values_by_column: Mapping[str, pa.Array],
         columns: Sequence[str],
         *,
-        places: bool = False,
+        with_row_ids: bool = False,
     ) -> pa.Table:
         """Return stored rows whose columns have one of these values, with row ids if requested."""
 
-    def scan(self, key: str, columns: Sequence[str]) -> pa.Table:
+    def scan(self, table_key: str, columns: Sequence[str]) -> pa.Table:
         """Return all stored rows of a table."""
 
 
 @dataclass(slots=True)
-class Committed:
+class RecordingLookup:
     """Reads the base version of a write and records every answer as a requirement."""
 
     txn: WriteTxn
@@ -41,40 +41,44 @@ class Committed:
 
     def find(
         self,
-        key: str,
-        where: Mapping[str, pa.Array],
+        table_key: str,
+        values_by_column: Mapping[str, pa.Array],
         columns: Sequence[str],
         *,
-        places: bool = False,
+        with_row_ids: bool = False,
     ) -> pa.Table:
         """Look up rows, skipping empty tables; the answer becomes a requirement."""
-        entry = self.txn.base.state.tables[key]
-        table = self.txn.table(key)
-        if entry.rows:
-            found = find(table, where, columns, places=places)
+        entry = self.txn.base.state.tables[table_key]
+        table = self.txn.table(table_key)
+        if entry.row_count:
+            matching_rows = find(table, values_by_column, columns, with_row_ids=with_row_ids)
         else:
-            found = _nothing(table.schema, columns, places)
-        answer = found.select(list(columns))
-        self.requirements.append(SameAnswer(key, entry.content_id, tuple(where.items()), answer))
-        return found
+            matching_rows = _empty_answer(table.schema, columns, with_row_ids)
+        answer = matching_rows.select(list(columns))
+        self.requirements.append(
+            SameLookupResult(table_key, entry.content_id, tuple(values_by_column.items()), answer)
+        )
+        return matching_rows
 
-    def select(self, key: str, columns: Sequence[str], where: Any) -> pa.Table:
+    def select(self, table_key: str, columns: Sequence[str], storage_filter: Any) -> pa.Table:
         """Return rows that pass a storage filter, with row ids; requires an unchanged table."""
-        entry = self.txn.base.state.tables[key]
-        self.requirements.append(SameContent(key, entry.content_id, entry.version))
-        table = self.txn.table(key)
-        if not entry.rows:
-            return _nothing(row_schema(table.schema), columns, places=True)
-        return read(table, columns, where, places=True)
+        entry = self.txn.base.state.tables[table_key]
+        self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
+        table = self.txn.table(table_key)
+        if not entry.row_count:
+            return _empty_answer(row_schema(table.schema), columns, with_row_ids=True)
+        return read_rows(table, columns, storage_filter, with_row_ids=True)
 
-    def scan(self, key: str, columns: Sequence[str]) -> pa.Table:
+    def scan(self, table_key: str, columns: Sequence[str]) -> pa.Table:
         """Return whole columns; requires an unchanged table."""
-        entry = self.txn.base.state.tables[key]
-        self.requirements.append(SameContent(key, entry.content_id, entry.version))
-        return read(self.txn.table(key), columns)
+        entry = self.txn.base.state.tables[table_key]
+        self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
+        return read_rows(self.txn.table(table_key), columns)
 
 
-def _nothing(schema: pa.Schema, columns: Sequence[str], places: bool) -> pa.Table:
-    fields = [schema.field(name) for name in columns]
-    fields += [pa.field(name, pa.uint64()) for name in ("_rowid", "_rowaddr") if places]
+def _empty_answer(schema: pa.Schema, columns: Sequence[str], with_row_ids: bool) -> pa.Table:
+    fields = [schema.field(column_name) for column_name in columns]
+    fields += [
+        pa.field(column_name, pa.uint64()) for column_name in ("_rowid", "_rowaddr") if with_row_ids
+    ]
     return pa.schema(fields).empty_table()

@@ -10,145 +10,214 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.lang.schema.catalog import Edge, Key, Node, Unique
+from omnigraph.lang.schema.catalog import EdgeType, Key, NodeType, Unique
 from omnigraph.values import PropertyType, ScalarType, canonical_spelling
 
-from .delta import Positions, TableDelta, flat
+from .delta import Positions, TableDelta, as_single_array
 from .lookup import Lookup
 from .violation import Violation
 
-_TEXT = PropertyType(ScalarType.STRING)
+_STRING_TYPE = PropertyType(ScalarType.STRING)
 # Temporary columns; `#` cannot occur in a schema's column names.
-_AT, _HOLDER = "#at", "#holder"
-_FIRST, _MANY = f"{_AT}_min", f"{_AT}_count"
+_POSITION, _HOLDER = "#at", "#holder"
+_FIRST_POSITION, _POSITION_COUNT = f"{_POSITION}_min", f"{_POSITION}_count"
 
 
-def repeated_records(one: Node | Edge, delta: TableDelta) -> Iterator[Violation]:
-    """Yield records of one input that repeat a tuple, even for the same id."""
-    if delta.records and delta.versions.num_rows > 1:
-        for columns in _groups(one):
-            yield from _repeated(one, delta, delta.versions, columns, delta.lines)
-
-
-def unique_violations(one: Node | Edge, delta: TableDelta, lookup: Lookup) -> Iterator[Violation]:
-    """Yield rows of the final state that share a tuple: both written, or one of them stored."""
-    for columns in _groups(one):
-        if delta.rows.num_rows > 1 and not delta.records:
-            lines = None if delta.lines is None else delta.lines[delta.latest]
-            yield from _repeated(one, delta, delta.rows, columns, lines)
-        if not delta.whole and not _is_key(one, columns):
-            yield from _held(one, delta, columns, lookup)
-
-
-def judged_columns(one: Node | Edge) -> list[str]:
-    """Return the columns that rules across rows read: ids, endpoints, keys, `@unique` members."""
-    ends = ["src", "dst"] if isinstance(one, Edge) else []
-    return list(dict.fromkeys(["id", *ends, *(name for some in _groups(one) for name in some)]))
-
-
-def _groups(one: Node | Edge) -> list[tuple[str, ...]]:
-    return [rule.columns for rule in one.constraints if isinstance(rule, Key | Unique)]
-
-
-def _is_key(one: Node | Edge, columns: Sequence[str]) -> bool:
-    return isinstance(one, Node) and one.key == tuple(columns)
-
-
-def _repeated(
-    one: Node | Edge,
-    delta: TableDelta,
-    rows: pa.Table,
-    columns: Sequence[str],
-    lines: Positions | None,
+def repeated_records(
+    entity_type: NodeType | EdgeType, table_delta: TableDelta
 ) -> Iterator[Violation]:
-    tuples = _tuples(rows, columns)
-    grouped = tuples.group_by(list(columns), use_threads=False)
-    counted = grouped.aggregate([(_AT, "min"), (_AT, "count")])
-    if counted.num_rows == tuples.num_rows:
-        return
-    many = counted.filter(pc.greater(counted[_MANY], 1))
-    first = tuples.join(many, list(columns), join_type="inner", use_threads=False)
-    pairs = first.select([_AT, _FIRST]).sort_by(_AT)
-    for at, before in zip(pairs[_AT].to_pylist(), pairs[_FIRST].to_pylist(), strict=True):
-        if at != before:
-            yield Violation(
-                "@unique",
-                delta.key,
-                rows["id"][at].as_py(),
-                _named(columns),
-                line=None if lines is None else int(lines[at]),
-                value=_spelled(one, rows, columns, at),
-                other_id=rows["id"][before].as_py(),
-                other_line=None if lines is None else int(lines[before]),
+    """Yield records of one input that repeat a tuple, even for the same id."""
+    if table_delta.from_records and table_delta.row_versions.num_rows > 1:
+        for unique_columns in _unique_column_groups(entity_type):
+            yield from _find_repeated(
+                entity_type,
+                table_delta,
+                table_delta.row_versions,
+                unique_columns,
+                table_delta.input_lines,
             )
 
 
-def _held(
-    one: Node | Edge, delta: TableDelta, columns: Sequence[str], lookup: Lookup
+def unique_violations(
+    entity_type: NodeType | EdgeType, table_delta: TableDelta, lookup: Lookup
 ) -> Iterator[Violation]:
-    tuples = _tuples(delta.rows, columns)
+    """Yield rows of the final state that share a tuple: both written, or one of them stored."""
+    for unique_columns in _unique_column_groups(entity_type):
+        if table_delta.rows.num_rows > 1 and not table_delta.from_records:
+            latest_lines = (
+                None
+                if table_delta.input_lines is None
+                else table_delta.input_lines[table_delta.latest_positions]
+            )
+            yield from _find_repeated(
+                entity_type, table_delta, table_delta.rows, unique_columns, latest_lines
+            )
+        if not table_delta.replaces_table and not _is_node_key(entity_type, unique_columns):
+            yield from _find_stored_holders(entity_type, table_delta, unique_columns, lookup)
+
+
+def rule_columns(entity_type: NodeType | EdgeType) -> list[str]:
+    """Return the columns that rules across rows read: ids, endpoints, keys, `@unique` members."""
+    endpoint_columns = ["src", "dst"] if isinstance(entity_type, EdgeType) else []
+    return list(
+        dict.fromkeys(
+            [
+                "id",
+                *endpoint_columns,
+                *(
+                    column_name
+                    for unique_columns in _unique_column_groups(entity_type)
+                    for column_name in unique_columns
+                ),
+            ]
+        )
+    )
+
+
+def _unique_column_groups(entity_type: NodeType | EdgeType) -> list[tuple[str, ...]]:
+    return [
+        constraint.columns
+        for constraint in entity_type.constraints
+        if isinstance(constraint, Key | Unique)
+    ]
+
+
+def _is_node_key(entity_type: NodeType | EdgeType, columns: Sequence[str]) -> bool:
+    return isinstance(entity_type, NodeType) and entity_type.key == tuple(columns)
+
+
+def _find_repeated(
+    entity_type: NodeType | EdgeType,
+    table_delta: TableDelta,
+    rows: pa.Table,
+    unique_columns: Sequence[str],
+    input_lines: Positions | None,
+) -> Iterator[Violation]:
+    tuples = _complete_tuples(rows, unique_columns)
+    grouped = tuples.group_by(list(unique_columns), use_threads=False)
+    counted_tuples = grouped.aggregate([(_POSITION, "min"), (_POSITION, "count")])
+    if counted_tuples.num_rows == tuples.num_rows:
+        return
+    repeated_tuples = counted_tuples.filter(pc.greater(counted_tuples[_POSITION_COUNT], 1))
+    repeated_rows = tuples.join(
+        repeated_tuples, list(unique_columns), join_type="inner", use_threads=False
+    )
+    position_pairs = repeated_rows.select([_POSITION, _FIRST_POSITION]).sort_by(_POSITION)
+    for position, first_position in zip(
+        position_pairs[_POSITION].to_pylist(),
+        position_pairs[_FIRST_POSITION].to_pylist(),
+        strict=True,
+    ):
+        if position != first_position:
+            yield Violation(
+                "@unique",
+                table_delta.table_key,
+                rows["id"][position].as_py(),
+                _column_label(unique_columns),
+                input_line=None if input_lines is None else int(input_lines[position]),
+                value=_format_tuple(entity_type, rows, unique_columns, position),
+                conflicting_id=rows["id"][first_position].as_py(),
+                conflicting_line=None if input_lines is None else int(input_lines[first_position]),
+            )
+
+
+def _find_stored_holders(
+    entity_type: NodeType | EdgeType,
+    table_delta: TableDelta,
+    unique_columns: Sequence[str],
+    lookup: Lookup,
+) -> Iterator[Violation]:
+    tuples = _complete_tuples(table_delta.rows, unique_columns)
     if not tuples.num_rows:
         return
-    where = {name: _asked(flat(tuples[name])) for name in columns}
-    found = lookup.find(delta.key, where, list(dict.fromkeys(["id", *columns])))
-    found = found.filter(pc.invert(pc.is_in(found["id"], value_set=delta.ids)))
-    found = found.filter(pc.invert(pc.is_in(found["id"], value_set=delta.removed_ids)))
-    if not found.num_rows:
+    values_by_column = {
+        column_name: _lookup_values(as_single_array(tuples[column_name]))
+        for column_name in unique_columns
+    }
+    stored_rows = lookup.find(
+        table_delta.table_key, values_by_column, list(dict.fromkeys(["id", *unique_columns]))
+    )
+    stored_rows = stored_rows.filter(
+        pc.invert(pc.is_in(stored_rows["id"], value_set=table_delta.ids))
+    )
+    stored_rows = stored_rows.filter(
+        pc.invert(pc.is_in(stored_rows["id"], value_set=table_delta.removed_ids))
+    )
+    if not stored_rows.num_rows:
         return
-    holders = _tuples(found, columns).append_column(_HOLDER, found["id"].take(_ats(found, columns)))
-    both = tuples.join(holders.drop_columns([_AT]), list(columns), join_type="inner")
-    for at, holder in sorted(zip(both[_AT].to_pylist(), both[_HOLDER].to_pylist(), strict=True)):
+    holders = _complete_tuples(stored_rows, unique_columns).append_column(
+        _HOLDER, stored_rows["id"].take(_tuple_positions(stored_rows, unique_columns))
+    )
+    joined = tuples.join(holders.drop_columns([_POSITION]), list(unique_columns), join_type="inner")
+    for position, holder_id in sorted(
+        zip(joined[_POSITION].to_pylist(), joined[_HOLDER].to_pylist(), strict=True)
+    ):
         yield Violation(
             "@unique",
-            delta.key,
-            delta.ids[at].as_py(),
-            _named(columns),
-            line=delta.line(int(delta.latest[at])),
-            value=_spelled(one, delta.rows, columns, at),
-            other_id=holder,
+            table_delta.table_key,
+            table_delta.ids[position].as_py(),
+            _column_label(unique_columns),
+            input_line=table_delta.input_line(int(table_delta.latest_positions[position])),
+            value=_format_tuple(entity_type, table_delta.rows, unique_columns, position),
+            conflicting_id=holder_id,
         )
 
 
-def _tuples(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+def _complete_tuples(rows: pa.Table, unique_columns: Sequence[str]) -> pa.Table:
     """Return the tuples without nulls, with their positions; both float zeros are one value."""
-    found = {name: _even(flat(rows[name])) for name in columns}
-    made = pa.table({**found, _AT: np.arange(rows.num_rows, dtype=np.int64)})
-    for name in columns:
-        if made[name].null_count:
-            made = made.filter(pc.is_valid(made[name]))
-    return made
+    normalized = {
+        column_name: _normalize_zeros(as_single_array(rows[column_name]))
+        for column_name in unique_columns
+    }
+    tuples = pa.table({**normalized, _POSITION: np.arange(rows.num_rows, dtype=np.int64)})
+    for column_name in unique_columns:
+        if tuples[column_name].null_count:
+            tuples = tuples.filter(pc.is_valid(tuples[column_name]))
+    return tuples
 
 
-def _ats(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
-    return flat(_tuples(rows, columns)[_AT])
+def _tuple_positions(rows: pa.Table, unique_columns: Sequence[str]) -> pa.Array:
+    return as_single_array(_complete_tuples(rows, unique_columns)[_POSITION])
 
 
-def _even(column: pa.Array) -> pa.Array:
+def _normalize_zeros(column: pa.Array) -> pa.Array:
     floating = pa.types.is_floating(column.type)
     return pc.add(column, pa.scalar(0.0, column.type)) if floating else column
 
 
-def _asked(values: pa.Array) -> pa.Array:
+def _lookup_values(values: pa.Array) -> pa.Array:
     """Return the values to look up; a zero may be stored with either sign."""
-    distinct = values.unique()
+    distinct_values = values.unique()
     if not pa.types.is_floating(values.type):
-        return distinct
-    zeros = pc.is_in(distinct, value_set=pa.array([0.0], values.type))
-    signed = [distinct, pa.array([-0.0], values.type)] if pc.any(zeros).as_py() else [distinct]
-    return pa.concat_arrays(signed)
+        return distinct_values
+    is_zero = pc.is_in(distinct_values, value_set=pa.array([0.0], values.type))
+    with_negative_zero = (
+        [distinct_values, pa.array([-0.0], values.type)]
+        if pc.any(is_zero).as_py()
+        else [distinct_values]
+    )
+    return pa.concat_arrays(with_negative_zero)
 
 
-def _named(columns: Sequence[str]) -> str | tuple[str, ...]:
-    return columns[0] if len(columns) == 1 else tuple(columns)
+def _column_label(unique_columns: Sequence[str]) -> str | tuple[str, ...]:
+    return unique_columns[0] if len(unique_columns) == 1 else tuple(unique_columns)
 
 
-def _spelled(one: Node | Edge, rows: pa.Table, columns: Sequence[str], at: int) -> str:
-    return ", ".join(_spelling(one, rows, name, at) for name in columns)
+def _format_tuple(
+    entity_type: NodeType | EdgeType, rows: pa.Table, unique_columns: Sequence[str], position: int
+) -> str:
+    return ", ".join(
+        _format_value(entity_type, rows, column_name, position) for column_name in unique_columns
+    )
 
 
-def _spelling(one: Node | Edge, rows: pa.Table, name: str, at: int) -> str:
-    prop = one.property(name)
-    kind = prop.type if prop is not None else _TEXT
-    scalar = rows[name][at]
-    counted = kind.scalar in (ScalarType.DATE, ScalarType.DATETIME)
-    return canonical_spelling(kind, scalar.value if counted else scalar.as_py())
+def _format_value(
+    entity_type: NodeType | EdgeType, rows: pa.Table, column_name: str, position: int
+) -> str:
+    declared_property = entity_type.property(column_name)
+    property_type = declared_property.type if declared_property is not None else _STRING_TYPE
+    stored_scalar = rows[column_name][position]
+    is_temporal = property_type.scalar in (ScalarType.DATE, ScalarType.DATETIME)
+    return canonical_spelling(
+        property_type, stored_scalar.value if is_temporal else stored_scalar.as_py()
+    )

@@ -12,153 +12,174 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.lang.schema.catalog import Check, Edge, Node, Property, Range
+from omnigraph.lang.schema.catalog import Check, EdgeType, NodeType, PropertyDefinition, Range
 from omnigraph.storage.arrow import table_key
 from omnigraph.values import RANGES, ScalarType
 
-from .delta import Positions, flat
+from .delta import Positions, as_single_array
 from .violation import Rule, Violation
 
-Rows = Any  # a table or a record batch
-Reason = Callable[[Any], str]
-Broken = tuple[Rule, str, pa.Array, Reason]  # rule, property, mask of broken rows, reason
+RowContainer = Any  # a table or a record batch
+ReasonFormatter = Callable[[Any], str]
+BrokenRule = tuple[
+    Rule, str, pa.Array, ReasonFormatter
+]  # rule, property, mask of broken rows, reason
 
 
 def row_violations(
-    one: Node | Edge, rows: Rows, lines: Positions | None = None
+    entity_type: NodeType | EdgeType, rows: RowContainer, input_lines: Positions | None = None
 ) -> Iterator[Violation]:
     """Yield every row rule that a batch breaks, in row order."""
-    found = [
-        (int(at), rule, name, reason)
-        for rule, name, mask, reason in _broken(one, rows)
-        for at in np.flatnonzero(_plain(mask))
+    broken_rows = [
+        (int(row_index), rule, property_name, reason)
+        for rule, property_name, broken_mask, reason in _find_broken_rules(entity_type, rows)
+        for row_index in np.flatnonzero(_as_bool_array(broken_mask))
     ]
-    for at, rule, name, reason in sorted(found, key=lambda each: each[0]):
-        value = rows.column(name)[at].as_py()
+    for row_index, rule, property_name, reason in sorted(
+        broken_rows, key=lambda broken_row: broken_row[0]
+    ):
+        value = rows.column(property_name)[row_index].as_py()
         yield Violation(
             rule,
-            table_key(one),
-            rows.column("id")[at].as_py(),
-            name,
+            table_key(entity_type),
+            rows.column("id")[row_index].as_py(),
+            property_name,
             reason(value),
-            None if lines is None else int(lines[at]),
+            None if input_lines is None else int(input_lines[row_index]),
             value,
         )
 
 
-def _broken(one: Node | Edge, rows: Rows) -> Iterator[Broken]:
+def _find_broken_rules(
+    entity_type: NodeType | EdgeType, rows: RowContainer
+) -> Iterator[BrokenRule]:
     """Yield the rules that at least one row breaks, each with a mask of those rows."""
-    for prop in one.properties:
-        for rule, mask, reason in _of_property(prop, flat(rows.column(prop.name))):
-            if pc.any(mask).as_py():
-                yield rule, prop.name, mask, reason
-    for limit in one.constraints:
-        if isinstance(limit, Range | Check):
-            mask = _of_rule(limit, flat(rows.column(limit.column)), one)
-            if pc.any(mask).as_py():
-                yield _named(limit), limit.column, mask, _reason(limit)
+    for declared_property in entity_type.properties:
+        for rule, broken_mask, reason in _check_property(
+            declared_property, as_single_array(rows.column(declared_property.name))
+        ):
+            if pc.any(broken_mask).as_py():
+                yield rule, declared_property.name, broken_mask, reason
+    for constraint in entity_type.constraints:
+        if isinstance(constraint, Range | Check):
+            broken_mask = _check_constraint(
+                constraint, as_single_array(rows.column(constraint.column)), entity_type
+            )
+            if pc.any(broken_mask).as_py():
+                yield (
+                    _rule_name(constraint),
+                    constraint.column,
+                    broken_mask,
+                    _reason_formatter(constraint),
+                )
 
 
-def _of_property(prop: Property, column: pa.Array) -> Iterator[tuple[Rule, pa.Array, Reason]]:
-    kind = prop.type
-    if not kind.nullable and column.null_count:
+def _check_property(
+    declared_property: PropertyDefinition, column: pa.Array
+) -> Iterator[tuple[Rule, pa.Array, ReasonFormatter]]:
+    property_type = declared_property.type
+    if not property_type.nullable and column.null_count:
         yield "required", pc.is_null(column), lambda _: "it must have a value"
-    if kind.enum_values is not None:
-        allowed = pa.array(kind.enum_values, pa.string())
-        inside = pc.is_in(column, value_set=allowed)
-        shown = ", ".join(kind.enum_values)
+    if property_type.enum_values is not None:
+        enum_array = pa.array(property_type.enum_values, pa.string())
+        is_allowed = pc.is_in(column, value_set=enum_array)
+        enum_text = ", ".join(property_type.enum_values)
         yield (
             "enum",
-            pc.and_not(pc.is_valid(column), inside),
-            lambda v: f"invalid enum value '{v}', expected one of {shown}",
+            pc.and_not(pc.is_valid(column), is_allowed),
+            lambda value: f"invalid enum value '{value}', expected one of {enum_text}",
         )
-    if kind.is_list or kind.is_vector:
-        yield "value", _bad_elements(column), lambda _: f"{kind.display()} without null"
-    elif kind.scalar.is_float and len(column) > column.null_count:
+    if property_type.is_list or property_type.is_vector:
+        yield "value", _has_bad_element(column), lambda _: f"{property_type.display()} without null"
+    elif property_type.scalar.is_float and len(column) > column.null_count:
         yield "value", pc.invert(pc.is_finite(column)), lambda _: "a finite number"
 
 
-def _bad_elements(column: pa.Array) -> pa.Array:
+def _has_bad_element(column: pa.Array) -> pa.Array:
     """Return a mask of rows with an element that is null or not a finite number."""
-    items = column.flatten()
-    bad = pc.is_null(items)
-    if pa.types.is_floating(items.type):
-        bad = pc.or_(bad, pc.fill_null(pc.invert(pc.is_finite(items)), False))
-    rows = np.zeros(len(column), bool)
-    if pc.any(bad).as_py():
-        parents = pc.list_parent_indices(column).to_numpy()
-        rows[parents[_plain(bad)]] = True
-    return pa.array(rows)
+    elements = column.flatten()
+    is_bad = pc.is_null(elements)
+    if pa.types.is_floating(elements.type):
+        is_bad = pc.or_(is_bad, pc.fill_null(pc.invert(pc.is_finite(elements)), False))
+    row_mask = np.zeros(len(column), bool)
+    if pc.any(is_bad).as_py():
+        row_indexes = pc.list_parent_indices(column).to_numpy()
+        row_mask[row_indexes[_as_bool_array(is_bad)]] = True
+    return pa.array(row_mask)
 
 
-def _of_rule(rule: Range | Check, column: pa.Array, one: Node | Edge) -> pa.Array:
-    if isinstance(rule, Check):
+def _check_constraint(
+    constraint: Range | Check, column: pa.Array, entity_type: NodeType | EdgeType
+) -> pa.Array:
+    if isinstance(constraint, Check):
         # Arrow matches with RE2, the engine that validated the pattern when the schema was read.
-        return pc.invert(pc.match_substring_regex(column, rule.pattern))
-    prop = one.property(rule.column)
-    scalar = prop.type.scalar if prop is not None else ScalarType.F64
-    if scalar.is_integer and _impossible(rule, scalar):
+        return pc.invert(pc.match_substring_regex(column, constraint.pattern))
+    declared_property = entity_type.property(constraint.column)
+    scalar = declared_property.type.scalar if declared_property is not None else ScalarType.F64
+    if scalar.is_integer and _is_unsatisfiable(constraint, scalar):
         return pc.is_valid(column)
-    low, high = _bounds(rule, scalar)
+    lower_bound, upper_bound = _exact_bounds(constraint, scalar)
     if scalar is ScalarType.F32:
         column = column.cast(pa.float64())
-    masks = []
-    if low is not None:
-        masks.append(pc.less(column, pa.scalar(low, column.type)))
-    if high is not None:
-        masks.append(pc.greater(column, pa.scalar(high, column.type)))
-    if not masks:
+    violation_masks = []
+    if lower_bound is not None:
+        violation_masks.append(pc.less(column, pa.scalar(lower_bound, column.type)))
+    if upper_bound is not None:
+        violation_masks.append(pc.greater(column, pa.scalar(upper_bound, column.type)))
+    if not violation_masks:
         return pa.array(np.zeros(len(column), bool))
-    return masks[0] if len(masks) == 1 else pc.or_(*masks)
+    return violation_masks[0] if len(violation_masks) == 1 else pc.or_(*violation_masks)
 
 
-def _bounds(rule: Range, scalar: ScalarType) -> tuple[Any, Any]:
+def _exact_bounds(range_constraint: Range, scalar: ScalarType) -> tuple[Any, Any]:
     """Return the bounds as exact column values: no integer passes through a float."""
     if scalar.is_integer:
-        first, last = RANGES[scalar]
-        low = None if rule.low is None else math.ceil(rule.low)
-        high = None if rule.high is None else math.floor(rule.high)
+        type_minimum, type_maximum = RANGES[scalar]
+        lower_bound = None if range_constraint.low is None else math.ceil(range_constraint.low)
+        upper_bound = None if range_constraint.high is None else math.floor(range_constraint.high)
         return (
-            None if low is None or low <= first else low,
-            None if high is None or high >= last else high,
+            None if lower_bound is None or lower_bound <= type_minimum else lower_bound,
+            None if upper_bound is None or upper_bound >= type_maximum else upper_bound,
         )
-    return _float_bound(rule.low, math.inf), _float_bound(rule.high, -math.inf)
-
-
-def _impossible(rule: Range, scalar: ScalarType) -> bool:
-    """Return whether the bounds lie outside of the type, so that no value satisfies them."""
-    first, last = RANGES[scalar]
-    return (rule.low is not None and rule.low > last) or (
-        rule.high is not None and rule.high < first
+    return _round_inward(range_constraint.low, math.inf), _round_inward(
+        range_constraint.high, -math.inf
     )
 
 
-def _float_bound(bound: int | float | None, inward: float) -> float | None:
+def _is_unsatisfiable(range_constraint: Range, scalar: ScalarType) -> bool:
+    """Return whether the bounds lie outside of the type, so that no value satisfies them."""
+    type_minimum, type_maximum = RANGES[scalar]
+    return (range_constraint.low is not None and range_constraint.low > type_maximum) or (
+        range_constraint.high is not None and range_constraint.high < type_minimum
+    )
+
+
+def _round_inward(bound: int | float | None, inward: float) -> float | None:
     if bound is None:
         return None
-    near = float(bound)
-    outside = near < bound if inward > 0 else near > bound
-    return math.nextafter(near, inward) if outside else near
+    rounded = float(bound)
+    is_outside = rounded < bound if inward > 0 else rounded > bound
+    return math.nextafter(rounded, inward) if is_outside else rounded
 
 
-def _named(rule: Range | Check) -> Rule:
-    return "@range" if isinstance(rule, Range) else "@check"
+def _rule_name(constraint: Range | Check) -> Rule:
+    return "@range" if isinstance(constraint, Range) else "@check"
 
 
-def _reason(rule: Range | Check) -> Reason:
-    if isinstance(rule, Check):
-        return lambda value: f"{_short(value)} does not match {rule.pattern}"
-    low = "" if rule.low is None else str(rule.low)
-    high = "" if rule.high is None else str(rule.high)
-    return lambda value: f"{value} is not in {low}..{high}"
+def _reason_formatter(constraint: Range | Check) -> ReasonFormatter:
+    if isinstance(constraint, Check):
+        return lambda value: f"{_quote_shortened(value)} does not match {constraint.pattern}"
+    lower_text = "" if constraint.low is None else str(constraint.low)
+    upper_text = "" if constraint.high is None else str(constraint.high)
+    return lambda value: f"{value} is not in {lower_text}..{upper_text}"
 
 
-def _short(value: str) -> str:
+def _quote_shortened(value: str) -> str:
     return f"'{value}'" if len(value) <= 80 else f"'{value[:79]}…'"
 
 
-def _plain(mask: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    found: np.ndarray[Any, np.dtype[np.bool_]] = pc.fill_null(mask, False).to_numpy(
+def _as_bool_array(mask: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    bool_array: np.ndarray[Any, np.dtype[np.bool_]] = pc.fill_null(mask, False).to_numpy(
         zero_copy_only=False
     )
-    return found
+    return bool_array

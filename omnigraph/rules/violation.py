@@ -17,7 +17,7 @@ from omnigraph.errors import (
 Rule = Literal[
     "@range", "@check", "enum", "required", "value", "@unique", "key", "endpoint", "@card"
 ]
-_CONFLICTS = {
+_CONFLICT_KINDS = {
     "@unique": "unique_violation",
     "key": "divergent_insert",
     "endpoint": "orphan_edge",
@@ -38,12 +38,12 @@ class Violation:
     entity_id: str | None = None
     column: str | tuple[str, ...] | None = None
     reason: str | None = None
-    line: int | None = None
+    input_line: int | None = None
     value: Any = None
-    other_id: str | None = None
-    other_line: int | None = None
-    rests_on: str | None = None
-    edge: str | None = None
+    conflicting_id: str | None = None
+    conflicting_line: int | None = None
+    required_id: str | None = None
+    edge_text: str | None = None
     hint: str | None = None
 
     @property
@@ -54,26 +54,28 @@ class Violation:
     @property
     def conflict_kind(self) -> str:
         """The conflict kind that a merge reports."""
-        return _CONFLICTS.get(self.rule, "value_constraint_violation")
+        return _CONFLICT_KINDS.get(self.rule, "value_constraint_violation")
 
-    def error(self) -> ClientError:
+    def to_error(self) -> ClientError:
         """Return the error to raise."""
         if self.rule == "key":
             return KeyConflict(
                 type_key=self.type_key,
                 entity_id=self.entity_id,
-                line=self.line,
-                first_input_position=self.other_line,
-                hint=None if self.other_line is None else "list each entity of an input only once",
+                line=self.input_line,
+                first_input_position=self.conflicting_line,
+                hint=None
+                if self.conflicting_line is None
+                else "list each entity of an input only once",
             )
         if self.rule == "@unique":
-            return self._unique()
+            return self._unique_error()
         if self.rule == "value":
             return PropertyValueError(
                 type_name=self.type_name,
                 property=self.column,
                 entity_id=self.entity_id,
-                line=self.line,
+                line=self.input_line,
                 expected=self.reason,
                 actual=self.value,
             )
@@ -82,22 +84,22 @@ class Violation:
             type_name=self.type_name,
             entity_id=self.entity_id,
             property=self.column,
-            line=self.line,
+            line=self.input_line,
             reason=self.reason,
             value=self.value,
-            edge=self.edge,
+            edge=self.edge_text,
             hint=self.hint,
         )
 
-    def _unique(self) -> UniqueViolation:
-        both = self.line is not None and self.other_line is not None
+    def _unique_error(self) -> UniqueViolation:
+        both_in_input = self.input_line is not None and self.conflicting_line is not None
         return UniqueViolation(
             type_name=self.type_name,
             property=self.column,
             value=self.value,
-            line=self.line,
-            first_id=self.other_id,
+            line=self.input_line,
+            first_id=self.conflicting_id,
             second_id=self.entity_id,
-            first_input_position=self.other_line if both else None,
-            second_input_position=self.line if both else None,
+            first_input_position=self.conflicting_line if both_in_input else None,
+            second_input_position=self.input_line if both_in_input else None,
         )

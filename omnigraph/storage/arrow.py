@@ -7,11 +7,11 @@ ordered by property id, which a rename never changes.
 import pyarrow as pa
 from lance.blob import blob_field
 
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values import PropertyType, ScalarType
 
-_SCALARS = {
+_SCALAR_ARROW_TYPES = {
     ScalarType.STRING: pa.string(),
     ScalarType.BOOL: pa.bool_(),
     ScalarType.I32: pa.int32(),
@@ -23,40 +23,48 @@ _SCALARS = {
     ScalarType.DATE: pa.date32(),
     ScalarType.DATETIME: pa.timestamp("ms", tz="UTC"),
 }
-PROPERTY_ID = b"omnigraph:property_id"
+PROPERTY_ID_KEY = b"omnigraph:property_id"
 
 
-def table_key(one: Node | Edge) -> str:
+def table_key(entity_type: NodeType | EdgeType) -> str:
     """Return the key of a type's table: `node:Person` or `edge:Knows`."""
-    return f"{one.kind}:{one.name}"
+    return f"{entity_type.kind}:{entity_type.name}"
 
 
-def arrow_type(kind: PropertyType) -> pa.DataType:
+def arrow_type(property_type: PropertyType) -> pa.DataType:
     """Return the Arrow type of a property that is not a Blob.
 
     >>> arrow_type(PropertyType(ScalarType.STRING, is_list=True))
     ListType(list<item: string>)
     """
-    if kind.vector_dim is not None:
-        return pa.list_(pa.float32(), kind.vector_dim)
-    scalar = _SCALARS[kind.scalar]
-    return pa.list_(scalar) if kind.is_list else scalar
+    if property_type.vector_dim is not None:
+        return pa.list_(pa.float32(), property_type.vector_dim)
+    arrow_scalar = _SCALAR_ARROW_TYPES[property_type.scalar]
+    return pa.list_(arrow_scalar) if property_type.is_list else arrow_scalar
 
 
-def table_schema(ir: SchemaIR, one: Node | Edge) -> pa.Schema:
+def table_schema(ir: SchemaIR, entity_type: NodeType | EdgeType) -> pa.Schema:
     """Return the columns of a table: id, for edges src and dst, then properties by property id."""
-    system = ["id"] if one.kind == "node" else ["id", "src", "dst"]
-    fields = [pa.field(name, pa.string(), nullable=False) for name in system]
-    numbered = [(ir.property_id(one.kind, one.name, p.name), p) for p in one.properties]
-    for number, prop in sorted(numbered, key=lambda pair: pair[0]):
-        fields.append(_field(prop.name, prop.type, number))
+    system_columns = ["id"] if entity_type.kind == "node" else ["id", "src", "dst"]
+    fields = [pa.field(column_name, pa.string(), nullable=False) for column_name in system_columns]
+    numbered_properties = [
+        (
+            ir.property_id(entity_type.kind, entity_type.name, declared_property.name),
+            declared_property,
+        )
+        for declared_property in entity_type.properties
+    ]
+    for property_id, declared_property in sorted(numbered_properties, key=lambda pair: pair[0]):
+        fields.append(_property_field(declared_property.name, declared_property.type, property_id))
     return pa.schema(fields)
 
 
-def _field(name: str, kind: PropertyType, number: int) -> pa.Field:
-    if kind.scalar is ScalarType.BLOB:
-        made = blob_field(name, nullable=kind.nullable)
+def _property_field(column_name: str, property_type: PropertyType, property_id: int) -> pa.Field:
+    if property_type.scalar is ScalarType.BLOB:
+        arrow_field = blob_field(column_name, nullable=property_type.nullable)
     else:
-        made = pa.field(name, arrow_type(kind), nullable=kind.nullable)
-    metadata = {**(made.metadata or {}), PROPERTY_ID: str(number).encode()}
-    return made.with_metadata(metadata)
+        arrow_field = pa.field(
+            column_name, arrow_type(property_type), nullable=property_type.nullable
+        )
+    metadata = {**(arrow_field.metadata or {}), PROPERTY_ID_KEY: str(property_id).encode()}
+    return arrow_field.with_metadata(metadata)

@@ -8,27 +8,29 @@ import pyarrow as pa
 from lance.blob import BlobType, blob_array
 
 
-def row_schema(stored: pa.Schema) -> pa.Schema:
+def row_schema(stored_schema: pa.Schema) -> pa.Schema:
     """Return the columns of a table as rows in memory have them: blobs as bytes, all nullable."""
-    return pa.schema([_field(one) for one in stored])
+    return pa.schema([_row_field(stored_field) for stored_field in stored_schema])
 
 
-def stored_form(rows: pa.Table, stored: pa.Schema) -> pa.Table:
+def to_stored_rows(rows: pa.Table, stored_schema: pa.Schema) -> pa.Table:
     """Convert rows to the form in which a table stores them."""
-    if not any(is_blob(one) for one in stored):
+    if not any(is_blob_field(stored_field) for stored_field in stored_schema):
         return rows
     columns = {
-        one.name: blob_array(rows[one.name].to_pylist()) if is_blob(one) else rows[one.name]
-        for one in stored
+        stored_field.name: blob_array(rows[stored_field.name].to_pylist())
+        if is_blob_field(stored_field)
+        else rows[stored_field.name]
+        for stored_field in stored_schema
     }
     return pa.table(columns)
 
 
-def _field(one: pa.Field) -> pa.Field:
-    kind = pa.large_binary() if is_blob(one) else one.type
-    return pa.field(one.name, kind)
+def _row_field(stored_field: pa.Field) -> pa.Field:
+    row_type = pa.large_binary() if is_blob_field(stored_field) else stored_field.type
+    return pa.field(stored_field.name, row_type)
 
 
-def is_blob(one: pa.Field) -> bool:
+def is_blob_field(field: pa.Field) -> bool:
     """Return whether a column of a table holds blobs."""
-    return isinstance(one.type, BlobType)
+    return isinstance(field.type, BlobType)

@@ -19,9 +19,9 @@ from .failures import DamagedError
 if TYPE_CHECKING:
     from .store import Store
 
-BLOCK = 1 << 20  # bytes read at a time
-SELF = "crc32"  # the member of a control object that holds its own checksum
-MISSING = "it is missing"
+CHECKSUM_BLOCK_BYTES = 1 << 20  # bytes read at a time
+CHECKSUM_MEMBER = "crc32"  # the member of a control object that holds its own checksum
+MISSING_FILE = "it is missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,15 @@ class FileChecksum:
         return [self.size, f"{self.crc32:08x}", *([1] if self.manifest_only else [])]
 
     @classmethod
-    def from_json(cls, facts: Sequence[Any]) -> "FileChecksum":
+    def from_json(cls, compact_form: Sequence[Any]) -> "FileChecksum":
         """Parse the compact form."""
-        size, digits, *manifest_only = facts
-        return cls(int(size), int(digits, 16), bool(manifest_only))
+        size, crc_digits, *manifest_only = compact_form
+        return cls(int(size), int(crc_digits, 16), bool(manifest_only))
 
     @classmethod
-    def of_bytes(cls, body: bytes) -> "FileChecksum":
+    def of_bytes(cls, content: bytes) -> "FileChecksum":
         """Return the checksum of bytes in memory."""
-        return cls(len(body), zlib.crc32(body))
+        return cls(len(content), zlib.crc32(content))
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[bytes]) -> "FileChecksum":
@@ -68,13 +68,13 @@ class FileChecksum:
 FileChecksums = Mapping[str, FileChecksum]
 
 
-def find_mismatch(store: "Store", name: str, expected: FileChecksum) -> str | None:
+def find_mismatch(store: "Store", file_name: str, expected: FileChecksum) -> str | None:
     """Read a file and return how it differs from its checksum; None when it matches."""
-    blocks = store.objects.backend.blocks(name)
+    blocks = store.objects.backend.read_blocks(file_name)
     if blocks is None:
-        return MISSING
+        return MISSING_FILE
     if expected.manifest_only:
-        return describe_mismatch(expected, checksum_manifest(manifest_inside(b"".join(blocks))))
+        return describe_mismatch(expected, checksum_manifest(extract_manifest(b"".join(blocks))))
     return describe_mismatch(expected, FileChecksum.of_blocks(blocks))
 
 
@@ -92,16 +92,16 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
 
 
 def verified_blocks(
-    name: str, blocks: Iterable[bytes], expected: FileChecksum | None
+    file_name: str, blocks: Iterable[bytes], expected: FileChecksum | None
 ) -> Iterator[bytes]:
     """Yield the same blocks; raise `DamagedError` after the last one if they do not match."""
     if expected is None:
         yield from blocks
         return
     if expected.manifest_only:  # such files are small
-        body = b"".join(blocks)
-        yield body
-        actual = checksum_manifest(manifest_inside(body))
+        content = b"".join(blocks)
+        yield content
+        actual = checksum_manifest(extract_manifest(content))
     else:
         size = crc = 0
         for block in blocks:
@@ -110,41 +110,47 @@ def verified_blocks(
         actual = FileChecksum(size, crc)
     reason = describe_mismatch(expected, actual)
     if reason is not None:
-        raise DamagedError(f"{name} is damaged: {reason}")
+        raise DamagedError(f"{file_name} is damaged: {reason}")
 
 
-def checksum_manifest(body: bytes) -> FileChecksum:
+def checksum_manifest(manifest_bytes: bytes) -> FileChecksum:
     """Return the checksum of a manifest, computed from how often each byte occurs in it.
 
     Lance serializes maps in arbitrary order, so the bytes are ordered differently in memory and on
     the store. Every flipped bit still changes two of the counts.
     """
-    counts = np.bincount(np.frombuffer(body, np.uint8), minlength=256).astype("<u4")
-    return FileChecksum(len(body), zlib.crc32(counts.tobytes()), manifest_only=True)
+    byte_counts = np.bincount(np.frombuffer(manifest_bytes, np.uint8), minlength=256).astype("<u4")
+    return FileChecksum(len(manifest_bytes), zlib.crc32(byte_counts.tobytes()), manifest_only=True)
 
 
-def manifest_inside(body: bytes) -> bytes:
+def extract_manifest(file_bytes: bytes) -> bytes:
     """Return the manifest inside a version file, without other sections; empty if truncated."""
-    if len(body) < 16:
+    if len(file_bytes) < 16:
         return b""
-    (start,) = struct.unpack_from("<Q", body, len(body) - 16)
-    if start + 4 > len(body):
+    (manifest_start,) = struct.unpack_from("<Q", file_bytes, len(file_bytes) - 16)
+    if manifest_start + 4 > len(file_bytes):
         return b""
-    (size,) = struct.unpack_from("<I", body, start)
-    return body[start + 4 : start + 4 + size]
+    (manifest_size,) = struct.unpack_from("<I", file_bytes, manifest_start)
+    return file_bytes[manifest_start + 4 : manifest_start + 4 + manifest_size]
 
 
-def with_own_checksum(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def with_own_checksum(object_name: str, members: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of a control object plus the checksum over them and the name."""
-    return {**facts, SELF: _own_checksum(name, facts)}
+    return {**members, CHECKSUM_MEMBER: _compute_own_checksum(object_name, members)}
 
 
-def matches_own_checksum(name: str, facts: Mapping[str, Any]) -> bool:
+def matches_own_checksum(object_name: str, members: Mapping[str, Any]) -> bool:
     """Return whether a control object matches its checksum; old ones without one always match."""
-    rest = {key: value for key, value in facts.items() if key != SELF}
-    return SELF not in facts or facts[SELF] == _own_checksum(name, rest)
+    other_members = {
+        member_name: value
+        for member_name, value in members.items()
+        if member_name != CHECKSUM_MEMBER
+    }
+    return CHECKSUM_MEMBER not in members or members[CHECKSUM_MEMBER] == _compute_own_checksum(
+        object_name, other_members
+    )
 
 
-def _own_checksum(name: str, facts: Mapping[str, Any]) -> str:
-    text = json.dumps(facts, ensure_ascii=False, sort_keys=True)
-    return f"{zlib.crc32(f'{name} {text}'.encode()):08x}"
+def _compute_own_checksum(object_name: str, members: Mapping[str, Any]) -> str:
+    canonical_text = json.dumps(members, ensure_ascii=False, sort_keys=True)
+    return f"{zlib.crc32(f'{object_name} {canonical_text}'.encode()):08x}"

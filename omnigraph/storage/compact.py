@@ -15,70 +15,85 @@ from lance import FragmentMetadata, LanceOperation
 
 from omnigraph import ids
 
-from .blobs import is_blob
+from .blobs import is_blob_field
 from .checksums import FileChecksum
 from .failures import DamagedError
-from .fields import columns_of
-from .fragments import read_fragments, write_rows
+from .fields import lance_columns
+from .fragments import read_fragments, write_fragment
 from .scan import ROW_ID
 from .sizes import FRAGMENT_ROWS
 from .store import Store
-from .table import Staged, Table, data_files, field_digest, files_of, mark_of
+from .table import (
+    StagedChange,
+    Table,
+    data_files,
+    fragment_files,
+    fragment_fingerprint,
+    schema_fingerprint,
+)
 
-TARGET = FRAGMENT_ROWS
-_SIDES = ("old", "new")
-_ONE = 1 << 30  # rows: the input of a task always becomes one fragment
+TARGET_ROWS = FRAGMENT_ROWS
+_RESULT_SIDES = ("old", "new")
+_UNLIMITED_ROWS = 1 << 30  # rows: the input of a task always becomes one fragment
 
 
-def stage_rewrite(  # noqa: PLR0913 - all but two are keyword-only
+def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
     store: Store,
     table: Table,
     *,
     target_rows: int | None = None,
-    at_most: int | None = None,
-    deletions: float = 0.0,
-    also: Collection[int] = (),
-    verify: Callable[[Sequence[str]], None] = lambda _: None,
-) -> Staged | None:
+    max_fragments: int | None = None,
+    max_deleted_share: float = 0.0,
+    extra_fragment_ids: Collection[int] = (),
+    verify_files: Callable[[Sequence[str]], None] = lambda _: None,
+) -> StagedChange | None:
     """Compact small fragments without changing their content; None when nothing is due.
 
     `verify_files` receives the files to be read, and raises for one that must not be rewritten:
     compacting a damaged file would give its content a new, valid checksum.
     """
-    tasks = plan_rewrite(
-        table, target_rows=target_rows, at_most=at_most, deletions=deletions, also=also
+    tasks = plan_compaction(
+        table,
+        target_rows=target_rows,
+        max_fragments=max_fragments,
+        max_deleted_share=max_deleted_share,
+        extra_fragment_ids=extra_fragment_ids,
     )
-    verify([name for task in tasks for name in task_sources(table, task)])
-    return rewritten(table, [run_task(store, table, one) for one in tasks]) if tasks else None
+    verify_files([file_name for task in tasks for file_name in task_input_files(table, task)])
+    return (
+        stage_task_results(table, [run_task(store, table, task) for task in tasks])
+        if tasks
+        else None
+    )
 
 
-def stage_joined(store: Store, table: Table, fragments: Sequence[Any]) -> Staged:
+def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> StagedChange:
     """Join exactly these fragments, in order, into one; the content is unchanged."""
-    if not store.root.local:
-        return rewritten(table, [_join_here(store, table, fragments)])
-    (task,) = _tasks(table, [fragments])
-    return rewritten(table, [run_task(store, table, task)])
+    if not store.root.is_local:
+        return stage_task_results(table, [_join_in_process(store, table, fragments)])
+    (task,) = _make_tasks(table, [fragments])
+    return stage_task_results(table, [run_task(store, table, task)])
 
 
-def _join_here(store: Store, table: Table, fragments: Sequence[Any]) -> str:
+def _join_in_process(store: Store, table: Table, fragments: Sequence[Any]) -> str:
     """Join small fragments by writing the rows ourselves, so the checksum needs no request."""
-    numbers = [one.fragment_id for one in fragments]
-    batches = read_fragments(table, numbers, table.schema.names, places=True)
+    fragment_ids = [fragment.fragment_id for fragment in fragments]
+    batches = read_fragments(table, fragment_ids, table.schema.names, with_row_ids=True)
     rows = pa.Table.from_batches(batches)
     row_ids = rows[ROW_ID].to_pylist()
-    facts = write_rows(store, table, rows.select(table.schema.names), row_ids)
-    checksums = facts.pop("checksums")
-    old = [one.metadata.to_json() for one in fragments]
-    return json.dumps({"old": old, "new": [facts], "checksums": checksums})
+    fragment_json = write_fragment(store, table, rows.select(table.schema.names), row_ids)
+    checksums = fragment_json.pop("checksums")
+    old_fragments = [fragment.metadata.to_json() for fragment in fragments]
+    return json.dumps({"old": old_fragments, "new": [fragment_json], "checksums": checksums})
 
 
-def plan_rewrite(
+def plan_compaction(
     table: Table,
     *,
     target_rows: int | None = None,
-    at_most: int | None = None,
-    deletions: float = 0.0,
-    also: Collection[int] = (),
+    max_fragments: int | None = None,
+    max_deleted_share: float = 0.0,
+    extra_fragment_ids: Collection[int] = (),
 ) -> list[str]:
     """Return the tasks that compact small fragments; an empty list when nothing is due.
 
@@ -87,159 +102,206 @@ def plan_rewrite(
     A fragment with more than the share `max_deleted_share` of its rows deleted is rewritten even
     alone, and so are the fragments in `extra_fragment_ids`.
     """
-    enough = TARGET if target_rows is None else target_rows
+    enough_rows = TARGET_ROWS if target_rows is None else target_rows
 
-    def due(one: Any) -> bool:
-        return _holes(one) > deletions or one.fragment_id in also
+    def is_due(fragment: Any) -> bool:
+        return (
+            _deleted_share(fragment) > max_deleted_share
+            or fragment.fragment_id in extra_fragment_ids
+        )
 
     runs = [
-        part
-        for run in _runs(table, enough, due)
-        for part in _parts(run, enough)
-        if len(part) > 1 or due(part[0])
+        run_part
+        for run in _find_runs(table, enough_rows, is_due)
+        for run_part in _split_run(run, enough_rows)
+        if len(run_part) > 1 or is_due(run_part[0])
     ]
-    if runs and at_most is not None:
-        runs = [_some(runs[int(ids.random_fraction() * len(runs))], at_most)]
-    return _tasks(table, runs)
+    if runs and max_fragments is not None:
+        runs = [_pick_window(runs[int(ids.random_fraction() * len(runs))], max_fragments)]
+    return _make_tasks(table, runs)
 
 
 def task_bytes(task: str) -> int:
     """Return how many bytes a task reads, as far as fragments record it."""
-    files = (one for part in json.loads(task)["task"]["fragments"] for one in part["files"])
-    return sum(one.get("file_size_bytes") or 0 for one in files)
+    file_entries = (
+        file_entry
+        for fragment_entry in json.loads(task)["task"]["fragments"]
+        for file_entry in fragment_entry["files"]
+    )
+    return sum(file_entry.get("file_size_bytes") or 0 for file_entry in file_entries)
 
 
-def task_files(table: Table, task: str) -> tuple[str, ...]:
+def task_data_files(table: Table, task: str) -> tuple[str, ...]:
     """Return the data files that a task replaces, which the new version no longer names."""
-    return data_files(table, _sources(task))
+    return data_files(table, _task_fragments(task))
 
 
-def task_sources(table: Table, task: str) -> tuple[str, ...]:
+def task_input_files(table: Table, task: str) -> tuple[str, ...]:
     """Return every file that a task reads, including deletion files."""
-    return files_of(table, _sources(task))
+    return fragment_files(table, _task_fragments(task))
 
 
-def _sources(task: str) -> list[Any]:
+def _task_fragments(task: str) -> list[Any]:
     fragments = json.loads(task)["task"]["fragments"]
-    return [FragmentMetadata.from_json(json.dumps(one)) for one in fragments]
+    return [FragmentMetadata.from_json(json.dumps(fragment_json)) for fragment_json in fragments]
 
 
 def run_task(store: Store, table: Table, task: str) -> str:
     """Run one task; return the fragments it replaces and the one it wrote, as JSON text."""
     from lance.optimize import CompactionTask
 
-    untyped: Any = CompactionTask  # its type stubs lack `from_json`
-    work = untyped.from_json(task)
+    task_class: Any = CompactionTask  # its type stubs lack `from_json`
+    compaction_task = task_class.from_json(task)
     try:
-        done = store.effects.run("stage", table.location, lambda: work.execute(table.dataset))
+        task_result = store.effects.run(
+            "stage", table.location, lambda: compaction_task.execute(table.dataset)
+        )
     except pa.ArrowInvalid as error:  # how Lance reports a failed read
         raise DamagedError(f"{table.location} cannot be read: {error}") from error
-    old = [one.to_json() for one in done.original_fragments]
-    has_blobs = any(is_blob(column) for column in table.schema)
-    checksums = store.read_back(data_files(table, done.new_fragments), blobs=has_blobs)
+    old_fragments = [fragment.to_json() for fragment in task_result.original_fragments]
+    has_blobs = any(is_blob_field(column) for column in table.schema)
+    checksums = store.read_back_checksums(
+        data_files(table, task_result.new_fragments), include_blobs=has_blobs
+    )
     return json.dumps(
         {
-            "old": old,
-            "new": [_bare(one) for one in done.new_fragments],
-            "checksums": {name: checksum.to_json() for name, checksum in checksums.items()},
+            "old": old_fragments,
+            "new": [_without_row_versions(fragment) for fragment in task_result.new_fragments],
+            "checksums": {
+                file_name: checksum.to_json() for file_name, checksum in checksums.items()
+            },
         }
     )
 
 
-def rewritten(table: Table, results: Sequence[str]) -> Staged:
+def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChange:
     """Stage the results of the tasks of one plan as one change of the table they were made for."""
-    pairs = [
+    fragment_pairs = [
         [
-            [FragmentMetadata.from_json(json.dumps(entry)) for entry in facts[part]]
-            for part in _SIDES
+            [FragmentMetadata.from_json(json.dumps(entry)) for entry in result_json[result_side]]
+            for result_side in _RESULT_SIDES
         ]
-        for facts in map(json.loads, results)
+        for result_json in map(json.loads, task_results)
     ]
-    groups = [LanceOperation.RewriteGroup(old, new) for old, new in pairs]
-    touched = tuple(mark_of(one) for old, _ in pairs for one in old)
-    files = data_files(table, [one for _, new in pairs for one in new])
-    operation = LanceOperation.Rewrite(groups, [])
+    rewrite_groups = [
+        LanceOperation.RewriteGroup(old_fragments, new_fragments)
+        for old_fragments, new_fragments in fragment_pairs
+    ]
+    touched_fragments = tuple(
+        fragment_fingerprint(fragment)
+        for old_fragments, _ in fragment_pairs
+        for fragment in old_fragments
+    )
+    new_files = data_files(
+        table, [fragment for _, new_fragments in fragment_pairs for fragment in new_fragments]
+    )
+    operation = LanceOperation.Rewrite(rewrite_groups, [])
     checksums = {
-        name: FileChecksum.from_json(checksum)
-        for facts in map(json.loads, results)
-        for name, checksum in facts["checksums"].items()
+        file_name: FileChecksum.from_json(checksum)
+        for result_json in map(json.loads, task_results)
+        for file_name, checksum in result_json["checksums"].items()
     }
-    fields = field_digest(table)
-    return Staged(table.location, operation, fields, touched, 0, files, checksums=checksums)
+    fingerprint = schema_fingerprint(table)
+    return StagedChange(
+        table.location, operation, fingerprint, touched_fragments, 0, new_files, checksums=checksums
+    )
 
 
-def _runs(table: Table, target_rows: int, due: Callable[[Any], bool]) -> list[list[Any]]:
+def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) -> list[list[Any]]:
     """Return runs of neighboring fragments that are small or due for rewriting.
 
     Lance's own plan does not mix fragments that different segments of BTREE indexes cover: a table
     that was indexed often would never be compacted.
     """
     runs: list[list[Any]] = [[]]
-    for one in table.dataset.get_fragments():
-        if one.physical_rows < target_rows or due(one):
-            runs[-1].append(one)
+    for fragment in table.dataset.get_fragments():
+        if fragment.physical_rows < target_rows or is_due(fragment):
+            runs[-1].append(fragment)
         elif runs[-1]:
             runs.append([])
     return [run for run in runs if run]
 
 
-def _parts(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
+def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
     """Split a run into groups that each become one fragment of 1 to 2 times `target_rows`."""
-    parts: list[list[Any]] = [[]]
-    held = 0
-    for one in run:
-        if held >= target_rows:
-            parts.append([])
-            held = 0
-        parts[-1].append(one)
-        held += round(one.physical_rows * (1 - _holes(one)))
-    return parts
+    run_parts: list[list[Any]] = [[]]
+    live_rows = 0
+    for fragment in run:
+        if live_rows >= target_rows:
+            run_parts.append([])
+            live_rows = 0
+        run_parts[-1].append(fragment)
+        live_rows += round(fragment.physical_rows * (1 - _deleted_share(fragment)))
+    return run_parts
 
 
-def held_fragments(table: Table) -> frozenset[int]:
+def index_bound_fragments(table: Table) -> frozenset[int]:
     """Return fragments whose rewriting costs an index: all kinds but BTREE lose a whole segment."""
-    every = (one for one in table.dataset.describe_indices() if one.index_type != "BTree")
+    other_indexes = (
+        index for index in table.dataset.describe_indices() if index.index_type != "BTree"
+    )
     return frozenset(
-        number for one in every for part in one.segments for number in part.fragment_ids
+        fragment_id
+        for index in other_indexes
+        for segment in index.segments
+        for fragment_id in segment.fragment_ids
     )
 
 
-def fragments_with_dropped(table: Table) -> frozenset[int]:
+def fragments_with_dropped_columns(table: Table) -> frozenset[int]:
     """Return the fragments whose files still hold values of dropped columns."""
-    known = {number for one in columns_of(table.dataset.lance_schema) for number in one.ids}
+    current_field_ids = {
+        field_id
+        for column in lance_columns(table.dataset.lance_schema)
+        for field_id in column.field_ids
+    }
     return frozenset(
         fragment.fragment_id
         for fragment in table.dataset.get_fragments()
-        if any(number not in known for file in fragment.metadata.files for number in file.fields)
+        if any(
+            field_id not in current_field_ids
+            for data_file in fragment.metadata.files
+            for field_id in data_file.fields
+        )
     )
 
 
-def _holes(fragment: Any) -> float:
-    gone = fragment.metadata.deletion_file
-    return gone.num_deleted_rows / fragment.physical_rows if gone is not None else 0.0
+def _deleted_share(fragment: Any) -> float:
+    deletion_file = fragment.metadata.deletion_file
+    return (
+        deletion_file.num_deleted_rows / fragment.physical_rows
+        if deletion_file is not None
+        else 0.0
+    )
 
 
-def _some(run: list[Any], count: int) -> list[Any]:
-    start = int(ids.random_fraction() * max(1, len(run) - count + 1))
-    return run[start : start + count]
+def _pick_window(run: list[Any], window_length: int) -> list[Any]:
+    window_start = int(ids.random_fraction() * max(1, len(run) - window_length + 1))
+    return run[window_start : window_start + window_length]
 
 
-def _tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
+def _make_tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
     """Build a compaction task for each run, in Lance's format."""
     if not runs:
         return []
     from lance.optimize import Compaction
 
-    options: Any = {"materialize_deletions_threshold": 0.0, "target_rows_per_fragment": _ONE}
+    options: Any = {
+        "materialize_deletions_threshold": 0.0,
+        "target_rows_per_fragment": _UNLIMITED_ROWS,
+    }
     # Only the format and its options are used; the fragments that Lance would choose are dropped.
-    planned: Any = Compaction.plan(table.dataset, options)
-    form = json.loads(planned.json())
-    del form["tasks"]
-    held = ([fragment.metadata.to_json() for fragment in run] for run in runs)
-    return [json.dumps({**form, "task": {"fragments": one}}) for one in held]
+    lance_plan: Any = Compaction.plan(table.dataset, options)
+    task_template = json.loads(lance_plan.json())
+    del task_template["tasks"]
+    fragments_by_run = ([fragment.metadata.to_json() for fragment in run] for run in runs)
+    return [
+        json.dumps({**task_template, "task": {"fragments": fragment_list}})
+        for fragment_list in fragments_by_run
+    ]
 
 
-def _bare(fragment: Any) -> Any:
+def _without_row_versions(fragment: Any) -> Any:
     """Return the fragment without the versions that created and last updated its rows."""
-    unversioned = {"created_at_version_meta": None, "last_updated_at_version_meta": None}
-    return {**fragment.to_json(), **unversioned}
+    cleared_members = {"created_at_version_meta": None, "last_updated_at_version_meta": None}
+    return {**fragment.to_json(), **cleared_members}

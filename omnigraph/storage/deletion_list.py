@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Offsets = npt.NDArray[np.int64]
+RowOffsets = npt.NDArray[np.int64]
 
 # The file around the values, with zeros in place of the lengths, as Lance 14 writes it.
-_HEAD = zlib.decompress(
+_FILE_HEAD = zlib.decompress(
     b85decode(
         b"c-nIe3i1y(WFQ;-2Z9P9Edb_mG4KE}Cj$$Rgo-"
         b"h;FmM1N0|N_`1PTGM2v}YWtcD*f$^m9e0I>|jXeJ3T#RimN0g?<13Q#*i?4tbg_{<cD{X3v`@c>N~Vh{w|#D"
         b"g#g0+?BVVlqH=JYe%c@-aZH19v+DFyinl6Hy@oaxXjBjd+ZL0|54>5Qq"
     )
 )
-_TAIL = zlib.decompress(
+_FILE_TAIL = zlib.decompress(
     b85decode(
         b"c-"
         b"s5_|NnmmAP`}I03IMq2uN};umDL0h8!U70Ac~KEDKPa14@HP1_nl`UI7L%uo`}_C<mA=0mL#8W0@qt6dTxFH"
@@ -31,80 +31,118 @@ _TAIL = zlib.decompress(
     )
 )
 # Byte positions of the lengths: body, rows (twice), validity buffer, values start, values buffer.
-_BODY, _ROWS, _NODE, _VALID_LENGTH, _VALUES_START, _VALUES_LENGTH = 224, 264, 280, 312, 320, 328
-_LENGTHS = (_BODY, _ROWS, _NODE, _VALID_LENGTH, _VALUES_START, _VALUES_LENGTH)
-_TAIL_BODY = 160  # position of the body length in the footer, where it is repeated
-_ALIGNED = 64
-_PREFIX = 8  # bytes before a buffer: its uncompressed length, or -1 if not compressed
-_PLAIN = -1
+(
+    _BODY_LENGTH_AT,
+    _ROW_COUNT_AT,
+    _NODE_LENGTH_AT,
+    _VALIDITY_LENGTH_AT,
+    _VALUES_START_AT,
+    _VALUES_LENGTH_AT,
+) = 224, 264, 280, 312, 320, 328
+_LENGTH_POSITIONS = (
+    _BODY_LENGTH_AT,
+    _ROW_COUNT_AT,
+    _NODE_LENGTH_AT,
+    _VALIDITY_LENGTH_AT,
+    _VALUES_START_AT,
+    _VALUES_LENGTH_AT,
+)
+_TAIL_BODY_LENGTH_AT = 160  # position of the body length in the footer, where it is repeated
+_ALIGNMENT = 64
+_BUFFER_PREFIX_BYTES = 8  # bytes before a buffer: its uncompressed length, or -1 if not compressed
+_UNCOMPRESSED = -1
 
 
-def read_offsets(body: bytes) -> Offsets:
+def read_offsets(file_bytes: bytes) -> RowOffsets:
     """Return the sorted offsets in a file; `ValueError` if a byte that Lance relies on is damaged.
 
     >>> read_offsets(write_offsets([7, 3])).tolist()
     [3, 7]
     """
-    head, tail = bytearray(body[: len(_HEAD)]), bytearray(body[-len(_TAIL) :])
-    if len(body) < len(_HEAD) + len(_TAIL):
+    head, tail = bytearray(file_bytes[: len(_FILE_HEAD)]), bytearray(file_bytes[-len(_FILE_TAIL) :])
+    if len(file_bytes) < len(_FILE_HEAD) + len(_FILE_TAIL):
         raise ValueError("a deletion list is truncated")
-    lengths = {place: _take_length(head, place) for place in _LENGTHS}
-    size, rows = lengths[_BODY], lengths[_ROWS]
-    sizes = {size, _take_length(tail, _TAIL_BODY), len(body) - len(_HEAD) - len(_TAIL)}
-    if head != _HEAD or tail != _TAIL or len(sizes) != 1 or rows != lengths[_NODE] or rows < 0:
+    lengths = {position: _take_length(head, position) for position in _LENGTH_POSITIONS}
+    body_size, row_count = lengths[_BODY_LENGTH_AT], lengths[_ROW_COUNT_AT]
+    stated_sizes = {
+        body_size,
+        _take_length(tail, _TAIL_BODY_LENGTH_AT),
+        len(file_bytes) - len(_FILE_HEAD) - len(_FILE_TAIL),
+    }
+    if (
+        head != _FILE_HEAD
+        or tail != _FILE_TAIL
+        or len(stated_sizes) != 1
+        or row_count != lengths[_NODE_LENGTH_AT]
+        or row_count < 0
+    ):
         raise ValueError("a deletion list is not in the format that Lance writes")
-    start, length = lengths[_VALUES_START], lengths[_VALUES_LENGTH]
-    whole = (start, size) == (_align(lengths[_VALID_LENGTH]), _align(start + length))
-    if not whole or min(lengths.values()) < 0:
+    values_start, values_length = lengths[_VALUES_START_AT], lengths[_VALUES_LENGTH_AT]
+    is_filled = (values_start, body_size) == (
+        _align_size(lengths[_VALIDITY_LENGTH_AT]),
+        _align_size(values_start + values_length),
+    )
+    if not is_filled or min(lengths.values()) < 0:
         raise ValueError("the buffers of a deletion list do not fill it")
-    data = body[len(_HEAD) : len(_HEAD) + size]
-    _read_buffer(data[: lengths[_VALID_LENGTH]], (rows + 7) // 8)
-    values = _read_buffer(data[start : start + length], 4 * rows)
-    return np.sort(np.frombuffer(values, "<u4").astype(np.int64))
+    body_bytes = file_bytes[len(_FILE_HEAD) : len(_FILE_HEAD) + body_size]
+    _read_buffer(body_bytes[: lengths[_VALIDITY_LENGTH_AT]], (row_count + 7) // 8)
+    value_bytes = _read_buffer(
+        body_bytes[values_start : values_start + values_length], 4 * row_count
+    )
+    return np.sort(np.frombuffer(value_bytes, "<u4").astype(np.int64))
 
 
 def write_offsets(offsets: npt.ArrayLike) -> bytes:
     """Return the file that lists row offsets, in the format that Lance reads."""
-    values = np.asarray(offsets, "<u4").tobytes()
-    rows = len(values) // 4
-    valid = _plain_buffer(np.packbits(np.ones(rows, np.uint8), bitorder="little").tobytes())
-    start, length = _align(len(valid)), _PREFIX + len(values)
-    data = valid.ljust(start, b"\0") + _plain_buffer(values)
-    data = data.ljust(_align(len(data)), b"\0")
-    head, tail = bytearray(_HEAD), bytearray(_TAIL)
-    for place, number in zip(
-        _LENGTHS, (len(data), rows, rows, len(valid), start, length), strict=True
+    value_bytes = np.asarray(offsets, "<u4").tobytes()
+    row_count = len(value_bytes) // 4
+    validity_buffer = _uncompressed_buffer(
+        np.packbits(np.ones(row_count, np.uint8), bitorder="little").tobytes()
+    )
+    values_start, values_length = (
+        _align_size(len(validity_buffer)),
+        _BUFFER_PREFIX_BYTES + len(value_bytes),
+    )
+    body_bytes = validity_buffer.ljust(values_start, b"\0") + _uncompressed_buffer(value_bytes)
+    body_bytes = body_bytes.ljust(_align_size(len(body_bytes)), b"\0")
+    head, tail = bytearray(_FILE_HEAD), bytearray(_FILE_TAIL)
+    for position, number in zip(
+        _LENGTH_POSITIONS,
+        (len(body_bytes), row_count, row_count, len(validity_buffer), values_start, values_length),
+        strict=True,
     ):
-        struct.pack_into("<q", head, place, number)
-    struct.pack_into("<q", tail, _TAIL_BODY, len(data))
-    return bytes(head + data + tail)
+        struct.pack_into("<q", head, position, number)
+    struct.pack_into("<q", tail, _TAIL_BODY_LENGTH_AT, len(body_bytes))
+    return bytes(head + body_bytes + tail)
 
 
-def _take_length(part: bytearray, place: int) -> int:
+def _take_length(section: bytearray, position: int) -> int:
     """Read a length and zero it in place: all other bytes must equal those of every file."""
-    (number,) = struct.unpack_from("<q", part, place) if len(part) >= place + 8 else (-1,)
-    part[place : place + 8] = bytes(8)
+    (number,) = (
+        struct.unpack_from("<q", section, position) if len(section) >= position + 8 else (-1,)
+    )
+    section[position : position + 8] = bytes(8)
     return int(number)
 
 
-def _read_buffer(buffer: bytes, size: int) -> bytes:
+def _read_buffer(raw_buffer: bytes, expected_size: int) -> bytes:
     """Return the content of a buffer, which must have this size after decompression."""
-    if len(buffer) < _PREFIX:
+    if len(raw_buffer) < _BUFFER_PREFIX_BYTES:
         raise ValueError("a buffer is truncated")
-    (stated,) = struct.unpack_from("<q", buffer)
-    if stated not in (_PLAIN, size):
+    (stated_size,) = struct.unpack_from("<q", raw_buffer)
+    if stated_size not in (_UNCOMPRESSED, expected_size):
         raise ValueError("a buffer states another size")
-    content = buffer[_PREFIX:]
-    if stated != _PLAIN:
-        content = pa.decompress(content, size, codec="zstd", asbytes=True)
-    if len(content) != size:
+    content = raw_buffer[_BUFFER_PREFIX_BYTES:]
+    if stated_size != _UNCOMPRESSED:
+        content = pa.decompress(content, expected_size, codec="zstd", asbytes=True)
+    if len(content) != expected_size:
         raise ValueError("a buffer has another size")
     return content
 
 
-def _plain_buffer(content: bytes) -> bytes:
-    return struct.pack("<q", _PLAIN) + content
+def _uncompressed_buffer(content: bytes) -> bytes:
+    return struct.pack("<q", _UNCOMPRESSED) + content
 
 
-def _align(size: int) -> int:
-    return -(-size // _ALIGNED) * _ALIGNED
+def _align_size(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

@@ -12,31 +12,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from .deletion_list import Offsets, read_offsets
+from .deletion_list import RowOffsets, read_offsets
 from .failures import DamagedError
 from .store import Store
 
 if TYPE_CHECKING:
     from .table import Table
 
-_PLAIN, _RUNS = 12346, 12347  # the first word of a Roaring bitmap, without and with runs
-_CACHED = 128  # offsets that weigh as much in the cache as one commit
-_SPARSE = 4096  # a container with at most this many values is a list of them
-_NO_OFFSETS = 4  # a bitmap with runs has an offset table from this many containers on
+_PLAIN_COOKIE, _RUN_COOKIE = (
+    12346,
+    12347,
+)  # the first word of a Roaring bitmap, without and with runs
+_OFFSETS_PER_WEIGHT = 128  # offsets that weigh as much in the cache as one commit
+_MAX_ARRAY_VALUES = 4096  # a container with at most this many values is a list of them
+_MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table from this many containers on
 
 
 def deletion_files(table: "Table", fragments: Sequence[Any]) -> tuple[str, ...]:
     """Return the root-relative names of the deletion files of fragments."""
-    marked = (one for one in fragments if one.deletion_file is not None)
-    return tuple(deletion_file(table.location, one) for one in marked)
+    fragments_with_deletions = (
+        fragment for fragment in fragments if fragment.deletion_file is not None
+    )
+    return tuple(
+        deletion_file_name(table.location, fragment) for fragment in fragments_with_deletions
+    )
 
 
-def deletion_file(location: str, metadata: Any) -> str:
+def deletion_file_name(location: str, metadata: Any) -> str:
     """Return the root-relative name of the deletion file of a fragment."""
-    facts = metadata.to_json()["deletion_file"]
-    suffix = "arrow" if facts["file_type"] == "array" else "bin"
-    name = f"{metadata.id}-{facts['read_version']}-{facts['id']}.{suffix}"
-    return f"{location}/_deletions/{name}"
+    deletion_entry = metadata.to_json()["deletion_file"]
+    suffix = "arrow" if deletion_entry["file_type"] == "array" else "bin"
+    file_name = f"{metadata.id}-{deletion_entry['read_version']}-{deletion_entry['id']}.{suffix}"
+    return f"{location}/_deletions/{file_name}"
 
 
 def check_deletion_files(store: Store, table: "Table") -> None:
@@ -45,55 +52,57 @@ def check_deletion_files(store: Store, table: "Table") -> None:
     Each file is read once per process, on a local disk only: an object store verifies what it
     stores, and a read would cost a request.
     """
-    if not store.root.local:
+    if not store.root.is_local:
         return
     for fragment in table.dataset.get_fragments():
-        for name in deletion_files(table, [fragment.metadata]):
-            if store.memory.get(f"checked {name}") is None:
+        for file_name in deletion_files(table, [fragment.metadata]):
+            if store.object_cache.get(f"checked {file_name}") is None:
                 if deleted_offsets(store, table, fragment) is None:
-                    raise DamagedError(f"deletion file {name} is missing or damaged")
-                store.memory.put(f"checked {name}", True)
+                    raise DamagedError(f"deletion file {file_name} is missing or damaged")
+                store.object_cache.put(f"checked {file_name}", True)
 
 
-def known_offsets(store: Store, location: str, fragment: Any) -> Offsets | None:
+def cached_offsets(store: Store, location: str, fragment: Any) -> RowOffsets | None:
     """Return the offsets of deleted rows, read once per process; None as in `deleted_offsets`."""
-    facts = fragment.metadata
-    name = deletion_file(location, facts) if facts.deletion_file is not None else ""
-    cached: Offsets | None = store.memory.get(name)
-    if cached is not None:
-        return cached
-    offsets = _read_offsets(store, location, fragment)
-    if offsets is not None and name:
-        remember_offsets(store, name, offsets)
+    metadata = fragment.metadata
+    file_name = deletion_file_name(location, metadata) if metadata.deletion_file is not None else ""
+    remembered_offsets: RowOffsets | None = store.object_cache.get(file_name)
+    if remembered_offsets is not None:
+        return remembered_offsets
+    offsets = _load_offsets(store, location, fragment)
+    if offsets is not None and file_name:
+        remember_offsets(store, file_name, offsets)
     return offsets
 
 
-def remember_offsets(store: Store, name: str, offsets: Offsets) -> None:
+def remember_offsets(store: Store, file_name: str, offsets: RowOffsets) -> None:
     """Cache the content of a deletion file, which never changes."""
-    store.memory.put(name, offsets, weight=1 + len(offsets) // _CACHED)
+    store.object_cache.put(file_name, offsets, weight=1 + len(offsets) // _OFFSETS_PER_WEIGHT)
 
 
-def deleted_offsets(store: Store, table: "Table", fragment: Any) -> Offsets | None:
+def deleted_offsets(store: Store, table: "Table", fragment: Any) -> RowOffsets | None:
     """Return the sorted offsets of deleted rows; None if the file is missing or damaged."""
-    return _read_offsets(store, table.location, fragment)
+    return _load_offsets(store, table.location, fragment)
 
 
-def _read_offsets(store: Store, location: str, fragment: Any) -> Offsets | None:
-    facts = fragment.metadata
-    if facts.deletion_file is None:
+def _load_offsets(store: Store, location: str, fragment: Any) -> RowOffsets | None:
+    metadata = fragment.metadata
+    if metadata.deletion_file is None:
         return np.zeros(0, np.int64)
-    name = deletion_file(location, facts)
-    body = store.objects.read(name)
-    if body is None:
+    file_name = deletion_file_name(location, metadata)
+    file_bytes = store.objects.read(file_name)
+    if file_bytes is None:
         return None
     try:
-        offsets = read_offsets(body) if name.endswith(".arrow") else read_bitmap(body)
+        offsets = (
+            read_offsets(file_bytes) if file_name.endswith(".arrow") else read_bitmap(file_bytes)
+        )
     except (LookupError, OSError, ValueError, MemoryError, TypeError, pa.ArrowException):
         return None
     return offsets if _is_plausible(offsets, fragment) else None
 
 
-def _is_plausible(offsets: Offsets, fragment: Any) -> bool:
+def _is_plausible(offsets: RowOffsets, fragment: Any) -> bool:
     """Return whether the offsets match the stated count, are unique and inside the fragment."""
     if len(offsets) != fragment.num_deletions:
         return False
@@ -102,45 +111,66 @@ def _is_plausible(offsets: Offsets, fragment: Any) -> bool:
     )
 
 
-def read_bitmap(body: bytes) -> Offsets:
+def read_bitmap(bitmap: bytes) -> RowOffsets:
     """Return the numbers in a Roaring bitmap (portable format).
 
     >>> read_bitmap(bytes.fromhex("3a300000010000000000000010000000" + "0700")).tolist()
     [7]
     """
-    words = np.frombuffer(body, "<u2", len(body) // 2)
-    cookie, at = int(words[0]), 2
-    if cookie not in (_PLAIN, _RUNS):
+    uint16_words = np.frombuffer(bitmap, "<u2", len(bitmap) // 2)
+    cookie, position = int(uint16_words[0]), 2
+    if cookie not in (_PLAIN_COOKIE, _RUN_COOKIE):
         raise ValueError(f"a bitmap cannot begin with {cookie}")
-    count = int(words[1]) + 1 if cookie == _RUNS else int(words[2]) | int(words[3]) << 16
-    runs = np.zeros(count, np.uint8)
-    start = 4 if cookie == _RUNS else 8
-    if cookie == _RUNS:
-        size = (count + 7) // 8
-        flags = np.frombuffer(body, np.uint8, size, start)
-        runs = np.unpackbits(flags, bitorder="little")[:count]
-        start += size
-    heads = np.frombuffer(body, "<u2", 2 * count, start).astype(np.int64).reshape(count, 2)
-    at = start + 4 * count
-    if cookie == _PLAIN or count >= _NO_OFFSETS:
-        at += 4 * count
-    parts = [np.zeros(0, np.int64)]
-    for (key, less), run in zip(heads.tolist(), runs.tolist(), strict=True):
-        values, at = _container(body, at, less + 1, bool(run))
-        parts.append(values + (key << 16))
-    if at != len(body):
+    container_count = (
+        int(uint16_words[1]) + 1
+        if cookie == _RUN_COOKIE
+        else int(uint16_words[2]) | int(uint16_words[3]) << 16
+    )
+    run_flags = np.zeros(container_count, np.uint8)
+    header_position = 4 if cookie == _RUN_COOKIE else 8
+    if cookie == _RUN_COOKIE:
+        flag_bytes = (container_count + 7) // 8
+        flag_bits = np.frombuffer(bitmap, np.uint8, flag_bytes, header_position)
+        run_flags = np.unpackbits(flag_bits, bitorder="little")[:container_count]
+        header_position += flag_bytes
+    container_headers = (
+        np.frombuffer(bitmap, "<u2", 2 * container_count, header_position)
+        .astype(np.int64)
+        .reshape(container_count, 2)
+    )
+    position = header_position + 4 * container_count
+    if cookie == _PLAIN_COOKIE or container_count >= _MIN_OFFSET_CONTAINERS:
+        position += 4 * container_count
+    containers = [np.zeros(0, np.int64)]
+    for (high_bits, count_minus_one), is_run in zip(
+        container_headers.tolist(), run_flags.tolist(), strict=True
+    ):
+        low_values, position = _read_container(bitmap, position, count_minus_one + 1, bool(is_run))
+        containers.append(low_values + (high_bits << 16))
+    if position != len(bitmap):
         raise ValueError("a bitmap is shorter or longer than its containers")
-    return np.concatenate(parts)
+    return np.concatenate(containers)
 
 
-def _container(body: bytes, at: int, count: int, run: bool) -> tuple[Offsets, int]:
+def _read_container(
+    bitmap: bytes, position: int, value_count: int, is_run: bool
+) -> tuple[RowOffsets, int]:
     """Return the values of one container, and the position of the next one."""
-    if run:
-        number = int(np.frombuffer(body, "<u2", 1, at)[0])
-        pairs = np.frombuffer(body, "<u2", 2 * number, at + 2).astype(np.int64).reshape(number, 2)
-        spans = [np.arange(first, first + more + 1) for first, more in pairs.tolist()]
-        return np.concatenate(spans), at + 2 + 4 * number
-    if count <= _SPARSE:
-        return np.frombuffer(body, "<u2", count, at).astype(np.int64), at + 2 * count
-    bits = np.unpackbits(np.frombuffer(body, np.uint8, 8192, at), bitorder="little")
-    return np.flatnonzero(bits).astype(np.int64), at + 8192
+    if is_run:
+        run_count = int(np.frombuffer(bitmap, "<u2", 1, position)[0])
+        run_pairs = (
+            np.frombuffer(bitmap, "<u2", 2 * run_count, position + 2)
+            .astype(np.int64)
+            .reshape(run_count, 2)
+        )
+        run_values = [
+            np.arange(run_start, run_start + run_length_minus_one + 1)
+            for run_start, run_length_minus_one in run_pairs.tolist()
+        ]
+        return np.concatenate(run_values), position + 2 + 4 * run_count
+    if value_count <= _MAX_ARRAY_VALUES:
+        return np.frombuffer(bitmap, "<u2", value_count, position).astype(
+            np.int64
+        ), position + 2 * value_count
+    bit_values = np.unpackbits(np.frombuffer(bitmap, np.uint8, 8192, position), bitorder="little")
+    return np.flatnonzero(bit_values).astype(np.int64), position + 8192

@@ -14,100 +14,128 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .blobs import is_blob, row_schema
-from .deletion_list import Offsets
+from .blobs import is_blob_field, row_schema
+from .deletion_list import RowOffsets
 from .deletions import deleted_offsets
 from .equality import same_rows
-from .failures import reported, storage_failure
-from .find import batches, read, take_bytes
+from .failures import as_storage_errors, to_storage_error
+from .find import read_batches, read_rows, take_with_blobs
 from .row_ids import row_ids_at
 from .scan import ROW_ID
 from .store import Store
 from .table import Table
 
-_Ids = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.int64]
-_PIECE = 8_192  # rows of both versions that are compared together
-_DENSE = 6  # when more than one row in this many is needed, a scan is faster than a take
+_StoredRowIds = npt.NDArray[np.uint64]
+RowPositions = npt.NDArray[np.int64]
+_CHUNK_ROWS = 8_192  # rows of both versions that are compared together
+_SCAN_RATIO = 6  # when more than one row in this many is needed, a scan is faster than a take
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _FragmentPair:
     """A fragment whose data files are in both versions, with different deletions."""
 
-    old: Any
-    new: Any
+    old_fragment: Any
+    new_fragment: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FragmentDifference:
     """The fragments in which two versions of a table differ.
 
     `removed` and `added` are fragments of one version only; `redeleted` are pairs with the same
     data files and different deletions.
     """
 
-    old: Table
-    new: Table
-    gone: tuple[Any, ...]
-    come: tuple[Any, ...]
-    marked: tuple[_Pair, ...]
+    old_table: Table
+    new_table: Table
+    removed: tuple[Any, ...]
+    added: tuple[Any, ...]
+    redeleted: tuple[_FragmentPair, ...]
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether both versions have the same files, with the same rows deleted from them."""
-        return not (self.gone or self.come or self.marked)
+        return not (self.removed or self.added or self.redeleted)
 
     @property
-    def rows(self) -> int:
+    def max_rows_read(self) -> int:
         """The largest number of rows to read, besides the row ids of redeleted fragments."""
-        whole = sum(one.physical_rows for one in (*self.gone, *self.come))
-        marks = sum(_deleted(pair.old) + _deleted(pair.new) for pair in self.marked)
-        return int(whole + marks)
+        fragment_rows = sum(fragment.physical_rows for fragment in (*self.removed, *self.added))
+        deletion_total = sum(
+            _deletion_count(pair.old_fragment) + _deletion_count(pair.new_fragment)
+            for pair in self.redeleted
+        )
+        return int(fragment_rows + deletion_total)
 
 
-def compare(old: Table, new: Table) -> Difference:
+def compare_versions(old_table: Table, new_table: Table) -> FragmentDifference:
     """Compare two versions of one table by their fragment lists; no file is read."""
-    before, after = _fragments(old), _fragments(new)
-    differing = [key for key in before if key not in after]
-    fresh = [key for key in after if key not in before]
-    by_files = {key[0]: key for key in fresh}
-    pairs = [(key, by_files[key[0]]) for key in differing if key[0] in by_files]
-    paired = {key for pair in pairs for key in pair}
-    return Difference(
-        old,
-        new,
-        tuple(before[key] for key in differing if key not in paired),
-        tuple(after[key] for key in fresh if key not in paired),
-        tuple(_Pair(before[one], after[other]) for one, other in pairs),
+    old_fragments, new_fragments = (
+        _fragments_by_content(old_table),
+        _fragments_by_content(new_table),
+    )
+    old_only = [key for key in old_fragments if key not in new_fragments]
+    new_only = [key for key in new_fragments if key not in old_fragments]
+    new_by_files = {key[0]: key for key in new_only}
+    key_pairs = [(key, new_by_files[key[0]]) for key in old_only if key[0] in new_by_files]
+    paired_keys = {key for pair in key_pairs for key in pair}
+    return FragmentDifference(
+        old_table,
+        new_table,
+        tuple(old_fragments[key] for key in old_only if key not in paired_keys),
+        tuple(new_fragments[key] for key in new_only if key not in paired_keys),
+        tuple(
+            _FragmentPair(old_fragments[old_key], new_fragments[new_key])
+            for old_key, new_key in key_pairs
+        ),
     )
 
 
-def changed_rows(old: Table, new: Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+def changed_rows(
+    old_table: Table, new_table: Table, columns: Sequence[str]
+) -> tuple[pa.Table, pa.Table]:
     """Return the rows (with `_rowid`) that only one version has: (old rows, new rows).
 
     A row whose value in one of the columns changed is in both.
     """
-    return read_changes(compare(old, new), columns)
+    return read_changes(compare_versions(old_table, new_table), columns)
 
 
-def read_changes(found: Difference, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+def read_changes(
+    difference: FragmentDifference, columns: Sequence[str]
+) -> tuple[pa.Table, pa.Table]:
     """Return the rows behind a comparison; see `changed_rows`."""
     try:
-        lost, won = [], []
-        for pair in found.marked:
-            first, second = _row_ids(found.old, pair.old), _row_ids(found.new, pair.new)
-            lost.append(_only(found.old, pair.old, first, second, columns))
-            won.append(_only(found.new, pair.new, second, first, columns))
-        before = pa.concat_tables([_read(found.old, found.gone, columns), *lost])
-        after = pa.concat_tables([_read(found.new, found.come, columns), *won])
+        old_parts, new_parts = [], []
+        for pair in difference.redeleted:
+            old_ids, new_ids = (
+                _fragment_row_ids(difference.old_table, pair.old_fragment),
+                _fragment_row_ids(difference.new_table, pair.new_fragment),
+            )
+            old_parts.append(
+                _rows_absent_from(
+                    difference.old_table, pair.old_fragment, old_ids, new_ids, columns
+                )
+            )
+            new_parts.append(
+                _rows_absent_from(
+                    difference.new_table, pair.new_fragment, new_ids, old_ids, columns
+                )
+            )
+        old_rows = pa.concat_tables(
+            [_read_fragments(difference.old_table, difference.removed, columns), *old_parts]
+        )
+        new_rows = pa.concat_tables(
+            [_read_fragments(difference.new_table, difference.added, columns), *new_parts]
+        )
     except OSError as error:
-        raise storage_failure(error, effect="none") from error
-    return _without_moves(before, after)
+        raise to_storage_error(error, effect="none") from error
+    return _drop_moved_rows(old_rows, new_rows)
 
 
 def differing_rows(
-    store: Store, found: Difference, *, alike: bool = True
+    store: Store, difference: FragmentDifference, *, same_columns: bool = True
 ) -> tuple[pa.Table, pa.Table]:
     """Return whole rows that may differ between the versions: (old, new), blobs as bytes.
 
@@ -115,237 +143,301 @@ def differing_rows(
     other files are compared first, chunk by chunk, if there are many: wide rows that merely moved
     never fill the memory.
     """
-    with reported("none"):
-        first, second = _ids_of(found.old, found.gone), _ids_of(found.new, found.come)
-        if alike and len(np.intersect1d(first, second, assume_unique=True)) > _PIECE:
-            moved = _moved(found)
-            first, second = (
-                np.setdiff1d(row_ids, moved, assume_unique=True) for row_ids in (first, second)
-            )
-        lost, won = (
-            [_rows_in(found.old, found.gone, first)],
-            [_rows_in(found.new, found.come, second)],
+    with as_storage_errors("none"):
+        old_ids, new_ids = (
+            _read_row_ids(difference.old_table, difference.removed),
+            _read_row_ids(difference.new_table, difference.added),
         )
-        for pair in found.marked:
-            one, other = _marked(store, found, pair)
-            lost.append(one)
-            won.append(other)
-        return _together(lost), _together(won)
+        if same_columns and len(np.intersect1d(old_ids, new_ids, assume_unique=True)) > _CHUNK_ROWS:
+            moved_ids = _find_moved_rows(difference)
+            old_ids, new_ids = (
+                np.setdiff1d(row_ids, moved_ids, assume_unique=True)
+                for row_ids in (old_ids, new_ids)
+            )
+        old_parts, new_parts = (
+            [_take_from_fragments(difference.old_table, difference.removed, old_ids)],
+            [_take_from_fragments(difference.new_table, difference.added, new_ids)],
+        )
+        for pair in difference.redeleted:
+            old_part, new_part = _redeleted_rows(store, difference, pair)
+            old_parts.append(old_part)
+            new_parts.append(new_part)
+        return _concatenate_parts(old_parts), _concatenate_parts(new_parts)
 
 
-def _moved(found: Difference) -> _Ids:
+def _find_moved_rows(difference: FragmentDifference) -> _StoredRowIds:
     """Return the row ids of rows that moved to other files and are otherwise unchanged.
 
     The old rows are scanned, the new ones taken by position: maintenance keeps the order of rows,
     so neighbors are read together.
     """
-    held = [_row_ids(found.new, fragment) for fragment in found.come]
-    ids, sizes = np.concatenate(held), [len(one) for one in held]
-    order, starts = np.argsort(ids), np.cumsum([0, *sizes])
-    same = []
-    for batch in _scanned(found.old, found.gone).to_batches():
-        mine = batch[ROW_ID].to_numpy()
-        at = np.minimum(np.searchsorted(ids, mine, sorter=order), len(ids) - 1)
-        here = ids[order[at]] == mine
-        kept = batch if here.all() else batch.filter(pa.array(here))
-        rows = pa.Table.from_batches([kept]).select(found.old.schema.names)
-        other = _taken(found, order[at[here]], starts, mine[here])
-        same.append(mine[here][same_rows(rows, other)])
-    return np.concatenate(same)
+    ids_by_fragment = [
+        _fragment_row_ids(difference.new_table, fragment) for fragment in difference.added
+    ]
+    new_ids, fragment_sizes = (
+        np.concatenate(ids_by_fragment),
+        [len(fragment_ids) for fragment_ids in ids_by_fragment],
+    )
+    id_order, fragment_starts = np.argsort(new_ids), np.cumsum([0, *fragment_sizes])
+    unchanged_ids = []
+    for old_batch in _scan_fragments(difference.old_table, difference.removed).to_batches():
+        old_ids = old_batch[ROW_ID].to_numpy()
+        positions = np.minimum(np.searchsorted(new_ids, old_ids, sorter=id_order), len(new_ids) - 1)
+        is_moved = new_ids[id_order[positions]] == old_ids
+        moved_batch = old_batch if is_moved.all() else old_batch.filter(pa.array(is_moved))
+        old_rows = pa.Table.from_batches([moved_batch]).select(difference.old_table.schema.names)
+        new_rows = _take_added_rows(
+            difference, id_order[positions[is_moved]], fragment_starts, old_ids[is_moved]
+        )
+        unchanged_ids.append(old_ids[is_moved][same_rows(old_rows, new_rows)])
+    return np.concatenate(unchanged_ids)
 
 
-def _taken(found: Difference, places: Places, starts: Places, ids: _Ids) -> pa.Table:
+def _take_added_rows(
+    difference: FragmentDifference,
+    positions: RowPositions,
+    fragment_starts: RowPositions,
+    row_ids: _StoredRowIds,
+) -> pa.Table:
     """Return rows of the added fragments by their position across all of them, in that order."""
-    table = found.new
-    if any(is_blob(one) for one in table.schema):
-        return take_bytes(table, pa.array(ids))
-    order = np.argsort(places, kind="stable")
-    sorted_places, parts = places[order], []
-    for at, fragment in enumerate(found.come):
-        low, high = np.searchsorted(sorted_places, starts[at : at + 2])
-        if high > low:
-            wanted = (sorted_places[low:high] - starts[at]).tolist()
-            parts.append(pa.table(fragment.take(wanted, columns=table.schema.names)))
-    rows = pa.concat_tables(parts) if parts else row_schema(table.schema).empty_table()
-    if bool((order[1:] > order[:-1]).all()):
+    table = difference.new_table
+    if any(is_blob_field(column) for column in table.schema):
+        return take_with_blobs(table, pa.array(row_ids))
+    sort_order = np.argsort(positions, kind="stable")
+    sorted_positions, row_parts = positions[sort_order], []
+    for number, fragment in enumerate(difference.added):
+        first, end = np.searchsorted(sorted_positions, fragment_starts[number : number + 2])
+        if end > first:
+            local_positions = (sorted_positions[first:end] - fragment_starts[number]).tolist()
+            row_parts.append(pa.table(fragment.take(local_positions, columns=table.schema.names)))
+    rows = pa.concat_tables(row_parts) if row_parts else row_schema(table.schema).empty_table()
+    if bool((sort_order[1:] > sort_order[:-1]).all()):
         return rows
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
-    return rows.take(pa.array(back))
+    inverse_order = np.empty(len(sort_order), np.int64)
+    inverse_order[sort_order] = np.arange(len(sort_order))
+    return rows.take(pa.array(inverse_order))
 
 
-def _scanned(table: Table, fragments: Sequence[Any]) -> Any:
+def _scan_fragments(table: Table, fragments: Sequence[Any]) -> Any:
     return table.dataset.scanner(
         columns=table.schema.names,
         fragments=list(fragments),
         with_row_id=True,
         blob_handling="all_binary",
-        batch_size=_PIECE,
+        batch_size=_CHUNK_ROWS,
         batch_readahead=2,
         fragment_readahead=1,
     )
 
 
-def _marked(store: Store, found: Difference, pair: _Pair) -> tuple[pa.Table, pa.Table]:
+def _redeleted_rows(
+    store: Store, difference: FragmentDifference, pair: _FragmentPair
+) -> tuple[pa.Table, pa.Table]:
     """Return the rows of a fragment that only one of the versions has deleted."""
-    old = deleted_offsets(store, found.old, pair.old)
-    new = deleted_offsets(store, found.new, pair.new)
-    if old is None or new is None:
-        first, second = _row_ids(found.old, pair.old), _row_ids(found.new, pair.new)
-        only, others = np.setdiff1d(first, second), np.setdiff1d(second, first)
-        return rows_at(found.old, only), rows_at(found.new, others)
-    lost, won = np.setdiff1d(new, old), np.setdiff1d(old, new)
-    return _at_offsets(found.old, pair.old, lost, old), _at_offsets(found.new, pair.new, won, new)
+    old_offsets = deleted_offsets(store, difference.old_table, pair.old_fragment)
+    new_offsets = deleted_offsets(store, difference.new_table, pair.new_fragment)
+    if old_offsets is None or new_offsets is None:
+        old_ids, new_ids = (
+            _fragment_row_ids(difference.old_table, pair.old_fragment),
+            _fragment_row_ids(difference.new_table, pair.new_fragment),
+        )
+        removed_ids, added_ids = np.setdiff1d(old_ids, new_ids), np.setdiff1d(new_ids, old_ids)
+        return rows_by_id(difference.old_table, removed_ids), rows_by_id(
+            difference.new_table, added_ids
+        )
+    removed_offsets, added_offsets = (
+        np.setdiff1d(new_offsets, old_offsets),
+        np.setdiff1d(old_offsets, new_offsets),
+    )
+    return _rows_at_offsets(
+        difference.old_table, pair.old_fragment, removed_offsets, old_offsets
+    ), _rows_at_offsets(difference.new_table, pair.new_fragment, added_offsets, new_offsets)
 
 
-def lone_rows(
-    store: Store, old: tuple[Table, int], new: tuple[Table, int]
+def one_sided_rows(
+    store: Store, old_form: tuple[Table, int], new_form: tuple[Table, int]
 ) -> tuple[pa.Table, pa.Table]:
     """Return `id` and `_rowid` of rows that only one of two forms of a fragment has.
 
     A form is a table version and the id of the fragment there. Other rows are not read.
     """
-    pairs = [(table, table.dataset.get_fragment(number)) for table, number in (old, new)]
-    with reported("none"):
-        gone = [deleted_offsets(store, *one) for one in pairs]
-        if gone[0] is None or gone[1] is None:
-            was, now = (_read(table, [fragment], ["id"]) for table, fragment in pairs)
-            first, second = was[ROW_ID].to_numpy(), now[ROW_ID].to_numpy()
-            return (
-                was.filter(pa.array(~np.isin(first, second))),
-                now.filter(pa.array(~np.isin(second, first))),
-            )
-        lost, won = np.setdiff1d(gone[1], gone[0]), np.setdiff1d(gone[0], gone[1])
-        return _named(pairs[0][1], lost, gone[0]), _named(pairs[1][1], won, gone[1])
-
-
-def _named(fragment: Any, wanted: Offsets, deleted: Offsets) -> pa.Table:
-    """Return ids and row ids of rows by offset."""
-    places = (wanted - np.searchsorted(deleted, wanted)).tolist()
-    ids = pa.table(fragment.take(places, columns=["id"])) if places else _NO_IDS
-    rows = row_ids_at(fragment, wanted.tolist()) if places else []
-    return ids.select(["id"]).append_column(ROW_ID, pa.array(rows, pa.uint64()))
-
-
-_NO_IDS = pa.table({"id": pa.array([], pa.string())})
-
-
-def _at_offsets(table: Table, fragment: Any, wanted: Offsets, deleted: Offsets) -> pa.Table:
-    """Return rows of a fragment by offset; Lance's positions count only rows not deleted."""
-    if not len(wanted) or any(is_blob(one) for one in table.schema):
-        ids = row_ids_at(fragment, wanted.tolist()) if len(wanted) else []
-        return take_bytes(table, pa.array(ids, pa.uint64()))
-    places = wanted - np.searchsorted(deleted, wanted)
-    return pa.table(fragment.take(places.tolist(), columns=table.schema.names))
-
-
-def _rows_in(table: Table, fragments: Sequence[Any], wanted: _Ids) -> pa.Table:
-    """Return rows of some fragments by row id; scans them unless only few rows are needed."""
-    names = table.schema.names
-    if not len(wanted):
-        return take_bytes(table, pa.array(wanted))
-    if len(wanted) * _DENSE < sum(fragment.physical_rows for fragment in fragments):
-        return take_bytes(table, pa.array(wanted))
-    keep = pa.array(wanted)
-    kept = [
-        one.filter(pc.is_in(one[ROW_ID], value_set=keep))
-        for one in _scanned(table, fragments).to_batches()
+    fragment_forms = [
+        (table, table.dataset.get_fragment(fragment_id))
+        for table, fragment_id in (old_form, new_form)
     ]
-    return pa.Table.from_batches(kept).select(names)
+    with as_storage_errors("none"):
+        deleted = [deleted_offsets(store, *form) for form in fragment_forms]
+        if deleted[0] is None or deleted[1] is None:
+            old_rows, new_rows = (
+                _read_fragments(table, [fragment], ["id"]) for table, fragment in fragment_forms
+            )
+            old_ids, new_ids = old_rows[ROW_ID].to_numpy(), new_rows[ROW_ID].to_numpy()
+            return (
+                old_rows.filter(pa.array(~np.isin(old_ids, new_ids))),
+                new_rows.filter(pa.array(~np.isin(new_ids, old_ids))),
+            )
+        removed_offsets, added_offsets = (
+            np.setdiff1d(deleted[1], deleted[0]),
+            np.setdiff1d(deleted[0], deleted[1]),
+        )
+        return _ids_at_offsets(fragment_forms[0][1], removed_offsets, deleted[0]), _ids_at_offsets(
+            fragment_forms[1][1], added_offsets, deleted[1]
+        )
 
 
-def _together(parts: Sequence[pa.Table]) -> pa.Table:
-    shape = parts[0].schema.remove_metadata()
-    bare = pa.schema([pa.field(column.name, column.type) for column in shape])
-    return pa.concat_tables([one.cast(bare) for one in parts])
-
-
-def same_at(old: Table, ours: _Ids, new: Table, theirs: _Ids) -> npt.NDArray[np.bool_]:
-    """Return whether rows are equal in two tables with the same columns, pair by pair."""
-    same = np.ones(len(ours), np.bool_)
-    for at in range(0, len(ours), _PIECE):
-        here = slice(at, at + _PIECE)
-        one, other = take_bytes(old, pa.array(ours[here])), take_bytes(new, pa.array(theirs[here]))
-        same[here] = same_rows(one, other)
-    return same
-
-
-def rows_at(table: Table, row_ids: _Ids) -> pa.Table:
-    """Return whole rows by row id, in any order, blobs as bytes; scans if most are needed."""
-    if len(row_ids) * _DENSE < table.dataset.count_rows():
-        return take_bytes(table, pa.array(row_ids))
-    names, wanted = table.schema.names, pa.array(row_ids)
-    kept = [read(table, names, pc.scalar(False), places=True)]
-    kept += (
-        pa.table(one.filter(pc.is_in(one[ROW_ID], value_set=wanted)))
-        for one in batches(table, names, places=True)
+def _ids_at_offsets(fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
+    """Return ids and row ids of rows by offset."""
+    live_positions = (offsets - np.searchsorted(skipped_offsets, offsets)).tolist()
+    id_rows = (
+        pa.table(fragment.take(live_positions, columns=["id"])) if live_positions else _EMPTY_IDS
     )
-    return pa.concat_tables(kept).select(names)
+    row_ids = row_ids_at(fragment, offsets.tolist()) if live_positions else []
+    return id_rows.select(["id"]).append_column(ROW_ID, pa.array(row_ids, pa.uint64()))
 
 
-def _fragments(table: Table) -> dict[tuple[str, str], Any]:
+_EMPTY_IDS = pa.table({"id": pa.array([], pa.string())})
+
+
+def _rows_at_offsets(
+    table: Table, fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets
+) -> pa.Table:
+    """Return rows of a fragment by offset; Lance's positions count only rows not deleted."""
+    if not len(offsets) or any(is_blob_field(column) for column in table.schema):
+        row_ids = row_ids_at(fragment, offsets.tolist()) if len(offsets) else []
+        return take_with_blobs(table, pa.array(row_ids, pa.uint64()))
+    live_positions = offsets - np.searchsorted(skipped_offsets, offsets)
+    return pa.table(fragment.take(live_positions.tolist(), columns=table.schema.names))
+
+
+def _take_from_fragments(
+    table: Table, fragments: Sequence[Any], row_ids: _StoredRowIds
+) -> pa.Table:
+    """Return rows of some fragments by row id; scans them unless only few rows are needed."""
+    column_names = table.schema.names
+    if not len(row_ids):
+        return take_with_blobs(table, pa.array(row_ids))
+    if len(row_ids) * _SCAN_RATIO < sum(fragment.physical_rows for fragment in fragments):
+        return take_with_blobs(table, pa.array(row_ids))
+    row_id_set = pa.array(row_ids)
+    matching_batches = [
+        batch.filter(pc.is_in(batch[ROW_ID], value_set=row_id_set))
+        for batch in _scan_fragments(table, fragments).to_batches()
+    ]
+    return pa.Table.from_batches(matching_batches).select(column_names)
+
+
+def _concatenate_parts(row_parts: Sequence[pa.Table]) -> pa.Table:
+    full_schema = row_parts[0].schema.remove_metadata()
+    bare_schema = pa.schema([pa.field(column.name, column.type) for column in full_schema])
+    return pa.concat_tables([part.cast(bare_schema) for part in row_parts])
+
+
+def are_rows_equal(
+    old_table: Table, old_ids: _StoredRowIds, new_table: Table, new_ids: _StoredRowIds
+) -> npt.NDArray[np.bool_]:
+    """Return whether rows are equal in two tables with the same columns, pair by pair."""
+    is_equal = np.ones(len(old_ids), np.bool_)
+    for chunk_start in range(0, len(old_ids), _CHUNK_ROWS):
+        chunk = slice(chunk_start, chunk_start + _CHUNK_ROWS)
+        old_rows, new_rows = (
+            take_with_blobs(old_table, pa.array(old_ids[chunk])),
+            take_with_blobs(new_table, pa.array(new_ids[chunk])),
+        )
+        is_equal[chunk] = same_rows(old_rows, new_rows)
+    return is_equal
+
+
+def rows_by_id(table: Table, row_ids: _StoredRowIds) -> pa.Table:
+    """Return whole rows by row id, in any order, blobs as bytes; scans if most are needed."""
+    if len(row_ids) * _SCAN_RATIO < table.dataset.count_rows():
+        return take_with_blobs(table, pa.array(row_ids))
+    column_names, row_id_set = table.schema.names, pa.array(row_ids)
+    matching_parts = [read_rows(table, column_names, pc.scalar(False), with_row_ids=True)]
+    matching_parts += (
+        pa.table(batch.filter(pc.is_in(batch[ROW_ID], value_set=row_id_set)))
+        for batch in read_batches(table, column_names, with_row_ids=True)
+    )
+    return pa.concat_tables(matching_parts).select(column_names)
+
+
+def _fragments_by_content(table: Table) -> dict[tuple[str, str], Any]:
     """Return fragments by content: (data files and row ids, deletions).
 
     Reads the metadata objects directly: their JSON takes ten times as long for each fragment.
     """
-    found = {}
-    for one in table.dataset.get_fragments():
-        facts = one.metadata
-        ids, gone = (
-            None if part is None else part.asdict()
-            for part in (facts.row_id_meta, facts.deletion_file)
+    fragments_by_key = {}
+    for fragment in table.dataset.get_fragments():
+        metadata = fragment.metadata
+        row_id_entry, deletion_entry = (
+            None if entry is None else entry.asdict()
+            for entry in (metadata.row_id_meta, metadata.deletion_file)
         )
-        laid_over = facts.to_json()["overlays"] if facts.overlays else None
-        files = [vars(file) for file in facts.files]
-        found[repr((files, facts.physical_rows, ids, laid_over)), repr(gone)] = one
-    return found
+        overlays = metadata.to_json()["overlays"] if metadata.overlays else None
+        file_entries = [vars(data_file) for data_file in metadata.files]
+        fragments_by_key[
+            repr((file_entries, metadata.physical_rows, row_id_entry, overlays)),
+            repr(deletion_entry),
+        ] = fragment
+    return fragments_by_key
 
 
-def _deleted(fragment: Any) -> int:
+def _deletion_count(fragment: Any) -> int:
     return int(fragment.num_deletions)
 
 
-def _read(table: Table, fragments: Sequence[Any], columns: Sequence[str]) -> pa.Table:
+def _read_fragments(table: Table, fragments: Sequence[Any], columns: Sequence[str]) -> pa.Table:
     if not fragments:
-        kinds = [table.schema.field(name) for name in columns]
-        return pa.schema([*kinds, pa.field(ROW_ID, pa.uint64())]).empty_table()
-    found: pa.Table = table.dataset.scanner(
+        column_fields = [table.schema.field(column_name) for column_name in columns]
+        return pa.schema([*column_fields, pa.field(ROW_ID, pa.uint64())]).empty_table()
+    fragment_rows: pa.Table = table.dataset.scanner(
         columns=list(columns), fragments=list(fragments), with_row_id=True
     ).to_table()
-    return found
+    return fragment_rows
 
 
-def _row_ids(table: Table, fragment: Any) -> _Ids:
-    return _ids_of(table, [fragment])
+def _fragment_row_ids(table: Table, fragment: Any) -> _StoredRowIds:
+    return _read_row_ids(table, [fragment])
 
 
-def _ids_of(table: Table, fragments: Sequence[Any]) -> _Ids:
-    found: _Ids = _read(table, fragments, [])[ROW_ID].to_numpy()
-    return found
+def _read_row_ids(table: Table, fragments: Sequence[Any]) -> _StoredRowIds:
+    row_ids: _StoredRowIds = _read_fragments(table, fragments, [])[ROW_ID].to_numpy()
+    return row_ids
 
 
-def _only(table: Table, fragment: Any, own: _Ids, other: _Ids, columns: Sequence[str]) -> pa.Table:
+def _rows_absent_from(
+    table: Table,
+    fragment: Any,
+    own_ids: _StoredRowIds,
+    other_ids: _StoredRowIds,
+    columns: Sequence[str],
+) -> pa.Table:
     """Return the rows of a fragment whose row ids are not among the other ones."""
-    places = np.flatnonzero(~np.isin(own, other))
-    if len(places) == 0:
-        return _read(table, [], columns)
-    taken = fragment.take(places.tolist(), columns=list(columns))
-    return pa.table(taken).append_column(ROW_ID, pa.array(own[places], pa.uint64()))
+    positions = np.flatnonzero(~np.isin(own_ids, other_ids))
+    if len(positions) == 0:
+        return _read_fragments(table, [], columns)
+    taken_batch = fragment.take(positions.tolist(), columns=list(columns))
+    return pa.table(taken_batch).append_column(ROW_ID, pa.array(own_ids[positions], pa.uint64()))
 
 
-def _without_moves(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _drop_moved_rows(old_rows: pa.Table, new_rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Drop from both the rows with the same row id and the same values."""
-    first, second = before[ROW_ID].to_numpy(), after[ROW_ID].to_numpy()
-    _, mine, theirs = np.intersect1d(first, second, assume_unique=True, return_indices=True)
-    if len(mine) == 0:
-        return before, after
-    columns = [name for name in before.column_names if name != ROW_ID]
-    one = before.select(columns).take(pa.array(mine))
-    same = same_rows(one, after.select(columns).take(pa.array(theirs)))
-    return _dropped(before, mine[same]), _dropped(after, theirs[same])
+    old_ids, new_ids = old_rows[ROW_ID].to_numpy(), new_rows[ROW_ID].to_numpy()
+    _, old_positions, new_positions = np.intersect1d(
+        old_ids, new_ids, assume_unique=True, return_indices=True
+    )
+    if len(old_positions) == 0:
+        return old_rows, new_rows
+    value_columns = [column_name for column_name in old_rows.column_names if column_name != ROW_ID]
+    shared_old_rows = old_rows.select(value_columns).take(pa.array(old_positions))
+    is_equal = same_rows(
+        shared_old_rows, new_rows.select(value_columns).take(pa.array(new_positions))
+    )
+    return _drop_positions(old_rows, old_positions[is_equal]), _drop_positions(
+        new_rows, new_positions[is_equal]
+    )
 
 
-def _dropped(rows: pa.Table, places: npt.NDArray[np.intp]) -> pa.Table:
-    kept = np.ones(rows.num_rows, np.bool_)
-    kept[places] = False
-    return rows.filter(pa.array(kept))
+def _drop_positions(rows: pa.Table, positions: npt.NDArray[np.intp]) -> pa.Table:
+    is_retained = np.ones(rows.num_rows, np.bool_)
+    is_retained[positions] = False
+    return rows.filter(pa.array(is_retained))

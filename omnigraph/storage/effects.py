@@ -14,8 +14,8 @@ from typing import Literal, TypeVar
 
 from omnigraph.errors import ReadOnlyError
 
-Result = TypeVar("Result")
-Kind = Literal[
+ActionResult = TypeVar("ActionResult")
+EffectKind = Literal[
     "create",  # a new Lance dataset
     "stage",  # data files that no version names yet
     "mark",  # a deletion file that no version names yet
@@ -27,18 +27,18 @@ Kind = Literal[
     "remove",  # a control object or file removed
     "index",  # index files that no version names yet
 ]
-_KEPT = 10_000
-_TARGETS = 4_096  # targets counted separately; a long-lived process may touch more
-ELSEWHERE = "…"
-_DATASETS = frozenset({"nodes", "edges", "__branches"})
-How = Literal["before", "after", "exit"]
+_RECENT_LIMIT = 10_000
+_MAX_TARGET_GROUPS = 4_096  # targets counted separately; a long-lived process may touch more
+OTHER_TARGETS = "…"
+_DATASET_DIRECTORIES = frozenset({"nodes", "edges", "__branches"})
+FaultMode = Literal["before", "after", "exit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class DurableEffect:
     """One durable effect: what was done, and to which root-relative name."""
 
-    kind: Kind
+    kind: EffectKind
     target: str
 
 
@@ -46,21 +46,25 @@ class Effect:
 class Fault:
     """Fail at the k-th effect (from 1): raise before it, raise after it, or exit the process."""
 
-    at: int
-    how: How
+    effect_number: int
+    mode: FaultMode
     error: BaseException = field(default_factory=lambda: OSError("injected fault"))
 
 
-def place_of(target: str) -> str:
+def target_group(target: str) -> str:
     """Return the table or manifest that a name belongs to; for a control object, its directory.
 
-    >>> place_of("nodes/40d7-01J0/_versions/1.manifest"), place_of("__branches/01J0")
+    >>> target_group("nodes/40d7-01J0/_versions/1.manifest"), target_group("__branches/01J0")
     ('nodes/40d7-01J0', '__branches/01J0')
-    >>> place_of("_refs/branches/a/0000000001.json"), place_of("__init_claim.json")
+    >>> target_group("_refs/branches/a/0000000001.json"), target_group("__init_claim.json")
     ('_refs', '__init_claim.json')
     """
-    top, *rest = target.split("/")
-    return f"{top}/{rest[0]}" if rest and top in _DATASETS else top
+    top_directory, *path_segments = target.split("/")
+    return (
+        f"{top_directory}/{path_segments[0]}"
+        if path_segments and top_directory in _DATASET_DIRECTORIES
+        else top_directory
+    )
 
 
 class Effects:
@@ -69,98 +73,108 @@ class Effects:
     >>> effects = Effects()
     >>> effects.run("object", "_refs/x", lambda: 7)
     7
-    >>> [(effect.kind, effect.target) for effect in effects.done]
+    >>> [(effect.kind, effect.target) for effect in effects.completed]
     [('object', '_refs/x')]
-    >>> effects.by_target()
+    >>> effects.counts_by_target()
     Counter({('object', '_refs'): 1})
     """
 
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
-        self.done: list[Effect] = []  # only the most recent: a process may write for weeks
-        self._counted: Counter[str] = Counter()
-        self._by_target: Counter[tuple[str, str]] = Counter()
-        self._places: set[str] = set()
-        self._watchers: list[list[Effect]] = []
+        self.completed: list[
+            DurableEffect
+        ] = []  # only the most recent: a process may write for weeks
+        self._counts_by_kind: Counter[str] = Counter()
+        self._counts_by_target: Counter[tuple[str, str]] = Counter()
+        self._target_groups: set[str] = set()
+        self._recorders: list[list[DurableEffect]] = []
         self._fault = fault
         self._lock = threading.Lock()
-        self._begun = 0
+        self._started_count = 0
 
-    def run(self, kind: Kind, target: str, action: Callable[[], Result]) -> Result:
+    def run(
+        self, kind: EffectKind, target: str, action: Callable[[], ActionResult]
+    ) -> ActionResult:
         """Run one effect. Its exceptions pass through; only successful effects are counted."""
         if self.read_only:
             raise ReadOnlyError(f"{target} was not written: the graph was opened for reading")
-        fault = self._next()
-        if fault is not None and fault.how == "before":
+        fault = self._start_effect()
+        if fault is not None and fault.mode == "before":
             raise fault.error
         result = action()
-        self._remember(Effect(kind, target))
-        if fault is not None and fault.how == "exit":
+        self._record_effect(DurableEffect(kind, target))
+        if fault is not None and fault.mode == "exit":
             os._exit(9)
-        if fault is not None and fault.how == "after":
+        if fault is not None and fault.mode == "after":
             raise fault.error
         return result
 
-    def _remember(self, one: Effect) -> None:
+    def _record_effect(self, effect: DurableEffect) -> None:
         with self._lock:
-            self.done.append(one)
-            if len(self.done) > 2 * _KEPT:
-                del self.done[:_KEPT]
-            self._counted[one.kind] += 1
-            self._by_target[one.kind, self._counted_as(one.target)] += 1
-            for seen in self._watchers:
-                seen.append(one)
+            self.completed.append(effect)
+            if len(self.completed) > 2 * _RECENT_LIMIT:
+                del self.completed[:_RECENT_LIMIT]
+            self._counts_by_kind[effect.kind] += 1
+            self._counts_by_target[effect.kind, self._assign_target_group(effect.target)] += 1
+            for recorder in self._recorders:
+                recorder.append(effect)
 
-    def _counted_as(self, target: str) -> str:
+    def _assign_target_group(self, target: str) -> str:
         """Return the group of a target, or `OTHER_TARGETS` when there are too many groups."""
-        name = place_of(target)
-        if name not in self._places and len(self._places) >= _TARGETS:
-            return ELSEWHERE
-        self._places.add(name)
-        return name
+        group = target_group(target)
+        if group not in self._target_groups and len(self._target_groups) >= _MAX_TARGET_GROUPS:
+            return OTHER_TARGETS
+        self._target_groups.add(group)
+        return group
 
     @property
-    def publishes(self) -> int:
+    def publish_count(self) -> int:
         """How many swaps were done; tells a caller whether a failed call may have written."""
-        return self._counted["publish"]
+        return self._counts_by_kind["publish"]
 
-    def counts(self) -> Counter[str]:
+    def counts_by_kind(self) -> Counter[str]:
         """Return how many effects of each kind were done."""
         with self._lock:
-            return self._counted.copy()
+            return self._counts_by_kind.copy()
 
-    def by_target(self) -> Counter[tuple[str, str]]:
+    def counts_by_target(self) -> Counter[tuple[str, str]]:
         """Return how many effects of each kind were done to each table, manifest or directory.
 
         Targets beyond the first few thousand are counted together, as `…`.
         """
         with self._lock:
-            return self._by_target.copy()
+            return self._counts_by_target.copy()
 
     @contextmanager
-    def recorded(self) -> Iterator[list[Effect]]:
+    def recording(self) -> Iterator[list[DurableEffect]]:
         """Yield a list that receives the effects done inside the block as they happen."""
-        seen: list[Effect] = []
+        recorder: list[DurableEffect] = []
         with self._lock:
-            self._watchers.append(seen)
+            self._recorders.append(recorder)
         try:
-            yield seen
+            yield recorder
         finally:
             with self._lock:
-                self._watchers = [one for one in self._watchers if one is not seen]
+                self._recorders = [
+                    other_recorder
+                    for other_recorder in self._recorders
+                    if other_recorder is not recorder
+                ]
 
     @contextmanager
     def failing(self, fault: Fault) -> Iterator[None]:
         """Count effects from here and fail as `fault` says; later effects run normally."""
         with self._lock:
-            self._fault, self._begun = fault, 0
+            self._fault, self._started_count = fault, 0
         try:
             yield
         finally:
             self._fault = None
 
-    def _next(self) -> Fault | None:
+    def _start_effect(self) -> Fault | None:
         with self._lock:
-            self._begun += 1
+            self._started_count += 1
             fault = self._fault
-            return fault if fault is not None and fault.at == self._begun else None
+            return (
+                fault if fault is not None and fault.effect_number == self._started_count else None
+            )

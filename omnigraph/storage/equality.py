@@ -10,96 +10,112 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-Mask = npt.NDArray[np.bool_]
-_BITS = {"halffloat": pa.int16(), "float": pa.int32(), "double": pa.int64()}
+EqualityMask = npt.NDArray[np.bool_]
+_BIT_TYPES = {"halffloat": pa.int16(), "float": pa.int32(), "double": pa.int64()}
 
 
-def same_rows(one: pa.Table, other: pa.Table) -> Mask:
+def same_rows(left_rows: pa.Table, right_rows: pa.Table) -> EqualityMask:
     """Return where the rows of two aligned tables are equal in every column of the first.
 
     >>> same_rows(pa.table({"x": [0.0, None]}), pa.table({"x": [-0.0, None]})).tolist()
     [False, True]
     """
-    same = np.ones(one.num_rows, np.bool_)
-    for name in one.column_names:
-        same &= same_values(one[name], other[name])
-    return same
+    is_equal = np.ones(left_rows.num_rows, np.bool_)
+    for column_name in left_rows.column_names:
+        is_equal &= same_values(left_rows[column_name], right_rows[column_name])
+    return is_equal
 
 
-def same_values(one: pa.Array | pa.ChunkedArray, other: pa.Array | pa.ChunkedArray) -> Mask:
+def same_values(
+    left_values: pa.Array | pa.ChunkedArray, right_values: pa.Array | pa.ChunkedArray
+) -> EqualityMask:
     """Return where two columns of equal length have equal values."""
-    return _same(_flat(one), _flat(other))
+    return _compare_arrays(_single_array(left_values), _single_array(right_values))
 
 
-def _same(one: pa.Array, other: pa.Array) -> Mask:
-    if one.type != other.type:
-        other = other.cast(one.type)
-    nulls, others = _nulls(one), _nulls(other)
-    both = nulls & others
-    if both.all():
-        return both
-    if kinds.is_struct(one.type):
-        alike = _structs(one, other)
-    elif kinds.is_fixed_size_list(one.type):
-        alike = _vectors(one, other)
-    elif kinds.is_list(one.type) or kinds.is_large_list(one.type):
-        alike = _lists(one, other)
+def _compare_arrays(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
+    if left_array.type != right_array.type:
+        right_array = right_array.cast(left_array.type)
+    left_nulls, right_nulls = _null_mask(left_array), _null_mask(right_array)
+    both_null = left_nulls & right_nulls
+    if both_null.all():
+        return both_null
+    if kinds.is_struct(left_array.type):
+        is_equal = _compare_structs(left_array, right_array)
+    elif kinds.is_fixed_size_list(left_array.type):
+        is_equal = _compare_vectors(left_array, right_array)
+    elif kinds.is_list(left_array.type) or kinds.is_large_list(left_array.type):
+        is_equal = _compare_lists(left_array, right_array)
     else:
-        alike = _scalars(one, other)
-    return (alike & ~nulls & ~others) | both
+        is_equal = _compare_scalars(left_array, right_array)
+    return (is_equal & ~left_nulls & ~right_nulls) | both_null
 
 
-def _scalars(one: pa.Array, other: pa.Array) -> Mask:
-    bits = _BITS.get(str(one.type))
-    if bits is not None:
-        one, other = one.view(bits), other.view(bits)
-    found: Mask = pc.fill_null(pc.equal(one, other), False).to_numpy(zero_copy_only=False)
-    return found
+def _compare_scalars(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
+    bit_type = _BIT_TYPES.get(str(left_array.type))
+    if bit_type is not None:
+        left_array, right_array = left_array.view(bit_type), right_array.view(bit_type)
+    is_equal: EqualityMask = pc.fill_null(pc.equal(left_array, right_array), False).to_numpy(
+        zero_copy_only=False
+    )
+    return is_equal
 
 
-def _vectors(one: pa.Array, other: pa.Array) -> Mask:
+def _compare_vectors(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
     """Compare all elements at once; the elements behind a null do not matter."""
-    size = one.type.list_size
-    if size == 0:
-        return np.ones(len(one), np.bool_)
-    places = [each.values.slice(each.offset * size, len(each) * size) for each in (one, other)]
-    bits = _BITS.get(str(one.type.value_type))
-    if bits is not None and not any(each.null_count for each in places):
-        first, second = (each.view(bits).to_numpy().reshape(-1, size) for each in places)
-        alike: Mask = np.all(first == second, axis=1)
-        return alike
-    found: Mask = np.all(_same(*places).reshape(len(one), size), axis=1)
-    return found
+    vector_width = left_array.type.list_size
+    if vector_width == 0:
+        return np.ones(len(left_array), np.bool_)
+    element_arrays = [
+        array.values.slice(array.offset * vector_width, len(array) * vector_width)
+        for array in (left_array, right_array)
+    ]
+    bit_type = _BIT_TYPES.get(str(left_array.type.value_type))
+    if bit_type is not None and not any(array.null_count for array in element_arrays):
+        left_elements, right_elements = (
+            array.view(bit_type).to_numpy().reshape(-1, vector_width) for array in element_arrays
+        )
+        is_equal: EqualityMask = np.all(left_elements == right_elements, axis=1)
+        return is_equal
+    is_equal_slowly: EqualityMask = np.all(
+        _compare_arrays(*element_arrays).reshape(len(left_array), vector_width), axis=1
+    )
+    return is_equal_slowly
 
 
-def _lists(one: pa.Array, other: pa.Array) -> Mask:
+def _compare_lists(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
     """Compare lengths first; then the elements of rows with equal lengths at once."""
-    lengths = [pc.fill_null(pc.list_value_length(each), -1).to_numpy() for each in (one, other)]
-    alike: Mask = lengths[0] == lengths[1]
-    rows = np.flatnonzero(alike & (lengths[0] > 0))
-    if len(rows) == 0:
-        return alike
-    first, second = (each.take(pa.array(rows)).flatten() for each in (one, other))
-    parents = np.repeat(rows, lengths[0][rows])
-    alike[parents[~_same(first, second)]] = False
-    return alike
+    lengths = [
+        pc.fill_null(pc.list_value_length(array), -1).to_numpy()
+        for array in (left_array, right_array)
+    ]
+    is_equal: EqualityMask = lengths[0] == lengths[1]
+    nonempty_rows = np.flatnonzero(is_equal & (lengths[0] > 0))
+    if len(nonempty_rows) == 0:
+        return is_equal
+    left_elements, right_elements = (
+        array.take(pa.array(nonempty_rows)).flatten() for array in (left_array, right_array)
+    )
+    element_rows = np.repeat(nonempty_rows, lengths[0][nonempty_rows])
+    is_equal[element_rows[~_compare_arrays(left_elements, right_elements)]] = False
+    return is_equal
 
 
-def _structs(one: pa.Array, other: pa.Array) -> Mask:
-    same = np.ones(len(one), np.bool_)
-    for at in range(one.type.num_fields):
-        same &= _same(one.field(at), other.field(at))
-    return same
+def _compare_structs(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
+    is_equal = np.ones(len(left_array), np.bool_)
+    for field_index in range(left_array.type.num_fields):
+        is_equal &= _compare_arrays(left_array.field(field_index), right_array.field(field_index))
+    return is_equal
 
 
-def _nulls(column: pa.Array) -> Mask:
+def _null_mask(column: pa.Array) -> EqualityMask:
     if not column.null_count:
         return np.zeros(len(column), np.bool_)
-    found: Mask = column.is_null().to_numpy(zero_copy_only=False)
-    return found
+    is_null: EqualityMask = column.is_null().to_numpy(zero_copy_only=False)
+    return is_null
 
 
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _single_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

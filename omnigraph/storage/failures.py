@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from omnigraph.errors import Effect, StorageError, StorageKind, redact_text
 
-Kinds = Mapping[type[BaseException], StorageKind]
+ExceptionKinds = Mapping[type[BaseException], StorageKind]
 
 
 class AbsentError(StorageError, FileNotFoundError):
@@ -40,7 +40,7 @@ class DamagedError(StorageError, OSError):
     hint = "run `omnigraph check` to list the files, then restore them from a copy"
 
 
-_KINDS: Kinds = {
+_KINDS_BY_EXCEPTION: ExceptionKinds = {
     FileExistsError: "precondition",
     FileNotFoundError: "not_found",
     NotADirectoryError: "configuration",
@@ -50,7 +50,7 @@ _KINDS: Kinds = {
     TimeoutError: "transient",
     NotImplementedError: "configuration",
 }
-_NUMBERS: Mapping[int, StorageKind] = {
+_KINDS_BY_ERRNO: Mapping[int, StorageKind] = {
     errno.ENOSPC: "configuration",
     errno.EDQUOT: "configuration",
     errno.EROFS: "configuration",
@@ -64,51 +64,51 @@ _NUMBERS: Mapping[int, StorageKind] = {
     errno.ENETUNREACH: "transient",
     errno.EHOSTUNREACH: "transient",
 }
-_LONGEST = 300
+_MAX_REASON_LENGTH = 300
 
 
-def storage_failure(
-    error: BaseException, *, effect: Effect = "unknown", kinds: Kinds | None = None
+def to_storage_error(
+    error: BaseException, *, effect: Effect = "unknown", extra_kinds: ExceptionKinds | None = None
 ) -> StorageError:
     """Return the typed error for an exception of Lance, the system, or the types in `extra_kinds`.
 
     `effect` is what the failed call may have done: `none` for a read.
 
-    >>> storage_failure(TimeoutError(), effect="none").kind
+    >>> to_storage_error(TimeoutError(), effect="none").kind
     'transient'
-    >>> storage_failure(OSError(errno.ENOSPC, "No space left on device")).kind
+    >>> to_storage_error(OSError(errno.ENOSPC, "No space left on device")).kind
     'configuration'
-    >>> storage_failure(OSError("timeout, permission denied, not found")).kind
+    >>> to_storage_error(OSError("timeout, permission denied, not found")).kind
     'unknown'
     """
     if isinstance(error, StorageError):
         return error
-    kind = _kind(error, kinds or {})
+    kind = _classify_error(error, extra_kinds or {})
     return StorageError(kind=kind, reason=failure_reason(error), effect=effect)
 
 
 @contextmanager
-def reported(effect: Effect, kinds: Kinds | None = None) -> Iterator[None]:
+def as_storage_errors(effect: Effect, extra_kinds: ExceptionKinds | None = None) -> Iterator[None]:
     """Raise failures in the block as typed errors.
 
-    >>> with reported("none"):
+    >>> with as_storage_errors("none"):
     ...     raise TimeoutError
     Traceback (most recent call last):
     omnigraph.errors.failure.TransientStorageError: the store failed (transient): TimeoutError
     hint: wait, then try again
     """
-    caught = (OSError, *(kinds or ()))
+    caught_types = (OSError, *(extra_kinds or ()))
     try:
-        with unpanicked(effect):
+        with panics_as_errors(effect):
             yield
-    except caught as error:
+    except caught_types as error:
         # Drop an object store's exception: it contains a dump of the request, unfit for any log.
         cause = error if isinstance(error, OSError) and error.errno is not None else None
-        raise storage_failure(error, effect=effect, kinds=kinds) from cause
+        raise to_storage_error(error, effect=effect, extra_kinds=extra_kinds) from cause
 
 
 @contextmanager
-def unpanicked(effect: Effect = "none") -> Iterator[None]:
+def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
     """Raise a panic of Lance in the block as `DamagedError`; other exceptions pass through.
 
     Lance panics on some damaged files. A panic is not an `Exception`, so callers would miss it.
@@ -123,45 +123,47 @@ def unpanicked(effect: Effect = "none") -> Iterator[None]:
 
 
 @contextmanager
-def undecided() -> Iterator[None]:
+def failures_as_unknown_effect() -> Iterator[None]:
     """Raise failures in the block, even failed reads, as errors whose effect is unknown.
 
     For reads that were meant to decide whether an earlier write happened.
 
-    >>> with undecided():
+    >>> with failures_as_unknown_effect():
     ...     raise StorageError("no answer", effect="none", hint="ask again")
     Traceback (most recent call last):
     omnigraph.errors.failure.StorageError: no answer
     hint: ask again
     """
     try:
-        with reported("unknown"):
+        with as_storage_errors("unknown"):
             yield
     except StorageError as error:
         error.effect = "unknown"
         raise
 
 
-def _kind(error: BaseException, kinds: Kinds) -> StorageKind:
-    if _lost_swap(error):
+def _classify_error(error: BaseException, extra_kinds: ExceptionKinds) -> StorageKind:
+    if _is_commit_conflict(error):
         return "precondition"
-    for one in type(error).__mro__:
-        found = kinds.get(one) or _KINDS.get(one)
-        if found is not None:
-            return found
-    number = error.errno if isinstance(error, OSError) else None
-    return _NUMBERS.get(number, "unknown") if number is not None else "unknown"
+    for exception_type in type(error).__mro__:
+        storage_kind = extra_kinds.get(exception_type) or _KINDS_BY_EXCEPTION.get(exception_type)
+        if storage_kind is not None:
+            return storage_kind
+    error_number = error.errno if isinstance(error, OSError) else None
+    return _KINDS_BY_ERRNO.get(error_number, "unknown") if error_number is not None else "unknown"
 
 
-def _lost_swap(error: BaseException) -> bool:
+def _is_commit_conflict(error: BaseException) -> bool:
     # Importing Lance is slow, and an exception of a module not imported cannot have been raised.
-    lance = sys.modules.get("lance.commit")
-    return lance is not None and isinstance(error, lance.CommitConflictError)
+    lance_commit_module = sys.modules.get("lance.commit")
+    return lance_commit_module is not None and isinstance(
+        error, lance_commit_module.CommitConflictError
+    )
 
 
 def failure_reason(error: BaseException) -> str:
     """Return what an exception says, on one line, without secrets."""
     # After the first line come dumps of requests; a store's reply (XML) may repeat a key id.
-    line = str(error).partition("\n")[0].partition("<")[0].strip(" :")
-    text = redact_text(line) or type(error).__name__
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    first_line = str(error).partition("\n")[0].partition("<")[0].strip(" :")
+    reason = redact_text(first_line) or type(error).__name__
+    return reason if len(reason) <= _MAX_REASON_LENGTH else reason[: _MAX_REASON_LENGTH - 1] + "…"

@@ -11,132 +11,164 @@ from typing import Any
 import pyarrow as pa
 from lance.schema import LanceSchema
 
-_NAME, _ID, _PARENT, _NULLABLE = 2, 3, 4, 6  # member numbers in the record of a field
-_ROOT = (1 << 64) - 1  # the parent id of a top-level column
-_VARINT, _BYTES = 0, 2
-Member = tuple[int, int, int | bytes]
+_NAME_MEMBER, _ID_MEMBER, _PARENT_MEMBER, _NULLABLE_MEMBER = (
+    2,
+    3,
+    4,
+    6,
+)  # member numbers in the record of a field
+_NO_PARENT = (1 << 64) - 1  # the parent id of a top-level column
+_VARINT_WIRE_TYPE, _BYTES_WIRE_TYPE = 0, 2
+RecordMember = tuple[int, int, int | bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LanceColumn:
     """A column with all nested fields: the record of each, the column's own first."""
 
-    parts: tuple[tuple[Member, ...], ...]
+    field_records: tuple[tuple[RecordMember, ...], ...]
 
     @property
     def name(self) -> str:
         """The column name."""
-        found = _get(self.parts[0], _NAME)
-        return found.decode() if isinstance(found, bytes) else ""
+        name_bytes = _get_member(self.field_records[0], _NAME_MEMBER)
+        return name_bytes.decode() if isinstance(name_bytes, bytes) else ""
 
     @property
-    def ids(self) -> list[int]:
+    def field_ids(self) -> list[int]:
         """The field id of the column, and those of its nested fields."""
-        return [_number(one, _ID) for one in self.parts]
+        return [_get_number(field_record, _ID_MEMBER) for field_record in self.field_records]
 
     @property
     def nullable(self) -> bool:
         """Whether the column may be null."""
-        return bool(_number(self.parts[0], _NULLABLE))
+        return bool(_get_number(self.field_records[0], _NULLABLE_MEMBER))
 
-    def renamed(self, name: str) -> "Column":
+    def with_name(self, name: str) -> "LanceColumn":
         """Return the same column under another name."""
-        return Column((_put(self.parts[0], _NAME, name.encode()), *self.parts[1:]))
+        return LanceColumn(
+            (
+                _set_member(self.field_records[0], _NAME_MEMBER, name.encode()),
+                *self.field_records[1:],
+            )
+        )
 
-    def loosened(self) -> "Column":
+    def as_nullable(self) -> "LanceColumn":
         """Return the same column, nullable."""
-        return Column((_put(self.parts[0], _NULLABLE, 1), *self.parts[1:]))
+        return LanceColumn(
+            (_set_member(self.field_records[0], _NULLABLE_MEMBER, 1), *self.field_records[1:])
+        )
 
-    def numbered(self, first: int) -> "Column":
+    def with_field_ids(self, first_id: int) -> "LanceColumn":
         """Return the same column with field ids from `first_id` on."""
-        new = {old: first + at for at, old in enumerate(self.ids)}
-        return Column(tuple(_placed(one, new) for one in self.parts))
+        new_ids = {old_id: first_id + index for index, old_id in enumerate(self.field_ids)}
+        return LanceColumn(
+            tuple(_renumber_record(field_record, new_ids) for field_record in self.field_records)
+        )
 
 
-def columns_of(schema: Any) -> list[Column]:
+def lance_columns(schema: Any) -> list[LanceColumn]:
     """Return the columns of a Lance schema."""
-    found: list[list[tuple[Member, ...]]] = []
-    for record in schema.__reduce__()[1][1:]:
-        part = tuple(_members(record))
-        if _number(part, _PARENT) == _ROOT:
-            found.append([])
-        found[-1].append(part)
-    return [Column(tuple(one)) for one in found]
+    records_by_column: list[list[tuple[RecordMember, ...]]] = []
+    for record_bytes in schema.__reduce__()[1][1:]:
+        field_record = tuple(_parse_members(record_bytes))
+        if _get_number(field_record, _PARENT_MEMBER) == _NO_PARENT:
+            records_by_column.append([])
+        records_by_column[-1].append(field_record)
+    return [LanceColumn(tuple(field_records)) for field_records in records_by_column]
 
 
-def new_column(field: pa.Field, first: int) -> Column:
+def new_column(field: pa.Field, first_id: int) -> LanceColumn:
     """Build a column that no table has yet; it is stored as nullable, whatever the schema says.
 
     The same holds for every column that a later schema makes required: deleted rows stay in their
     files with their nulls, and Lance refuses to read a null in a column declared non-null.
     """
-    made = columns_of(LanceSchema.from_pyarrow(pa.schema([field])))[0]
-    return made.loosened().numbered(first)
+    column = lance_columns(LanceSchema.from_pyarrow(pa.schema([field])))[0]
+    return column.as_nullable().with_field_ids(first_id)
 
 
-def schema_of(like: Any, columns: Iterable[Column]) -> Any:
+def build_lance_schema(base_schema: Any, columns: Iterable[LanceColumn]) -> Any:
     """Build a Lance schema with these columns, and everything else as in `base_schema`."""
-    make, (metadata, *_) = like.__reduce__()
-    records = [_record(part) for one in columns for part in one.parts]
-    return make(metadata, *records)
+    schema_constructor, (metadata, *_) = base_schema.__reduce__()
+    record_bytes = [
+        _encode_record(field_record) for column in columns for field_record in column.field_records
+    ]
+    return schema_constructor(metadata, *record_bytes)
 
 
-def _placed(part: tuple[Member, ...], new: dict[int, int]) -> tuple[Member, ...]:
-    parent = _number(part, _PARENT)
-    return _put(_put(part, _ID, new[_number(part, _ID)]), _PARENT, new.get(parent, _ROOT))
+def _renumber_record(
+    field_record: tuple[RecordMember, ...], new_ids: dict[int, int]
+) -> tuple[RecordMember, ...]:
+    parent_id = _get_number(field_record, _PARENT_MEMBER)
+    return _set_member(
+        _set_member(field_record, _ID_MEMBER, new_ids[_get_number(field_record, _ID_MEMBER)]),
+        _PARENT_MEMBER,
+        new_ids.get(parent_id, _NO_PARENT),
+    )
 
 
-def _get(part: tuple[Member, ...], number: int) -> int | bytes | None:
-    return next((value for one, _, value in part if one == number), None)
+def _get_member(field_record: tuple[RecordMember, ...], member_number: int) -> int | bytes | None:
+    return next(
+        (value for other_number, _, value in field_record if other_number == member_number), None
+    )
 
 
-def _number(part: tuple[Member, ...], number: int) -> int:
-    found = _get(part, number)
-    return found if isinstance(found, int) else 0  # protobuf omits members that are zero
+def _get_number(field_record: tuple[RecordMember, ...], member_number: int) -> int:
+    member_value = _get_member(field_record, member_number)
+    return (
+        member_value if isinstance(member_value, int) else 0
+    )  # protobuf omits members that are zero
 
 
-def _put(part: tuple[Member, ...], number: int, value: int | bytes) -> tuple[Member, ...]:
-    wire = _VARINT if isinstance(value, int) else _BYTES
-    others = (one for one in part if one[0] != number)
-    return tuple(sorted([*others, (number, wire, value)], key=lambda one: one[0]))
+def _set_member(
+    field_record: tuple[RecordMember, ...], member_number: int, value: int | bytes
+) -> tuple[RecordMember, ...]:
+    wire_type = _VARINT_WIRE_TYPE if isinstance(value, int) else _BYTES_WIRE_TYPE
+    other_members = (member for member in field_record if member[0] != member_number)
+    return tuple(
+        sorted([*other_members, (member_number, wire_type, value)], key=lambda member: member[0])
+    )
 
 
-def _members(record: bytes) -> Iterator[Member]:
+def _parse_members(record_bytes: bytes) -> Iterator[RecordMember]:
     """Yield the members of a record in protobuf wire format."""
-    at = 0
-    while at < len(record):
-        tag, at = _varint(record, at)
-        number, at = _varint(record, at)
-        if tag & 7 == _VARINT:
-            yield tag >> 3, _VARINT, number
-        elif tag & 7 == _BYTES:
-            yield tag >> 3, _BYTES, record[at : at + number]
-            at += number
+    position = 0
+    while position < len(record_bytes):
+        tag, position = _read_varint(record_bytes, position)
+        value_or_length, position = _read_varint(record_bytes, position)
+        if tag & 7 == _VARINT_WIRE_TYPE:
+            yield tag >> 3, _VARINT_WIRE_TYPE, value_or_length
+        elif tag & 7 == _BYTES_WIRE_TYPE:
+            yield tag >> 3, _BYTES_WIRE_TYPE, record_bytes[position : position + value_or_length]
+            position += value_or_length
         else:
             raise ValueError(f"a Lance field record has a member of wire type {tag & 7}")
 
 
-def _record(part: tuple[Member, ...]) -> bytes:
-    made = bytearray()
-    for number, wire, value in part:
-        made += _spelled(number << 3 | wire)
-        made += _spelled(value) if isinstance(value, int) else _spelled(len(value)) + value
-    return bytes(made)
+def _encode_record(field_record: tuple[RecordMember, ...]) -> bytes:
+    encoded = bytearray()
+    for member_number, wire_type, value in field_record:
+        encoded += _encode_varint(member_number << 3 | wire_type)
+        encoded += (
+            _encode_varint(value) if isinstance(value, int) else _encode_varint(len(value)) + value
+        )
+    return bytes(encoded)
 
 
-def _varint(record: bytes, at: int) -> tuple[int, int]:
+def _read_varint(record_bytes: bytes, position: int) -> tuple[int, int]:
     value, shift = 0, 0
     while True:
-        byte = record[at]
-        value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+        byte = record_bytes[position]
+        value, shift, position = value | (byte & 127) << shift, shift + 7, position + 1
         if not byte & 128:
-            return value, at
+            return value, position
 
 
-def _spelled(value: int) -> bytes:
-    made = bytearray()
+def _encode_varint(value: int) -> bytes:
+    encoded = bytearray()
     while value > 127:
-        made.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    made.append(value)
-    return bytes(made)
+    encoded.append(value)
+    return bytes(encoded)

@@ -14,166 +14,212 @@ import pyarrow.compute as pc
 
 from omnigraph.values import sha256_hex
 
-from .blobs import is_blob, row_schema
-from .failures import reported, storage_failure, unpanicked
-from .lost_index import FAILURES, ask, ask_batches
+from .blobs import is_blob_field, row_schema
+from .failures import as_storage_errors, panics_as_errors, to_storage_error
+from .lost_index import SCAN_FAILURES, scan_batches_with_fallback, scan_with_fallback
 from .scan import ROW_ADDRESS, ROW_ID
-from .substrait import constants
+from .substrait import filter_constants
 from .table import Table
 
-_ASKED = 256  # up to this many values are always looked up
-_PIECE = 1 << 20  # rows that are filtered together
-_SHARE = 50  # rows that can be scanned in the time that looking up one more value takes
+_MAX_INDEXED_VALUES = 256  # up to this many values are always looked up
+_CHUNK_ROWS = 1 << 20  # rows that are filtered together
+_ROWS_PER_VALUE = 50  # rows that can be scanned in the time that looking up one more value takes
 
 
 def find(
     table: Table,
-    where: Mapping[str, pa.Array | Sequence[Any]],
+    wanted_values: Mapping[str, pa.Array | Sequence[Any]],
     columns: Sequence[str],
     *,
-    places: bool = False,
+    with_row_ids: bool = False,
 ) -> pa.Table:
     """Return rows whose every named column has one of its values.
 
     `with_row_ids` adds `_rowid` and `_rowaddr`. Nulls never match.
     """
-    where = {name: _typed(table, name, values) for name, values in where.items()}
-    fewest = min(len(values) for values in where.values())
-    if fewest <= max(_ASKED, table.dataset.count_rows() // _SHARE):
-        tests = [pc.field(name).isin(constants(values)) for name, values in where.items()]
-        return read(table, columns, reduce(and_, tests), places=places)
-    return _sieve(table, where, columns, places)
+    wanted_values = {
+        column_name: _as_column_type(table, column_name, values)
+        for column_name, values in wanted_values.items()
+    }
+    fewest_values = min(len(values) for values in wanted_values.values())
+    if fewest_values <= max(_MAX_INDEXED_VALUES, table.dataset.count_rows() // _ROWS_PER_VALUE):
+        conditions = [
+            pc.field(column_name).isin(filter_constants(values))
+            for column_name, values in wanted_values.items()
+        ]
+        return read_rows(table, columns, reduce(and_, conditions), with_row_ids=with_row_ids)
+    return _scan_and_filter(table, wanted_values, columns, with_row_ids)
 
 
-def read(
+def read_rows(
     table: Table,
     columns: Sequence[str],
-    where: pc.Expression | None = None,
+    filter_expression: pc.Expression | None = None,
     *,
-    places: bool = False,
+    with_row_ids: bool = False,
 ) -> pa.Table:
     """Return all rows, or those that pass a filter, with blobs as bytes."""
-    return ask(table, where, lambda use: _scanner(table, columns, where, places, use).to_table())
-
-
-def read_indexed(table: Table, columns: Sequence[str], where: pc.Expression) -> pa.Table:
-    """Return the rows that pass a filter, with row ids; raises if an index cannot be read."""
-    try:
-        with unpanicked():
-            found: pa.Table = _scanner(table, columns, where, True, True).to_table()
-    except (*FAILURES, ValueError, RuntimeError) as error:
-        raise storage_failure(error, effect="none") from error
-    return found
-
-
-def read_unindexed(table: Table, columns: Sequence[str], *, places: bool = False) -> pa.Table:
-    """Return all rows without using any index, to compare an index with."""
-    with reported("none"):
-        found: pa.Table = table.dataset.scanner(
-            columns=list(columns),
-            with_row_id=places,
-            with_row_address=places,
-            use_scalar_index=False,
-        ).to_table()
-    return found
-
-
-def batches(
-    table: Table,
-    columns: Sequence[str],
-    where: pc.Expression | None = None,
-    *,
-    places: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `read_rows` batch by batch."""
-    return ask_batches(
-        table, where, lambda use: _scanner(table, columns, where, places, use).to_batches()
+    return scan_with_fallback(
+        table,
+        filter_expression,
+        lambda use_index: _make_scanner(
+            table, columns, filter_expression, with_row_ids, use_index
+        ).to_table(),
     )
 
 
-def take_bytes(table: Table, row_ids: pa.Array, columns: Sequence[str] | None = None) -> pa.Table:
+def read_indexed(
+    table: Table, columns: Sequence[str], filter_expression: pc.Expression
+) -> pa.Table:
+    """Return the rows that pass a filter, with row ids; raises if an index cannot be read."""
+    try:
+        with panics_as_errors():
+            matching_rows: pa.Table = _make_scanner(
+                table, columns, filter_expression, True, True
+            ).to_table()
+    except (*SCAN_FAILURES, ValueError, RuntimeError) as error:
+        raise to_storage_error(error, effect="none") from error
+    return matching_rows
+
+
+def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
+    """Return all rows without using any index, to compare an index with."""
+    with as_storage_errors("none"):
+        all_rows: pa.Table = table.dataset.scanner(
+            columns=list(columns),
+            with_row_id=with_row_ids,
+            with_row_address=with_row_ids,
+            use_scalar_index=False,
+        ).to_table()
+    return all_rows
+
+
+def read_batches(
+    table: Table,
+    columns: Sequence[str],
+    filter_expression: pc.Expression | None = None,
+    *,
+    with_row_ids: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `read_rows` batch by batch."""
+    return scan_batches_with_fallback(
+        table,
+        filter_expression,
+        lambda use_index: _make_scanner(
+            table, columns, filter_expression, with_row_ids, use_index
+        ).to_batches(),
+    )
+
+
+def take_with_blobs(
+    table: Table, row_ids: pa.Array, columns: Sequence[str] | None = None
+) -> pa.Table:
     """Return all or some columns of rows by row id, in that order, with blobs as bytes."""
-    names = list(columns) if columns is not None else table.schema.names
-    blobs = [name for name in names if is_blob(table.schema.field(name))]
-    plain = [name for name in names if name not in blobs]
+    column_names = list(columns) if columns is not None else table.schema.names
+    blob_columns = [
+        column_name
+        for column_name in column_names
+        if is_blob_field(table.schema.field(column_name))
+    ]
+    plain_columns = [column_name for column_name in column_names if column_name not in blob_columns]
     if not len(row_ids):  # else Lance would first build the row ids of the whole version
-        return row_schema(table.schema).empty_table().select(names)
-    with reported("none"):
-        found = table.dataset._take_rows(row_ids, columns=[*plain, ROW_ID])
-    place = pc.index_in(row_ids, value_set=found[ROW_ID].combine_chunks())
-    rows = found.take(place).select(plain)
-    for name in blobs:
-        rows = rows.append_column(name, _blobs(table, name, row_ids))
-    return rows.select(names)
+        return row_schema(table.schema).empty_table().select(column_names)
+    with as_storage_errors("none"):
+        unordered_rows = table.dataset._take_rows(row_ids, columns=[*plain_columns, ROW_ID])
+    positions = pc.index_in(row_ids, value_set=unordered_rows[ROW_ID].combine_chunks())
+    ordered_rows = unordered_rows.take(positions).select(plain_columns)
+    for column_name in blob_columns:
+        ordered_rows = ordered_rows.append_column(
+            column_name, _read_blobs(table, column_name, row_ids)
+        )
+    return ordered_rows.select(column_names)
 
 
-def _blobs(table: Table, name: str, row_ids: pa.Array) -> pa.Array:
-    with reported("none"):
-        found = table.dataset.take_blobs(name, ids=row_ids.to_pylist())
-        values = [None if one is None else one.read() for one in found]
-    return pa.array(values, pa.large_binary())
+def _read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
+    with as_storage_errors("none"):
+        blob_files = table.dataset.take_blobs(column_name, ids=row_ids.to_pylist())
+        blob_bytes = [None if blob_file is None else blob_file.read() for blob_file in blob_files]
+    return pa.array(blob_bytes, pa.large_binary())
 
 
-def plain_values(values: pa.Array | Sequence[Any]) -> list[Any]:
+def json_values(values: pa.Array | Sequence[Any]) -> list[Any]:
     """Return values as JSON can hold them; `find` accepts them."""
     if not isinstance(values, pa.Array):
         return list(values)
-    counted = {"date32[day]": pa.int32(), "timestamp[ms, tz=UTC]": pa.int64()}
-    plain: list[Any] = values.cast(counted.get(str(values.type), values.type)).to_pylist()
-    return plain
+    integer_types = {"date32[day]": pa.int32(), "timestamp[ms, tz=UTC]": pa.int64()}
+    json_list: list[Any] = values.cast(integer_types.get(str(values.type), values.type)).to_pylist()
+    return json_list
 
 
-def digest(rows: pa.Table | str) -> str:
+def rows_digest(rows: pa.Table | str) -> str:
     """Return a digest of rows that does not depend on their order."""
     if isinstance(rows, str):
         return rows
-    plain = [one.name for one in rows.schema if not pa.types.is_nested(one.type)]
-    ordered = rows.sort_by([(name, "ascending") for name in plain])
+    sortable_columns = [
+        column.name for column in rows.schema if not pa.types.is_nested(column.type)
+    ]
+    sorted_rows = rows.sort_by([(column_name, "ascending") for column_name in sortable_columns])
     sink = pa.BufferOutputStream()
-    bare = pa.schema([pa.field(one.name, one.type) for one in rows.schema])
-    with pa.ipc.new_stream(sink, bare) as writer:
-        writer.write_table(ordered.cast(bare).combine_chunks())
+    bare_schema = pa.schema([pa.field(column.name, column.type) for column in rows.schema])
+    with pa.ipc.new_stream(sink, bare_schema) as writer:
+        writer.write_table(sorted_rows.cast(bare_schema).combine_chunks())
     return sha256_hex(sink.getvalue().to_pybytes())
 
 
-def _typed(table: Table, name: str, values: pa.Array | Sequence[Any]) -> pa.Array:
-    kind = table.schema.field(name).type
-    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
-
-
-def _scanner(
-    table: Table, columns: Sequence[str], where: pc.Expression | None, places: bool, indexed: bool
-) -> "pa.dataset.Scanner":
-    return table.dataset.scanner(
-        columns=list(columns),
-        filter=where,
-        with_row_id=places,
-        with_row_address=places,
-        blob_handling="all_binary",
-        use_scalar_index=indexed,
+def _as_column_type(table: Table, column_name: str, values: pa.Array | Sequence[Any]) -> pa.Array:
+    column_type = table.schema.field(column_name).type
+    return (
+        values.cast(column_type) if isinstance(values, pa.Array) else pa.array(values, column_type)
     )
 
 
-def _sieve(
-    table: Table, where: Mapping[str, pa.Array], columns: Sequence[str], places: bool
+def _make_scanner(
+    table: Table,
+    columns: Sequence[str],
+    filter_expression: pc.Expression | None,
+    with_row_ids: bool,
+    use_index: bool,
+) -> "pa.dataset.Scanner":
+    return table.dataset.scanner(
+        columns=list(columns),
+        filter=filter_expression,
+        with_row_id=with_row_ids,
+        with_row_address=with_row_ids,
+        blob_handling="all_binary",
+        use_scalar_index=use_index,
+    )
+
+
+def _scan_and_filter(
+    table: Table, wanted_values: Mapping[str, pa.Array], columns: Sequence[str], with_row_ids: bool
 ) -> pa.Table:
     """Scan and filter; memory holds one chunk and the rows found so far."""
-    wanted = list(dict.fromkeys([*columns, *where]))
-    kept, piece, held = [read(table, wanted, pc.scalar(False), places=places)], [], 0
-    for one in batches(table, wanted, places=places):
-        piece.append(one)
-        held += one.num_rows
-        if held > _PIECE:
-            kept.append(_matching(piece, where))
-            piece, held = [], 0
-    if piece:
-        kept.append(_matching(piece, where))
-    return pa.concat_tables(kept).select([*columns, *((ROW_ID, ROW_ADDRESS) if places else ())])
+    read_columns = list(dict.fromkeys([*columns, *wanted_values]))
+    matching_parts, pending_batches, pending_rows = (
+        [read_rows(table, read_columns, pc.scalar(False), with_row_ids=with_row_ids)],
+        [],
+        0,
+    )
+    for batch in read_batches(table, read_columns, with_row_ids=with_row_ids):
+        pending_batches.append(batch)
+        pending_rows += batch.num_rows
+        if pending_rows > _CHUNK_ROWS:
+            matching_parts.append(_filter_batches(pending_batches, wanted_values))
+            pending_batches, pending_rows = [], 0
+    if pending_batches:
+        matching_parts.append(_filter_batches(pending_batches, wanted_values))
+    return pa.concat_tables(matching_parts).select(
+        [*columns, *((ROW_ID, ROW_ADDRESS) if with_row_ids else ())]
+    )
 
 
-def _matching(piece: list[pa.RecordBatch], where: Mapping[str, pa.Array]) -> pa.Table:
+def _filter_batches(
+    pending_batches: list[pa.RecordBatch], wanted_values: Mapping[str, pa.Array]
+) -> pa.Table:
     """Return matching rows of a chunk; each filter builds a hash table of values, hence chunks."""
-    rows = pa.Table.from_batches(piece)
-    for name, values in where.items():
-        rows = rows.filter(pc.is_in(rows[name], value_set=values, skip_nulls=True))
-    return rows
+    remaining_rows = pa.Table.from_batches(pending_batches)
+    for column_name, values in wanted_values.items():
+        remaining_rows = remaining_rows.filter(
+            pc.is_in(remaining_rows[column_name], value_set=values, skip_nulls=True)
+        )
+    return remaining_rows

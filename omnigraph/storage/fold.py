@@ -11,101 +11,136 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from .blobs import is_blob
-from .compact import held_fragments, stage_joined
-from .index import extended
+from .blobs import is_blob_field
+from .compact import index_bound_fragments, stage_joined_fragments
+from .index import stage_index_extension
 from .store import Store
-from .table import Staged, Table, files_of
+from .table import StagedChange, Table, fragment_files
 
-FEWEST = 4  # fragments that are worth compacting
-LARGER = 8  # a preceding fragment joins if it is at most this many times the rows so far
-LARGEST = 1 << 16  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is left alone
-HEAVIEST = 16 << 20
-INDEXED = 512  # rows of a fragment that is worth indexing
-_FRESH = 4  # trailing fragments in which later writes look for compacted rows without an index
+MIN_FRAGMENTS = 4  # fragments that are worth compacting
+MAX_SIZE_RATIO = 8  # a preceding fragment joins if it is at most this many times the rows so far
+MAX_FRAGMENT_ROWS = (
+    1 << 16
+)  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is left alone
+MAX_FRAGMENT_BYTES = 16 << 20
+MIN_INDEXED_ROWS = 512  # rows of a fragment that is worth indexing
+_RECENT_FRAGMENTS = (
+    4  # trailing fragments in which later writes look for compacted rows without an index
+)
 
 
-def tidied(
+def with_tail_maintenance(
     store: Store,
     table: Table,
-    staged: Staged,
-    columns: Mapping[str, str],
-    intact: Callable[[Iterable[str]], bool],
-) -> Staged:
+    staged: StagedChange,
+    index_kinds: Mapping[str, str],
+    are_files_intact: Callable[[Iterable[str]], bool],
+) -> StagedChange:
     """Return the change, preceded by maintenance of its table when that is due.
 
     `index_kinds` maps the columns that have or shall get an index to its kind. `are_files_intact`
     compares files with their checksums: damaged files are not rewritten, so `check` still finds
     them.
     """
-    touched = {fingerprint.fragment for fingerprint in staged.touched}
-    every = [one for one in table.dataset.get_fragments() if one.fragment_id not in touched]
-    made = _folded(store, table, every, intact) or _indexed(store, table, every, columns)
-    return replace(staged, upfront=(made,)) if made is not None else staged
+    touched_ids = {fingerprint.fragment_id for fingerprint in staged.touched_fragments}
+    untouched_fragments = [
+        fragment
+        for fragment in table.dataset.get_fragments()
+        if fragment.fragment_id not in touched_ids
+    ]
+    maintenance = _compact_tail(store, table, untouched_fragments, are_files_intact) or _index_tail(
+        store, table, untouched_fragments, index_kinds
+    )
+    return replace(staged, prior_maintenance=(maintenance,)) if maintenance is not None else staged
 
 
-def _folded(
-    store: Store, table: Table, every: Sequence[Any], intact: Callable[[Iterable[str]], bool]
-) -> Staged | None:
-    if len(every) < FEWEST or any(is_blob(column) for column in table.schema):
+def _compact_tail(
+    store: Store,
+    table: Table,
+    fragments: Sequence[Any],
+    are_files_intact: Callable[[Iterable[str]], bool],
+) -> StagedChange | None:
+    if len(fragments) < MIN_FRAGMENTS or any(is_blob_field(column) for column in table.schema):
         return None
-    tail = _tail(every)
-    due = due_of([_rows(one) for one in tail])
-    chosen = _free(table, tail[-due:]) if due else []
-    if len(chosen) < FEWEST or not intact(files_of(table, [one.metadata for one in chosen])):
+    tail = _small_tail(fragments)
+    due_count = due_fragment_count([_live_row_count(fragment) for fragment in tail])
+    compacted_fragments = _unindexed_tail(table, tail[-due_count:]) if due_count else []
+    if len(compacted_fragments) < MIN_FRAGMENTS or not are_files_intact(
+        fragment_files(table, [fragment.metadata for fragment in compacted_fragments])
+    ):
         return None
-    return stage_joined(store, table, chosen)
+    return stage_joined_fragments(store, table, compacted_fragments)
 
 
-def _free(table: Table, fragments: Sequence[Any]) -> list[Any]:
+def _unindexed_tail(table: Table, fragments: Sequence[Any]) -> list[Any]:
     """Return the trailing fragments whose compaction costs no index."""
-    held = held_fragments(table)
-    return list(takewhile(lambda one: one.fragment_id not in held, reversed(fragments)))[::-1]
+    indexed_ids = index_bound_fragments(table)
+    return list(
+        takewhile(lambda fragment: fragment.fragment_id not in indexed_ids, reversed(fragments))
+    )[::-1]
 
 
-def _indexed(
-    store: Store, table: Table, every: Sequence[Any], columns: Mapping[str, str]
-) -> Staged | None:
-    recent = every[-_FRESH:]
-    folded = [one.fragment_id for one in recent if INDEXED <= one.physical_rows <= 2 * LARGEST]
-    return extended(store, table, columns, folded) if folded else None
+def _index_tail(
+    store: Store, table: Table, fragments: Sequence[Any], index_kinds: Mapping[str, str]
+) -> StagedChange | None:
+    recent_fragments = fragments[-_RECENT_FRAGMENTS:]
+    compacted_ids = [
+        fragment.fragment_id
+        for fragment in recent_fragments
+        if MIN_INDEXED_ROWS <= fragment.physical_rows <= 2 * MAX_FRAGMENT_ROWS
+    ]
+    return (
+        stage_index_extension(store, table, index_kinds, compacted_ids) if compacted_ids else None
+    )
 
 
-def due_of(sizes: Sequence[int]) -> int:
+def due_fragment_count(row_counts: Sequence[int]) -> int:
     """Return how many trailing fragments should become one, given their row counts; 0 for none.
 
     At least four of which none outweighs the others together; then all preceding ones that have at
     most `MAX_SIZE_RATIO` times the rows so far, up to twice `MAX_FRAGMENT_ROWS`.
 
-    >>> due_of([1] * 3), due_of([1] * 4), due_of([8, 1, 1, 1])
+    >>> due_fragment_count([1] * 3), due_fragment_count([1] * 4), due_fragment_count([8, 1, 1, 1])
     (0, 4, 0)
-    >>> due_of([128, 8, 1, 1, 1, 1]), due_of([64, 8, 1, 1, 1, 1])
+    >>> due_fragment_count([128, 8, 1, 1, 1, 1]), due_fragment_count([64, 8, 1, 1, 1, 1])
     (5, 6)
     """
-    total = most = count = 0
-    due = False
-    for size in reversed(sizes):
-        if (due and size > LARGER * total) or total + size > 2 * LARGEST:
+    total_rows = largest_rows = fragment_count = 0
+    is_due = False
+    for row_count in reversed(row_counts):
+        if (
+            is_due and row_count > MAX_SIZE_RATIO * total_rows
+        ) or total_rows + row_count > 2 * MAX_FRAGMENT_ROWS:
             break
-        total, most, count = total + size, max(most, size), count + 1
-        due = due or (count >= FEWEST and 2 * most <= total)
-    return count if due else 0
+        total_rows, largest_rows, fragment_count = (
+            total_rows + row_count,
+            max(largest_rows, row_count),
+            fragment_count + 1,
+        )
+        is_due = is_due or (fragment_count >= MIN_FRAGMENTS and 2 * largest_rows <= total_rows)
+    return fragment_count if is_due else 0
 
 
-def _tail(every: Sequence[Any]) -> list[Any]:
+def _small_tail(fragments: Sequence[Any]) -> list[Any]:
     """Return the trailing fragments that are small enough to compact, oldest first."""
-    found: list[Any] = []
-    for one in reversed(every):
-        if one.physical_rows >= LARGEST or _bytes(one) >= HEAVIEST:
+    tail_fragments: list[Any] = []
+    for fragment in reversed(fragments):
+        if (
+            fragment.physical_rows >= MAX_FRAGMENT_ROWS
+            or _data_byte_count(fragment) >= MAX_FRAGMENT_BYTES
+        ):
             break
-        found.append(one)
-    return found[::-1]
+        tail_fragments.append(fragment)
+    return tail_fragments[::-1]
 
 
-def _rows(fragment: Any) -> int:
-    gone = fragment.metadata.deletion_file
-    return int(fragment.physical_rows - (gone.num_deleted_rows if gone is not None else 0))
+def _live_row_count(fragment: Any) -> int:
+    deletion_file = fragment.metadata.deletion_file
+    return int(
+        fragment.physical_rows
+        - (deletion_file.num_deleted_rows if deletion_file is not None else 0)
+    )
 
 
-def _bytes(fragment: Any) -> int:
-    return sum(one.file_size_bytes or 0 for one in fragment.metadata.files)
+def _data_byte_count(fragment: Any) -> int:
+    return sum(data_file.file_size_bytes or 0 for data_file in fragment.metadata.files)

@@ -18,68 +18,85 @@ from lance.fragment import RowIdSequence
 
 from omnigraph.errors import InternalError
 
-from .blobs import stored_form
+from .blobs import to_stored_rows
 from .checksums import FileChecksum
-from .failures import storage_failure
+from .failures import to_storage_error
 from .row_ids import check_row_ids
 from .staging import write_data
 from .store import Store
-from .table import Staged, Table, data_files, field_digest, mark_of, remove_rows
+from .table import (
+    StagedChange,
+    Table,
+    data_files,
+    fragment_fingerprint,
+    remove_rows,
+    schema_fingerprint,
+)
 
-_CHECKSUMS = "checksums"  # the member that our writers add to the description of a fragment
-_WHOLE = 1 << 30  # rows of one file: the caller decides where a fragment ends
-Addresses = npt.NDArray[np.uint64]
+_CHECKSUMS_MEMBER = "checksums"  # the member that our writers add to the description of a fragment
+_UNLIMITED_ROWS = 1 << 30  # rows of one file: the caller decides where a fragment ends
+RowAddresses = npt.NDArray[np.uint64]
 
 
-def fragment_ids(table: Table) -> list[int]:
+def list_fragment_ids(table: Table) -> list[int]:
     """Return the ids of the fragments of a version."""
-    return [one.fragment_id for one in table.dataset.get_fragments()]
+    return [fragment.fragment_id for fragment in table.dataset.get_fragments()]
 
 
-def fragment_sizes(table: Table) -> dict[int, int]:
+def fragment_row_counts(table: Table) -> dict[int, int]:
     """Return how many rows each fragment had when it was written."""
-    return {one.fragment_id: one.physical_rows for one in table.dataset.get_fragments()}
+    return {
+        fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()
+    }
 
 
-def bytes_of(table: Table, fragments: Collection[int]) -> int:
+def fragment_bytes(table: Table, fragment_ids: Collection[int]) -> int:
     """Return the size of the data files of some fragments, as far as the version records it."""
-    chosen = (one for one in table.dataset.get_fragments() if one.fragment_id in fragments)
-    return sum(file.file_size_bytes or 0 for one in chosen for file in one.metadata.files)
+    chosen_fragments = (
+        fragment
+        for fragment in table.dataset.get_fragments()
+        if fragment.fragment_id in fragment_ids
+    )
+    return sum(
+        data_file.file_size_bytes or 0
+        for fragment in chosen_fragments
+        for data_file in fragment.metadata.files
+    )
 
 
-def written_fragments(table: Table) -> list[tuple[dict[str, Any], int]]:
+def describe_fragments(table: Table) -> list[tuple[dict[str, Any], int]]:
     """Return the description and the row count of each fragment of a version."""
-    every = table.dataset.get_fragments()
-    return [(one.metadata.to_json(), one.physical_rows) for one in every]
+    fragments = table.dataset.get_fragments()
+    return [(fragment.metadata.to_json(), fragment.physical_rows) for fragment in fragments]
 
 
 def read_fragments(
     table: Table,
-    fragments: Sequence[int],
+    fragment_ids: Sequence[int],
     columns: Sequence[str],
-    where: Any = None,
+    filter_expression: Any = None,
     *,
-    places: bool = False,
+    with_row_ids: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of some fragments, batch by batch, with blobs as bytes."""
-    chosen = [table.dataset.get_fragment(one) for one in fragments]
+    chosen_fragments = [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     try:
         scanner = table.dataset.scanner(
             columns=list(columns),
-            filter=where,
-            fragments=chosen,
-            with_row_id=places,
-            with_row_address=places,
+            filter=filter_expression,
+            fragments=chosen_fragments,
+            with_row_id=with_row_ids,
+            with_row_address=with_row_ids,
             blob_handling="all_binary",
             batch_size=65_536,
             fragment_readahead=1,
         )
         yield from scanner.to_batches()
     except OSError as error:
-        raise storage_failure(error, effect="none") from error
+        raise to_storage_error(error, effect="none") from error
 
 
-def write_rows(
+def write_fragment(
     store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None
 ) -> dict[str, Any]:
     """Write rows as one fragment; with `row_ids` they keep those of the rows they replace.
@@ -87,79 +104,132 @@ def write_rows(
     The returned description contains the checksums of its files, taken while they are still in the
     page cache of the machine that wrote them.
     """
-    shaped = stored_form(rows, table.schema).select(table.schema.names).cast(table.schema)
-    write = partial(write_data, store, table.location, table.dataset, shaped, _WHOLE)
-    written = store.effects.run("stage", table.location, write)
-    if len(written.fragments) != 1:
-        raise InternalError(f"expected one fragment, Lance wrote {len(written.fragments)}")
-    fragment = written.fragments[0]
+    stored_rows = to_stored_rows(rows, table.schema).select(table.schema.names).cast(table.schema)
+    write = partial(write_data, store, table.location, table.dataset, stored_rows, _UNLIMITED_ROWS)
+    written_data = store.effects.run("stage", table.location, write)
+    if len(written_data.fragments) != 1:
+        raise InternalError(f"expected one fragment, Lance wrote {len(written_data.fragments)}")
+    fragment = written_data.fragments[0]
     if row_ids is not None:
         fragment.row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
-    facts: dict[str, Any] = fragment.to_json()
-    checksums = written.checksums or store.checksum_files(data_files(table, [fragment]))
-    return {**facts, _CHECKSUMS: {name: one.to_json() for name, one in checksums.items()}}
+    fragment_json: dict[str, Any] = fragment.to_json()
+    checksums = written_data.checksums or store.checksum_local_files(data_files(table, [fragment]))
+    return {
+        **fragment_json,
+        _CHECKSUMS_MEMBER: {
+            file_name: checksum.to_json() for file_name, checksum in checksums.items()
+        },
+    }
 
 
-def read_staged(
-    store: Store, table: Table, facts: Mapping[str, Any], columns: Sequence[str]
+def read_staged_fragment(
+    store: Store, table: Table, fragment_json: Mapping[str, Any], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a fragment that was written and is not part of any version yet."""
     try:
-        for one in facts["files"]:
-            path = f"{table.dataset.uri}/data/{one['path']}"
-            file = LanceFileReader(path, storage_options=store.options, columns=list(columns))
-            yield from file.read_all(batch_size=65_536).to_batches()
+        for file_entry in fragment_json["files"]:
+            file_uri = f"{table.dataset.uri}/data/{file_entry['path']}"
+            reader = LanceFileReader(file_uri, storage_options=store.options, columns=list(columns))
+            yield from reader.read_all(batch_size=65_536).to_batches()
     except OSError as error:
-        raise storage_failure(error, effect="none") from error
+        raise to_storage_error(error, effect="none") from error
 
 
-def appended(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
+def stage_appended_fragments(
+    table: Table, fragment_entries: Sequence[Mapping[str, Any]]
+) -> StagedChange:
     """Stage fragments of any writers as an append."""
-    new = _revived(fragments)
-    operation = LanceOperation.Append(new)
-    files, fields = data_files(table, new), field_digest(table)
-    sums = _checksums(fragments)
-    return Staged(table.location, operation, fields, (), _rows(new), files, checksums=sums)
+    new_fragments = _fragments_from_json(fragment_entries)
+    operation = LanceOperation.Append(new_fragments)
+    new_files, fingerprint = data_files(table, new_fragments), schema_fingerprint(table)
+    checksums = _collect_checksums(fragment_entries)
+    return StagedChange(
+        table.location,
+        operation,
+        fingerprint,
+        (),
+        _count_rows(new_fragments),
+        new_files,
+        checksums=checksums,
+    )
 
 
-def overwritten(table: Table, fragments: Sequence[Mapping[str, Any]]) -> Staged:
+def stage_overwriting_fragments(
+    table: Table, fragment_entries: Sequence[Mapping[str, Any]]
+) -> StagedChange:
     """Stage fragments of any writers as a replacement of all rows."""
-    new = _revived(fragments)
-    operation = LanceOperation.Overwrite(table.dataset.lance_schema, new)
-    touched = tuple(mark_of(one.metadata) for one in table.dataset.get_fragments())
-    count = _rows(new) - table.dataset.count_rows()
-    files, fields = data_files(table, new), field_digest(table)
-    sums = _checksums(fragments)
-    return Staged(table.location, operation, fields, touched, count, files, checksums=sums)
+    new_fragments = _fragments_from_json(fragment_entries)
+    operation = LanceOperation.Overwrite(table.dataset.lance_schema, new_fragments)
+    touched_fragments = tuple(
+        fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments()
+    )
+    row_delta = _count_rows(new_fragments) - table.dataset.count_rows()
+    new_files, fingerprint = data_files(table, new_fragments), schema_fingerprint(table)
+    checksums = _collect_checksums(fragment_entries)
+    return StagedChange(
+        table.location,
+        operation,
+        fingerprint,
+        touched_fragments,
+        row_delta,
+        new_files,
+        checksums=checksums,
+    )
 
 
-def changed(
+def stage_changed_fragments(
     store: Store,
     table: Table,
-    fragments: Sequence[Mapping[str, Any]],
-    removed: Addresses,
-    kept: Sequence[int] = (),
-) -> Staged:
+    fragment_entries: Sequence[Mapping[str, Any]],
+    removed_addresses: RowAddresses,
+    carried_row_ids: Sequence[int] = (),
+) -> StagedChange:
     """Stage fragments of any writers together with the removal of rows by address.
 
     `carried_row_ids` are row ids that rows in the fragments take over; they are verified here.
     """
-    if kept:
-        check_row_ids(table.dataset, removed.tolist(), kept, len(kept))
-    removal, new = remove_rows(store, table, removed.tolist()), _revived(fragments)
-    return removal.as_change(table, new, _rows(new) - len(removed), _checksums(fragments))
+    if carried_row_ids:
+        check_row_ids(
+            table.dataset, removed_addresses.tolist(), carried_row_ids, len(carried_row_ids)
+        )
+    removal, new_fragments = (
+        remove_rows(store, table, removed_addresses.tolist()),
+        _fragments_from_json(fragment_entries),
+    )
+    return removal.to_staged_change(
+        table,
+        new_fragments,
+        _count_rows(new_fragments) - len(removed_addresses),
+        _collect_checksums(fragment_entries),
+    )
 
 
-def _revived(fragments: Sequence[Mapping[str, Any]]) -> list[Any]:
-    bare = ({key: one[key] for key in one if key != _CHECKSUMS} for one in fragments)
-    return [FragmentMetadata.from_json(json.dumps(one)) for one in bare]
+def _fragments_from_json(fragment_entries: Sequence[Mapping[str, Any]]) -> list[Any]:
+    bare_entries = (
+        {
+            member_name: fragment_entry[member_name]
+            for member_name in fragment_entry
+            if member_name != _CHECKSUMS_MEMBER
+        }
+        for fragment_entry in fragment_entries
+    )
+    return [
+        FragmentMetadata.from_json(json.dumps(fragment_entry)) for fragment_entry in bare_entries
+    ]
 
 
-def _checksums(fragments: Sequence[Mapping[str, Any]]) -> dict[str, FileChecksum]:
+def _collect_checksums(fragment_entries: Sequence[Mapping[str, Any]]) -> dict[str, FileChecksum]:
     """Return the checksums that the writers of the fragments recorded."""
-    recorded = (item for one in fragments for item in one.get(_CHECKSUMS, {}).items())
-    return {name: FileChecksum.from_json(facts) for name, facts in recorded}
+    recorded_items = (
+        recorded_item
+        for fragment_entry in fragment_entries
+        for recorded_item in fragment_entry.get(_CHECKSUMS_MEMBER, {}).items()
+    )
+    return {
+        file_name: FileChecksum.from_json(checksum_json)
+        for file_name, checksum_json in recorded_items
+    }
 
 
-def _rows(fragments: Sequence[Any]) -> int:
-    return sum(one.physical_rows for one in fragments)
+def _count_rows(fragments: Sequence[Any]) -> int:
+    return sum(fragment.physical_rows for fragment in fragments)

@@ -11,17 +11,17 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from .failures import AbsentError
-from .find import digest, read
-from .store import Handles, Memory, Store, new_session
-from .table import Table, field_digest, mark_of
+from .find import read_rows, rows_digest
+from .store import DatasetCache, ObjectCache, Store, new_lance_session
+from .table import Table, fragment_fingerprint, schema_fingerprint
 
-_LAST = (1 << 64) - 1
-FIRST = 1  # where HEAD stays unless an external writer moves it
-Effect = Literal["none", "append", "other", "unknown"]
+_MAX_VERSION = (1 << 64) - 1
+FIRST_VERSION = 1  # where HEAD stays unless an external writer moves it
+RowEffect = Literal["none", "append", "other", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AttachedVersion:
     """One attached version: the operation that created it, and its effect on the rows.
 
     The effect is `unknown` if the version can no longer be read; `error` says why.
@@ -29,79 +29,113 @@ class Step:
 
     version: int
     operation: str
-    effect: Effect
+    row_effect: RowEffect
     error: str | None = None
 
 
-def unremembering(store: Store) -> Store:
+def without_caches(store: Store) -> Store:
     """Return the same store with empty caches, so that it sees the current state of the store."""
-    return replace(store, handles=Handles(), memory=Memory(), session=new_session())
+    return replace(
+        store,
+        dataset_cache=DatasetCache(),
+        object_cache=ObjectCache(),
+        lance_session=new_lance_session(),
+    )
 
 
-def attached_versions(store: Store, location: str) -> list[int]:
+def list_attached_versions(store: Store, location: str) -> list[int]:
     """Return the attached versions of a table, oldest first, by one listing."""
-    names = (one.name.rpartition("/")[2] for one in store.objects.list(f"{location}/_versions"))
-    stems = (name.removesuffix(".manifest") for name in names if name.endswith(".manifest"))
-    return sorted(_LAST - int(stem) for stem in stems if stem.isdecimal())
+    file_names = (
+        listed_object.name.rpartition("/")[2]
+        for listed_object in store.objects.list(f"{location}/_versions")
+    )
+    version_stems = (
+        file_name.removesuffix(".manifest")
+        for file_name in file_names
+        if file_name.endswith(".manifest")
+    )
+    return sorted(_MAX_VERSION - int(stem) for stem in version_stems if stem.isdecimal())
 
 
-def read_steps(store: Store, location: str, after: int, upto: int) -> Iterator[Step]:
+def read_attached_versions(
+    store: Store, location: str, known_version: int, last_version: int
+) -> Iterator[AttachedVersion]:
     """Yield what the versions after `known_version` did, up to `last_version`."""
-    there = set(attached_versions(store, location))
-    for version in range(after + 1, upto + 1):
-        if version in there:
-            yield _step(store, location, version)
+    present_versions = set(list_attached_versions(store, location))
+    for version in range(known_version + 1, last_version + 1):
+        if version in present_versions:
+            yield _read_attached_version(store, location, version)
         else:
             error = f"version {version} of HEAD no longer exists"
-            yield Step(version, "Unknown", "unknown", error)
+            yield AttachedVersion(version, "Unknown", "unknown", error)
 
 
-def _step(store: Store, location: str, version: int) -> Step:
+def _read_attached_version(store: Store, location: str, version: int) -> AttachedVersion:
     try:
-        now = store.open(location, version)
-        made = now.read_transaction(version)
+        dataset = store.open_dataset(location, version)
+        transaction = dataset.read_transaction(version)
     except TypeError:  # Lance cannot decode a compaction that remapped an index
-        return _compared(store, location, version)
+        return _classify_by_rows(store, location, version)
     except (OSError, ValueError) as error:
-        return Step(version, "Unknown", "unknown", f"version {version} of HEAD: {error}")
-    if made is None:
+        return AttachedVersion(version, "Unknown", "unknown", f"version {version} of HEAD: {error}")
+    if transaction is None:
         reason = f"version {version} of HEAD does not record its transaction"
-        return Step(version, "Unknown", "unknown", reason)
-    name = type(made.operation).__name__
-    if name in ("Rewrite", "CreateIndex"):
-        return Step(version, name, "none")
-    if name == "BaseOperation":  # an operation that Lance's Python API does not expose
-        return _unnamed(store, location, version)
-    return Step(version, name, "append" if name == "Append" else "other")
+        return AttachedVersion(version, "Unknown", "unknown", reason)
+    operation_name = type(transaction.operation).__name__
+    if operation_name in ("Rewrite", "CreateIndex"):
+        return AttachedVersion(version, operation_name, "none")
+    if operation_name == "BaseOperation":  # an operation that Lance's Python API does not expose
+        return _classify_unnamed_operation(store, location, version)
+    return AttachedVersion(
+        version, operation_name, "append" if operation_name == "Append" else "other"
+    )
 
 
-def _unnamed(store: Store, location: str, version: int) -> Step:
+def _classify_unnamed_operation(store: Store, location: str, version: int) -> AttachedVersion:
     """Classify an unexposed operation: it reserved fragment ids if nothing else changed."""
-    before, now = (Table(location, store.open(location, one)) for one in (version - 1, version))
-    same = _marks(before) == _marks(now) and field_digest(before) == field_digest(now)
-    return Step(version, "ReserveFragments", "none") if same else Step(version, "Unknown", "other")
+    previous_table, current_table = (
+        Table(location, store.open_dataset(location, table_version))
+        for table_version in (version - 1, version)
+    )
+    is_unchanged = _fragment_fingerprints(previous_table) == _fragment_fingerprints(
+        current_table
+    ) and schema_fingerprint(previous_table) == schema_fingerprint(current_table)
+    return (
+        AttachedVersion(version, "ReserveFragments", "none")
+        if is_unchanged
+        else AttachedVersion(version, "Unknown", "other")
+    )
 
 
-def _marks(table: Table) -> list[Any]:
-    return [mark_of(one.metadata) for one in table.dataset.get_fragments()]
+def _fragment_fingerprints(table: Table) -> list[Any]:
+    return [fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments()]
 
 
-def _compared(store: Store, location: str, version: int) -> Step:
+def _classify_by_rows(store: Store, location: str, version: int) -> AttachedVersion:
     """Classify an unreadable operation: it was a compaction if the rows are unchanged."""
     try:
-        before, now = (head_rows(store, location, one) for one in (version - 1, version))
+        previous_rows, current_rows = (
+            read_head_rows(store, location, table_version)
+            for table_version in (version - 1, version)
+        )
     except (AbsentError, OSError, ValueError) as error:
-        return Step(version, "Unknown", "unknown", f"version {version} of HEAD: {error}")
-    same = before.schema.equals(now.schema) and digest(before) == digest(now)
-    return Step(version, "Rewrite", "none") if same else Step(version, "Unknown", "other")
+        return AttachedVersion(version, "Unknown", "unknown", f"version {version} of HEAD: {error}")
+    is_unchanged = previous_rows.schema.equals(current_rows.schema) and rows_digest(
+        previous_rows
+    ) == rows_digest(current_rows)
+    return (
+        AttachedVersion(version, "Rewrite", "none")
+        if is_unchanged
+        else AttachedVersion(version, "Unknown", "other")
+    )
 
 
-def head_table(store: Store, location: str, version: int) -> Table:
+def open_head_table(store: Store, location: str, version: int) -> Table:
     """Open a table as external tools see it."""
-    return Table(location, store.open(location, version))
+    return Table(location, store.open_dataset(location, version))
 
 
-def head_rows(store: Store, location: str, version: int) -> pa.Table:
+def read_head_rows(store: Store, location: str, version: int) -> pa.Table:
     """Return all rows that external tools see at an attached version, with blobs as bytes."""
-    table = head_table(store, location, version)
-    return read(table, table.schema.names)
+    table = open_head_table(store, location, version)
+    return read_rows(table, table.schema.names)

@@ -17,265 +17,357 @@ import pyarrow.compute as pc
 from lance import LanceOperation
 from lance.dataset import Index
 
-from .fragments import fragment_ids
+from .fragments import list_fragment_ids
 from .store import Store
-from .table import Staged, Table, field_digest, index_segments, mark_of
-from .texts import KIND as WORDS
-from .texts import column_of, text_slot, words_file, write_text_index
-from .vectors import METRICS, UNFIT, first_fit, is_vector_kind, look_at, partitions_of
+from .table import StagedChange, Table, fragment_fingerprint, index_segments, schema_fingerprint
+from .texts import TEXT_INDEX_KIND as WORDS
+from .texts import index_column, text_index_key, tokens_file, write_text_index
+from .vectors import (
+    METRICS_BY_KIND,
+    NOT_INDEXABLE,
+    find_indexable,
+    is_first_indexable,
+    is_vector_kind,
+    partition_count,
+)
 
-_SEGMENTS = 8  # per index; at this number they are merged into one
-_PARTS = 4  # segments that are built at once
-_KINDS = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}
+_MAX_SEGMENTS = 8  # per index; at this number they are merged into one
+_CONCURRENT_PARTS = 4  # segments that are built at once
+_KINDS_BY_LANCE_TYPE = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}
 
 
-def covered(table: Table) -> dict[str, frozenset[int]]:
+def index_coverage(table: Table) -> dict[str, frozenset[int]]:
     """Return the fragments that each index covers, by index key."""
-    found: dict[str, frozenset[int]] = {}
-    for one in _indexes(table):
-        held = (frozenset(segment.fragment_ids) for segment in one.segments)
-        found[_slot(one)] = frozenset().union(*held)
-    return found
+    fragments_by_key: dict[str, frozenset[int]] = {}
+    for index in _own_indexes(table):
+        segment_fragments = (frozenset(segment.fragment_ids) for segment in index.segments)
+        fragments_by_key[_index_key(index)] = frozenset().union(*segment_fragments)
+    return fragments_by_key
 
 
-def kinds_of(table: Table) -> dict[str, str]:
+def kinds_by_index_key(table: Table) -> dict[str, str]:
     """Return the kind of each index, by index key."""
-    return {_slot(one): _kind(one) for one in _indexes(table)}
+    return {_index_key(index): _index_kind(index) for index in _own_indexes(table)}
 
 
-def used_by(table: Table, where: Any) -> list[str]:
+def indexes_used_by(table: Table, filter_expression: Any) -> list[str]:
     """Return the names of the indexes that a scan with this filter uses."""
-    text: str = table.dataset.scanner(columns=["id"], filter=where).explain_plan()
-    return list(dict.fromkeys(re.findall(r"\]@(\w+)\(", text)))
+    query_plan: str = table.dataset.scanner(columns=["id"], filter=filter_expression).explain_plan()
+    return list(dict.fromkeys(re.findall(r"\]@(\w+)\(", query_plan)))
 
 
-def _indexes(table: Table) -> list[Any]:
-    every = table.dataset.describe_indices()
-    return [one for one in every if _kind(one) and len(one.field_names) == 1]
+def _own_indexes(table: Table) -> list[Any]:
+    all_indexes = table.dataset.describe_indices()
+    return [index for index in all_indexes if _index_kind(index) and len(index.field_names) == 1]
 
 
-def _slot(index: Any) -> str:
+def _index_key(index: Any) -> str:
     """Return the key of an index: its column, or the text index key of its column."""
-    name: str = index.field_names[0]
-    return text_slot(name) if _kind(index) == WORDS else name
+    column_name: str = index.field_names[0]
+    return text_index_key(column_name) if _index_kind(index) == WORDS else column_name
 
 
-def _kind(index: Any) -> str:
+def _index_kind(index: Any) -> str:
     """Return the kind of an index, "" if it is not ours; the metric of vectors is in its name."""
     if index.index_type != "IVF_FLAT":
-        return _KINDS.get(index.index_type, "")
-    found = re.search(r"_(ivf_(?:cosine|l2|dot))(?:_\d+)?$", index.name)
-    return found[1].upper() if found else ""
+        return _KINDS_BY_LANCE_TYPE.get(index.index_type, "")
+    metric_match = re.search(r"_(ivf_(?:cosine|l2|dot))(?:_\d+)?$", index.name)
+    return metric_match[1].upper() if metric_match else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class SegmentBuild:
     """One segment to build: an index, by its key, over some fragments."""
 
-    column: str
+    index_key: str
     kind: str
-    name: str
-    fragments: tuple[int, ...]
+    index_name: str
+    fragment_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Builds:
+class IndexPlan:
     """All segments that a table needs, and by key those that they replace.
 
     With `rebuild` the old segments are removed even if there is no data to build an index from.
     """
 
-    new: tuple[Build, ...] = ()
-    old: Mapping[str, Sequence[Index]] = field(default_factory=dict)
-    anew: bool = False
+    builds: tuple[SegmentBuild, ...] = ()
+    replaced_segments: Mapping[str, Sequence[Index]] = field(default_factory=dict)
+    rebuild: bool = False
 
 
 def stage_indexes(
-    store: Store, table: Table, columns: Mapping[str, str], *, anew: bool = False
-) -> Staged | None:
+    store: Store, table: Table, kinds_by_key: Mapping[str, str], *, rebuild: bool = False
+) -> StagedChange | None:
     """Build indexes of these kinds over every uncovered fragment; None if all are covered.
 
     `rebuild` builds them over all fragments and replaces the present ones. So does a column whose
     index is of another kind.
     """
-    plan = plan_indexes(table, columns, anew=anew)
-    return finished(table, plan, [build(store, table, one) for one in plan.new])
+    plan = plan_indexes(table, kinds_by_key, rebuild=rebuild)
+    return stage_built_segments(
+        table, plan, [build_segment(store, table, segment_build) for segment_build in plan.builds]
+    )
 
 
 def plan_indexes(
-    table: Table, columns: Mapping[str, str], *, anew: bool = False, part_rows: int | None = None
-) -> Builds:
+    table: Table,
+    kinds_by_key: Mapping[str, str],
+    *,
+    rebuild: bool = False,
+    part_rows: int | None = None,
+) -> IndexPlan:
     """Plan what `stage_indexes` builds. With `part_rows` a large BTREE becomes several segments.
 
     Full-text indexes come last, and are rebuilt wherever they would precede the other index of
     their column: Lance filters by the first index of a column.
     """
-    sizes = {
+    fragment_rows = {
         fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()
     }
-    known, kinds = covered(table), kinds_of(table)
-    new: list[Build] = []
-    old: dict[str, Sequence[Index]] = {}
-    for column, kind in sorted(columns.items(), key=lambda pair: pair[1] == WORDS):
-        other = anew or kinds.get(column, kind) != kind
-        if kind == WORDS and column in known:
-            first = column_of(column)
-            other |= first in old and (first not in kinds or bool(old[first]))
-            other |= _is_hidden(table, first, kinds.get(first))
-        left = [number for number in sizes if other or number not in known.get(column, ())]
-        if not left and not anew:
+    covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
+    new_builds: list[SegmentBuild] = []
+    replaced_segments: dict[str, Sequence[Index]] = {}
+    for index_key, wanted_kind in sorted(
+        kinds_by_key.items(), key=lambda key_and_kind: key_and_kind[1] == WORDS
+    ):
+        must_rebuild = rebuild or present_kinds.get(index_key, wanted_kind) != wanted_kind
+        if wanted_kind == WORDS and index_key in covered_by_key:
+            column_name = index_column(index_key)
+            must_rebuild |= column_name in replaced_segments and (
+                column_name not in present_kinds or bool(replaced_segments[column_name])
+            )
+            must_rebuild |= _is_shadowed_by_text_index(
+                table, column_name, present_kinds.get(column_name)
+            )
+        uncovered_ids = [
+            fragment_id
+            for fragment_id in fragment_rows
+            if must_rebuild or fragment_id not in covered_by_key.get(index_key, ())
+        ]
+        if not uncovered_ids and not rebuild:
             continue
-        segments = _segments(table, column)
-        empty = [segment for segment in segments if sizes.keys().isdisjoint(segment.fragment_ids)]
-        together = other or len(segments) - len(empty) >= _SEGMENTS
-        chosen, name = list(sizes) if together else left, _name(table, column, kind)
-        parts = _parts(chosen, sizes, part_rows if kind == "BTREE" else None)
-        new += [Build(column, kind, name, tuple(group)) for group in parts if group]
-        old[column] = segments if together else empty
-    return Builds(tuple(new), old, anew)
+        segments = _segments_of_key(table, index_key)
+        empty_segments = [
+            segment for segment in segments if fragment_rows.keys().isdisjoint(segment.fragment_ids)
+        ]
+        replace_all = must_rebuild or len(segments) - len(empty_segments) >= _MAX_SEGMENTS
+        chosen_ids, index_name = (
+            list(fragment_rows) if replace_all else uncovered_ids,
+            _index_name(table, index_key, wanted_kind),
+        )
+        fragment_groups = _group_fragments(
+            chosen_ids, fragment_rows, part_rows if wanted_kind == "BTREE" else None
+        )
+        new_builds += [
+            SegmentBuild(index_key, wanted_kind, index_name, tuple(group))
+            for group in fragment_groups
+            if group
+        ]
+        replaced_segments[index_key] = segments if replace_all else empty_segments
+    return IndexPlan(tuple(new_builds), replaced_segments, rebuild)
 
 
-def _is_hidden(table: Table, column: str, kind: str | None) -> bool:
+def _is_shadowed_by_text_index(table: Table, column: str, kind: str | None) -> bool:
     """Return whether Lance picks the full-text index for filters, which cannot answer them."""
-    probe = {
+    probe_filters = {
         "BTREE": pc.field(column) == "any",
         "NGRAM": pc.match_substring(pc.field(column), "any"),
     }
-    return kind in probe and not used_by(table, probe[kind])
+    return kind in probe_filters and not indexes_used_by(table, probe_filters[kind])
 
 
-def finished(table: Table, plan: Builds, made: Sequence[Index | None]) -> Staged | None:
+def stage_built_segments(
+    table: Table, plan: IndexPlan, built_segments: Sequence[Index | None]
+) -> StagedChange | None:
     """Stage the segments that were built for a plan as one change; None when nothing changes."""
-    pairs = [(one.column, index) for one, index in zip(plan.new, made, strict=True) if index]
-    built = {column for column, _ in pairs}
-    old = [
-        segment for name, some in plan.old.items() if plan.anew or name in built for segment in some
+    built_pairs = [
+        (segment_build.index_key, index)
+        for segment_build, index in zip(plan.builds, built_segments, strict=True)
+        if index
     ]
-    return created(table, [index for _, index in pairs], old) if built or old else None
+    built_keys = {index_key for index_key, _ in built_pairs}
+    removed_segments = [
+        segment
+        for index_key, segments in plan.replaced_segments.items()
+        if plan.rebuild or index_key in built_keys
+        for segment in segments
+    ]
+    return (
+        stage_segments(table, [index for _, index in built_pairs], removed_segments)
+        if built_keys or removed_segments
+        else None
+    )
 
 
-def why_waiting(table: Table, column: str, kind: str) -> str | None:
+def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
     """Return why a vector index that was built does not cover all rows; None if it does."""
-    present, held = fragment_ids(table), covered(table).get(column, frozenset())
-    left = [one for one in present if one not in held]
-    fit = first_fit(table, column, kind, left)
-    if fit is None:
-        return None if held else "there are no vectors yet to build it from"
-    return None if fit else UNFIT
+    present_ids, covered_ids = (
+        list_fragment_ids(table),
+        index_coverage(table).get(index_key, frozenset()),
+    )
+    uncovered_ids = [fragment_id for fragment_id in present_ids if fragment_id not in covered_ids]
+    is_indexable = is_first_indexable(table, index_key, kind, uncovered_ids)
+    if is_indexable is None:
+        return None if covered_ids else "there are no vectors yet to build it from"
+    return None if is_indexable else NOT_INDEXABLE
 
 
-def _parts(
-    fragments: Sequence[int], sizes: Mapping[int, int], rows: int | None
+def _group_fragments(
+    fragment_ids: Sequence[int], fragment_rows: Mapping[int, int], min_rows: int | None
 ) -> Iterator[Sequence[int]]:
     """Split fragments into a few groups with many rows each; a group becomes a segment."""
-    if rows is None:
-        yield fragments
+    if min_rows is None:
+        yield fragment_ids
         return
-    total = sum(sizes[one] for one in fragments)
-    most = max(rows, -(-total // _PARTS))
+    total_rows = sum(fragment_rows[fragment_id] for fragment_id in fragment_ids)
+    group_rows = max(min_rows, -(-total_rows // _CONCURRENT_PARTS))
     group: list[int] = []
-    for one in fragments:
-        group.append(one)
-        if sum(sizes[held] for held in group) >= most:
+    for fragment_id in fragment_ids:
+        group.append(fragment_id)
+        if sum(fragment_rows[member_id] for member_id in group) >= group_rows:
             yield group
             group = []
     if group:
         yield group
 
 
-def extended(
-    store: Store, table: Table, columns: Mapping[str, str], fragments: Sequence[int]
-) -> Staged | None:
+def stage_index_extension(
+    store: Store, table: Table, kinds_by_key: Mapping[str, str], fragment_ids: Sequence[int]
+) -> StagedChange | None:
     """Build indexes of these kinds over those of the given fragments that are not covered.
 
     Segments whose fragments are all gone are removed. Other fragments stay uncovered, and a column
     whose index is of another kind is left alone.
     """
-    known, kinds = covered(table), kinds_of(table)
-    new: list[Index] = []
-    old: list[Index] = []
-    present = {fragment.fragment_id for fragment in table.dataset.get_fragments()}
-    for column, kind in columns.items():
-        left = [number for number in fragments if number not in known.get(column, ())]
-        if left and kinds.get(column, kind) == kind:
-            name = _name(table, column, kind)
-            new.append(_written(store, table, Build(column, kind, name, tuple(left)), {}))
-            if text_slot(column) in kinds:
+    covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
+    new_segments: list[Index] = []
+    removed_segments: list[Index] = []
+    present_ids = {fragment.fragment_id for fragment in table.dataset.get_fragments()}
+    for index_key, wanted_kind in kinds_by_key.items():
+        uncovered_ids = [
+            fragment_id
+            for fragment_id in fragment_ids
+            if fragment_id not in covered_by_key.get(index_key, ())
+        ]
+        if uncovered_ids and present_kinds.get(index_key, wanted_kind) == wanted_kind:
+            index_name = _index_name(table, index_key, wanted_kind)
+            new_segments.append(
+                _write_segment(
+                    store,
+                    table,
+                    SegmentBuild(index_key, wanted_kind, index_name, tuple(uncovered_ids)),
+                    {},
+                )
+            )
+            if text_index_key(index_key) in present_kinds:
                 continue  # removing segments would let the full-text index precede this one
-            segments = _segments(table, column)
-            old += [segment for segment in segments if present.isdisjoint(segment.fragment_ids)]
-    return created(table, new, old) if new else None
+            segments = _segments_of_key(table, index_key)
+            removed_segments += [
+                segment for segment in segments if present_ids.isdisjoint(segment.fragment_ids)
+            ]
+    return stage_segments(table, new_segments, removed_segments) if new_segments else None
 
 
-def created(table: Table, new: Sequence[Index], old: Sequence[Index]) -> Staged:
+def stage_segments(
+    table: Table, new_segments: Sequence[Index], removed_segments: Sequence[Index]
+) -> StagedChange:
     """Stage new and removed segments as one change of the table they were planned for."""
-    fresh = {number for one in new for number in one.fragment_ids}
-    every = table.dataset.get_fragments()
-    fragments = [fragment.metadata for fragment in every if fragment.fragment_id in fresh]
-    return Staged(
+    covered_ids = {fragment_id for segment in new_segments for fragment_id in segment.fragment_ids}
+    all_fragments = table.dataset.get_fragments()
+    covered_metadata = [
+        fragment.metadata for fragment in all_fragments if fragment.fragment_id in covered_ids
+    ]
+    return StagedChange(
         table.location,
-        LanceOperation.CreateIndex(list(new), list(old)),
-        field_digest(table),
-        tuple(mark_of(metadata) for metadata in fragments),
-        files=_files(table, new),
+        LanceOperation.CreateIndex(list(new_segments), list(removed_segments)),
+        schema_fingerprint(table),
+        tuple(fragment_fingerprint(metadata) for metadata in covered_metadata),
+        written_files=_segment_files(table, new_segments),
     )
 
 
-def build(store: Store, table: Table, one: Build) -> Index | None:
+def build_segment(store: Store, table: Table, segment_build: SegmentBuild) -> Index | None:
     """Write a segment. No version names it yet; it may be passed to another process.
 
     A vector segment covers those of its fragments that it can index; None if there are no vectors.
     """
-    if one.kind == WORDS:
-        return write_text_index(store, table, column_of(one.column), one.name, one.fragments)
-    if not is_vector_kind(one.kind):
-        return _written(store, table, one, {})
-    seen = look_at(table, one.column, one.kind, one.fragments)
-    if not seen.count:
+    if segment_build.kind == WORDS:
+        return write_text_index(
+            store,
+            table,
+            index_column(segment_build.index_key),
+            segment_build.index_name,
+            segment_build.fragment_ids,
+        )
+    if not is_vector_kind(segment_build.kind):
+        return _write_segment(store, table, segment_build, {})
+    indexable = find_indexable(
+        table, segment_build.index_key, segment_build.kind, segment_build.fragment_ids
+    )
+    if not indexable.vector_count:
         return None
-    parts = partitions_of(seen.count, table.schema.field(one.column).type.list_size)
-    how = {"metric": METRICS[one.kind], "num_partitions": parts}
-    return _written(store, table, replace(one, kind="IVF_FLAT", fragments=seen.fit), how)
+    partitions = partition_count(
+        indexable.vector_count, table.schema.field(segment_build.index_key).type.list_size
+    )
+    index_options = {"metric": METRICS_BY_KIND[segment_build.kind], "num_partitions": partitions}
+    return _write_segment(
+        store,
+        table,
+        replace(segment_build, kind="IVF_FLAT", fragment_ids=indexable.fragment_ids),
+        index_options,
+    )
 
 
-def _written(store: Store, table: Table, one: Build, how: Mapping[str, Any]) -> Index:
+def _write_segment(
+    store: Store, table: Table, segment_build: SegmentBuild, index_options: Mapping[str, Any]
+) -> Index:
     action = partial(
         table.dataset.create_index_uncommitted,
-        one.column,
-        one.kind,
-        name=one.name,
-        fragment_ids=list(one.fragments),
+        segment_build.index_key,
+        segment_build.kind,
+        name=segment_build.index_name,
+        fragment_ids=list(segment_build.fragment_ids),
         replace=True,
-        **how,
+        **index_options,
     )
-    made: Index = store.effects.run("index", table.location, action)
-    return made
+    segment: Index = store.effects.run("index", table.location, action)
+    return segment
 
 
-def _name(table: Table, column: str, kind: str) -> str:
+def _index_name(table: Table, index_key: str, kind: str) -> str:
     """Return the name of an index; after a rename of its column an index keeps its name."""
-    same = (one for one in _indexes(table) if _slot(one) == column)
-    own = next((one.name for one in same if _kind(one) == kind), None)
-    taken = {one.name for one in table.dataset.describe_indices()}
-    column = column_of(column)
-    plain = f"{column}_{'fulltext' if kind == WORDS else kind.lower()}"
-    number = next(f.id() for f in table.dataset.lance_schema.fields() if f.name() == column)
-    return own or (plain if plain not in taken else f"{plain}_{number}")
+    key_indexes = (index for index in _own_indexes(table) if _index_key(index) == index_key)
+    current_name = next((index.name for index in key_indexes if _index_kind(index) == kind), None)
+    used_names = {index.name for index in table.dataset.describe_indices()}
+    index_key = index_column(index_key)
+    default_name = f"{index_key}_{'fulltext' if kind == WORDS else kind.lower()}"
+    field_id = next(
+        lance_field.id()
+        for lance_field in table.dataset.lance_schema.fields()
+        if lance_field.name() == index_key
+    )
+    return current_name or (
+        default_name if default_name not in used_names else f"{default_name}_{field_id}"
+    )
 
 
-def _segments(table: Table, column: str) -> list[Index]:
+def _segments_of_key(table: Table, index_key: str) -> list[Index]:
     """Return the segments of the index with this key, as an operation that removes them needs."""
-    own = (one for one in _indexes(table) if _slot(one) == column)
-    return [segment for one in own for segment in index_segments(one)]
+    key_indexes = (index for index in _own_indexes(table) if _index_key(index) == index_key)
+    return [segment for index in key_indexes for segment in index_segments(index)]
 
 
-def _files(table: Table, made: Sequence[Index]) -> tuple[str, ...]:
-    worded = (one for one in made if "Inverted" in (one.index_details or ("",))[0])
+def _segment_files(table: Table, segments: Sequence[Index]) -> tuple[str, ...]:
+    text_segments = (
+        segment for segment in segments if "Inverted" in (segment.index_details or ("",))[0]
+    )
     return (
         *(
-            f"{table.location}/_indices/{one.uuid}/{file.path}"
-            for one in made
-            for file in one.files or ()
+            f"{table.location}/_indices/{segment.uuid}/{segment_file.path}"
+            for segment in segments
+            for segment_file in segment.files or ()
         ),
-        *(words_file(table, one.uuid) for one in worded),
+        *(tokens_file(table, segment.uuid) for segment in text_segments),
     )

@@ -12,132 +12,142 @@ import pyarrow as pa
 
 from omnigraph.errors import IndexUnreadable, StorageError
 
-from .failures import storage_failure, unpanicked
-from .layout import WORDS
+from .failures import panics_as_errors, to_storage_error
+from .layout import TOKENS_FILE
 from .store import Store
 from .table import Table
 
-Result = TypeVar("Result")
+ScanResult = TypeVar("ScanResult")
 # Lance reports a file missing in the middle of a scan as invalid input.
-FAILURES = (OSError, pa.ArrowInvalid)
-_CHECK = "run `omnigraph check` to list missing and damaged files"
-_KEPT = 1024
-_told: dict[tuple[str, frozenset[str]], None] = {}
+SCAN_FAILURES = (OSError, pa.ArrowInvalid)
+_CHECK_HINT = "run `omnigraph check` to list missing and damaged files"
+_MAX_WARNED = 1024
+_warned_indexes: dict[tuple[str, frozenset[str]], None] = {}
 
 
-def ask(table: Table, where: object, scan: Callable[[bool], Result]) -> Result:
+def scan_with_fallback(
+    table: Table, filter_expression: object, scan: Callable[[bool], ScanResult]
+) -> ScanResult:
     """Return `scan(True)`, which may use indexes, or `scan(False)` if an index cannot be read.
 
     `filter_expression` is the filter of the scan: without one no index is used.
     """
     try:
-        with unpanicked():
+        with panics_as_errors():
             return scan(True)
-    except FAILURES as error:
-        if where is None or not segments_of(table):
-            raise _failure(error) from error
+    except SCAN_FAILURES as error:
+        if filter_expression is None or not segment_uuids(table):
+            raise _scan_failure(error) from error
     try:
-        with unpanicked():
-            found = scan(False)
-    except FAILURES as error:
-        raise _failure(error) from error
-    tell(table)
-    return found
+        with panics_as_errors():
+            scan_result = scan(False)
+    except SCAN_FAILURES as error:
+        raise _scan_failure(error) from error
+    warn_unreadable_index(table)
+    return scan_result
 
 
-def ask_alone(table: Table, scanner: Any) -> pa.Table | None:
+def query_index(table: Table, scanner: Any) -> pa.Table | None:
     """Return what an index alone answers; None, with a warning, if it cannot be read.
 
     There is no fallback scan: callers have other ways to answer.
     """
     try:
-        with unpanicked():
-            found: pa.Table = scanner.to_table()
-    except FAILURES:
-        tell(table)
+        with panics_as_errors():
+            index_rows: pa.Table = scanner.to_table()
+    except SCAN_FAILURES:
+        warn_unreadable_index(table)
         return None
-    return found
+    return index_rows
 
 
-def ask_batches(
-    table: Table, where: object, scan: Callable[[bool], Iterator[pa.RecordBatch]]
+def scan_batches_with_fallback(
+    table: Table, filter_expression: object, scan: Callable[[bool], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches like `scan_with_fallback`; indexes are read before the first batch."""
 
-    def begin(indexed: bool) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
-        batches = iter(scan(indexed))
+    def start_scan(use_index: bool) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
+        batches = iter(scan(use_index))
         return next(batches, None), batches
 
-    first, rest = ask(table, where, begin)
-    if first is None:
+    first_batch, remaining_batches = scan_with_fallback(table, filter_expression, start_scan)
+    if first_batch is None:
         return
-    yield first
+    yield first_batch
     try:
-        with unpanicked():
-            yield from rest
-    except FAILURES as error:
-        raise _failure(error) from error
+        with panics_as_errors():
+            yield from remaining_batches
+    except SCAN_FAILURES as error:
+        raise _scan_failure(error) from error
 
 
-def segments_of(table: Table) -> frozenset[str]:
+def segment_uuids(table: Table) -> frozenset[str]:
     """Return the UUIDs of the segments of all indexes of a table."""
-    every = table.dataset.describe_indices()
-    return frozenset(str(one.uuid) for index in every for one in index.segments)
+    indexes = table.dataset.describe_indices()
+    return frozenset(str(segment.uuid) for index in indexes for segment in index.segments)
 
 
-def lost_segments(store: Store, table: Table) -> frozenset[str]:
+def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
     """Return the segments with a missing or truncated file, by one listing."""
-    if not segments_of(table):
+    if not segment_uuids(table):
         return frozenset()
-    found = store.objects.list(f"{table.location}/_indices")
-    return short_segments(table, {one.name: one.size for one in found})
+    listed_objects = store.objects.list(f"{table.location}/_indices")
+    return incomplete_segments(
+        table, {listed_object.name: listed_object.size for listed_object in listed_objects}
+    )
 
 
-def short_segments(table: Table, sizes: Mapping[str, int]) -> frozenset[str]:
+def incomplete_segments(table: Table, file_sizes: Mapping[str, int]) -> frozenset[str]:
     """Return the same from an earlier listing; `file_sizes` maps file names to sizes.
 
     A version records the size of each segment. The token file of a full-text segment is written by
     this package and not included in that size.
     """
-    top = f"{table.location}/_indices/"
-    held: dict[str, dict[str, int]] = {}
-    for name, size in sizes.items():
-        if name.startswith(top):
-            uuid, _, file = name.removeprefix(top).partition("/")
-            held.setdefault(uuid, {})[file] = size
+    index_directory = f"{table.location}/_indices/"
+    sizes_by_segment: dict[str, dict[str, int]] = {}
+    for file_name, file_size in file_sizes.items():
+        if file_name.startswith(index_directory):
+            uuid, _, relative_name = file_name.removeprefix(index_directory).partition("/")
+            sizes_by_segment.setdefault(uuid, {})[relative_name] = file_size
     return frozenset(
-        str(one.uuid)
+        str(segment.uuid)
         for index in table.dataset.describe_indices()
-        for one in index.segments
-        if not _is_complete(index.index_type, one.size_bytes, held.get(str(one.uuid), {}))
+        for segment in index.segments
+        if not _is_segment_complete(
+            index.index_type, segment.size_bytes, sizes_by_segment.get(str(segment.uuid), {})
+        )
     )
 
 
-def _is_complete(kind: str, size: int | None, files: Mapping[str, int]) -> bool:
-    if kind == "Inverted" and not files.get(WORDS):
+def _is_segment_complete(
+    lance_index_type: str, expected_size: int | None, file_sizes: Mapping[str, int]
+) -> bool:
+    if lance_index_type == "Inverted" and not file_sizes.get(TOKENS_FILE):
         return False
-    own = [one for name, one in files.items() if name != WORDS]
-    return bool(own) and all(own) and sum(own) >= (size or 0)
+    lance_sizes = [
+        file_size for file_name, file_size in file_sizes.items() if file_name != TOKENS_FILE
+    ]
+    return bool(lance_sizes) and all(lance_sizes) and sum(lance_sizes) >= (expected_size or 0)
 
 
-def _failure(error: Exception) -> StorageError:
+def _scan_failure(error: Exception) -> StorageError:
     if isinstance(error, OSError):
-        return storage_failure(error, effect="none")
-    reason = storage_failure(error, effect="none").reason
-    return StorageError(kind="permanent", reason=reason, effect="none", hint=_CHECK)
+        return to_storage_error(error, effect="none")
+    reason = to_storage_error(error, effect="none").reason
+    return StorageError(kind="permanent", reason=reason, effect="none", hint=_CHECK_HINT)
 
 
-def tell(table: Table) -> None:
+def warn_unreadable_index(table: Table) -> None:
     """Warn once per table, until its set of segments changes."""
-    seen = (str(table.dataset.uri), segments_of(table))
-    if seen in _told:
+    warning_key = (str(table.dataset.uri), segment_uuids(table))
+    if warning_key in _warned_indexes:
         return
-    while len(_told) >= _KEPT:
-        del _told[next(iter(_told))]
-    _told[seen] = None
-    text = (
+    while len(_warned_indexes) >= _MAX_WARNED:
+        del _warned_indexes[next(iter(_warned_indexes))]
+    _warned_indexes[warning_key] = None
+    message = (
         f"an index of {table.location} cannot be read; its rows are scanned instead, which is"
         " slower. Run `omnigraph check` to identify the index and `omnigraph ensure-indices` to"
         " rebuild it"
     )
-    warnings.warn(text, IndexUnreadable, stacklevel=3)
+    warnings.warn(message, IndexUnreadable, stacklevel=3)

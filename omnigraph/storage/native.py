@@ -12,43 +12,45 @@ import pyarrow as pa
 
 from omnigraph.errors import Effect, StorageError
 
-from .failures import DamagedError, failure_reason, storage_failure
+from .failures import DamagedError, failure_reason, to_storage_error
 
 # Messages of exceptions raised in Rust end with a source location; those of Python wrappers do not.
-_PLACE = re.compile(r",? ?/[^\s,]+\.rs:\d+:\d+$")
+_RUST_LOCATION = re.compile(r",? ?/[^\s,]+\.rs:\d+:\d+$")
 
 
-def native_failure(error: BaseException, *, effect: Effect = "none") -> StorageError | None:
+def lance_storage_error(error: BaseException, *, effect: Effect = "none") -> StorageError | None:
     """Return the typed error for an exception that Lance raised; None for any other."""
     if type(error).__name__ == "PanicException":  # defined in Rust; it cannot be imported
-        return _damaged(error, effect)
-    if isinstance(error, StorageError) or not _raised_by_lance(error):
+        return _damaged_error(error, effect)
+    if isinstance(error, StorageError) or not _is_raised_by_lance(error):
         return None
     if isinstance(error, pa.ArrowException):
-        return _damaged(error, effect)
+        return _damaged_error(error, effect)
     if isinstance(error, OSError):
-        return storage_failure(error, effect=effect)
-    native = isinstance(error, ValueError | RuntimeError) and _PLACE.search(str(error))
-    return _damaged(error, effect) if native else None
+        return to_storage_error(error, effect=effect)
+    rust_location = isinstance(error, ValueError | RuntimeError) and _RUST_LOCATION.search(
+        str(error)
+    )
+    return _damaged_error(error, effect) if rust_location else None
 
 
-def _damaged(error: BaseException, effect: Effect) -> DamagedError:
-    reason = _PLACE.sub("", failure_reason(error))
+def _damaged_error(error: BaseException, effect: Effect) -> DamagedError:
+    reason = _RUST_LOCATION.sub("", failure_reason(error))
     return DamagedError(f"a table cannot be read or written: {reason}", effect=effect)
 
 
-def _raised_by_lance(error: BaseException) -> bool:
-    below = ""
-    for package in _packages(error.__traceback__):
+def _is_raised_by_lance(error: BaseException) -> bool:
+    called_package = ""
+    for package in _frame_packages(error.__traceback__):
         # Each frame of ours starts over: only what our innermost frame called counts.
-        below = "" if package == "omnigraph" else below or package
-    return below == "lance"
+        called_package = "" if package == "omnigraph" else called_package or package
+    return called_package == "lance"
 
 
-def _packages(traceback: TracebackType | None) -> Iterator[str]:
+def _frame_packages(traceback: TracebackType | None) -> Iterator[str]:
     """Yield the top-level packages of a traceback's frames, outermost first, without pyarrow."""
     while traceback is not None:
-        name = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        if name != "pyarrow":
-            yield name or "?"
+        top_package = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if top_package != "pyarrow":
+            yield top_package or "?"
         traceback = traceback.tb_next

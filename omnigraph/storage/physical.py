@@ -8,27 +8,27 @@ from collections.abc import Iterator
 import pyarrow as pa
 from lance.file import LanceFileReader
 
-from .failures import unpanicked
+from .failures import panics_as_errors
 from .store import Store
 
-_ROWS = 8_192
+_BATCH_ROWS = 8_192
 
 
-def stored_batches(store: Store, name: str) -> Iterator[pa.RecordBatch]:
+def read_raw_batches(store: Store, file_name: str) -> Iterator[pa.RecordBatch]:
     """Yield all rows of one file in batches; raise `ValueError` if Lance cannot read it."""
     try:
-        with unpanicked():
-            reader = LanceFileReader(store.root.at(name), storage_options=store.options)
-            yield from reader.read_all(batch_size=_ROWS).to_batches()
+        with panics_as_errors():
+            reader = LanceFileReader(store.root.uri_of(file_name), storage_options=store.options)
+            yield from reader.read_all(batch_size=_BATCH_ROWS).to_batches()
     except (OSError, RuntimeError, ValueError) as error:
-        raise ValueError(f"{name} is not a readable Lance data file") from error
+        raise ValueError(f"{file_name} is not a readable Lance data file") from error
 
 
-def open_file(store: Store, name: str) -> int:
+def read_row_count(store: Store, file_name: str) -> int:
     """Read the footer of a file and return its row count; raise `ValueError` if damaged."""
     try:
-        with unpanicked():
-            reader = LanceFileReader(store.root.at(name), storage_options=store.options)
+        with panics_as_errors():
+            reader = LanceFileReader(store.root.uri_of(file_name), storage_options=store.options)
             return int(reader.metadata().num_rows)
     except (OSError, RuntimeError, ValueError) as error:
-        raise ValueError(f"{name} is not a readable Lance data file") from error
+        raise ValueError(f"{file_name} is not a readable Lance data file") from error

@@ -13,37 +13,42 @@ import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 from lance.fragment import write_fragments
 
-from .failures import storage_failure
+from .failures import to_storage_error
 
 
-def write_plain(
+def write_plain_fragments(
     uri: str,
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
-    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """Write batches as fragments of a dataset that is not committed yet."""
     reader = pa.RecordBatchReader.from_batches(schema, batches)
     try:
-        made = write_fragments(reader, uri, schema, storage_options=dict(options or {}) or None)
+        fragments = write_fragments(
+            reader, uri, schema, storage_options=dict(storage_options or {}) or None
+        )
     except OSError as error:
-        raise storage_failure(error, effect="none") from error
-    return [one.to_json() for one in made]
+        raise to_storage_error(error, effect="none") from error
+    return [fragment.to_json() for fragment in fragments]
 
 
-def finish_plain(
+def commit_plain_dataset(
     uri: str,
     schema: pa.Schema,
-    fragments: Sequence[Mapping[str, Any]],
-    options: Mapping[str, str] | None = None,
+    fragment_entries: Sequence[Mapping[str, Any]],
+    storage_options: Mapping[str, str] | None = None,
 ) -> None:
     """Commit fragments of any writers as one dataset."""
-    revived = [FragmentMetadata.from_json(json.dumps(one)) for one in fragments]
+    fragment_metadata = [
+        FragmentMetadata.from_json(json.dumps(fragment_entry))
+        for fragment_entry in fragment_entries
+    ]
     try:
         lance.LanceDataset.commit(
             uri,
-            LanceOperation.Overwrite(schema, revived),
-            storage_options=dict(options or {}) or None,
+            LanceOperation.Overwrite(schema, fragment_metadata),
+            storage_options=dict(storage_options or {}) or None,
         )
     except OSError as error:
-        raise storage_failure(error, effect="none") from error
+        raise to_storage_error(error, effect="none") from error

@@ -13,7 +13,7 @@ from omnigraph.errors import StorageError
 from .layout import PROBE
 from .store import Store
 
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+_NO_HARD_LINK_ERRORS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
 def probe_create_if_absent(store: Store) -> None:
@@ -21,44 +21,44 @@ def probe_create_if_absent(store: Store) -> None:
 
     Raises a `StorageError` of kind `configuration`. The probe object is always removed.
     """
-    name = f"{PROBE}{ids.nonce()}"
+    probe_name = f"{PROBE}{ids.new_nonce()}"
     try:
-        defect = _defect(store, name)
+        defect = _find_defect(store, probe_name)
     except BaseException:
         with suppress(StorageError):
-            store.objects.remove(name)
+            store.objects.remove(probe_name)
         raise
-    store.objects.remove(name)
+    store.objects.remove(probe_name)
     if defect:
-        raise _refusal(store, defect)
+        raise _unsupported_store_error(store, defect)
 
 
-def _defect(store: Store, name: str) -> str | None:
+def _find_defect(store: Store, probe_name: str) -> str | None:
     """Return what is wrong with the store, or None."""
-    first = ids.nonce()
-    if not _create(store, name, first):
+    first_nonce = ids.new_nonce()
+    if not _create_probe(store, probe_name, first_nonce):
         return "a new name was reported as taken"
-    if _create(store, name, ids.nonce()):
+    if _create_probe(store, probe_name, ids.new_nonce()):
         return "it lets a second creator overwrite the first (it ignores If-None-Match)"
-    found = store.objects.read_json(name)
-    if found is None or found.get("nonce") != first:
+    probe_members = store.objects.read_json(probe_name)
+    if probe_members is None or probe_members.get("nonce") != first_nonce:
         return "an object changed although its second creator was refused"
-    if all(one.name != name for one in store.objects.backend.list("")):
+    if all(listed_object.name != probe_name for listed_object in store.objects.backend.list("")):
         return "a listing does not show an object that was just written"
     return None
 
 
-def _create(store: Store, name: str, nonce: str) -> bool:
+def _create_probe(store: Store, probe_name: str, nonce: str) -> bool:
     try:
-        return store.objects.create_json(name, {"nonce": nonce})
+        return store.objects.create_json(probe_name, {"nonce": nonce})
     except StorageError as error:
         cause = error.__cause__
-        if isinstance(cause, OSError) and cause.errno in _NO_LINKS:
-            raise _refusal(store, "the file system has no hard links") from cause
+        if isinstance(cause, OSError) and cause.errno in _NO_HARD_LINK_ERRORS:
+            raise _unsupported_store_error(store, "the file system has no hard links") from cause
         raise
 
 
-def _refusal(store: Store, defect: str) -> StorageError:
+def _unsupported_store_error(store: Store, defect: str) -> StorageError:
     return StorageError(
         f"this store cannot hold a graph: {defect}",
         kind="configuration",

@@ -15,17 +15,17 @@ from typing import Any
 import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 
-from .blobs import is_blob
+from .blobs import is_blob_field
 from .failures import DamagedError
-from .fields import Column, columns_of, new_column, schema_of
+from .fields import LanceColumn, build_lance_schema, lance_columns, new_column
 from .store import Store
-from .table import Staged, Table, commit, data_files, field_digest
+from .table import StagedChange, Table, commit, data_files, schema_fingerprint
 
-_ROWS = 16_384  # rows that are filled together
+_BATCH_ROWS = 16_384  # rows that are filled together
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TargetColumn:
     """A column that the table shall have.
 
     `source` is the name of the column that it continues, None for a new one; a new one has
@@ -34,126 +34,152 @@ class Wanted:
 
     field: pa.Field
     source: str | None = None
-    value: pa.Scalar | None = None
+    default_value: pa.Scalar | None = None
 
-    def of(self, batch: pa.RecordBatch) -> pa.Array:
+    def values_for(self, old_batch: pa.RecordBatch) -> pa.Array:
         """Return its values for rows of the old version; blobs are bytes here."""
-        kind = pa.large_binary() if is_blob(self.field) else self.field.type
+        value_type = pa.large_binary() if is_blob_field(self.field) else self.field.type
         if self.source is not None:
-            return batch.column(self.source).cast(kind)
-        if self.value is None:
-            return pa.nulls(batch.num_rows, kind)
-        return pa.repeat(self.value, batch.num_rows)
+            return old_batch.column(self.source).cast(value_type)
+        if self.default_value is None:
+            return pa.nulls(old_batch.num_rows, value_type)
+        return pa.repeat(self.default_value, old_batch.num_rows)
 
 
 @dataclass(frozen=True, slots=True)
-class _Fresh:
+class _AddedColumn:
     """A column with a new field id; `temporary_name` avoids clashes until the old one is gone."""
 
-    wanted: Wanted
-    column: Column
-    passing: str
+    target: TargetColumn
+    column: LanceColumn
+    temporary_name: str
 
     @property
-    def filled(self) -> bool:
-        return self.wanted.source is not None or self.wanted.value is not None
+    def has_values(self) -> bool:
+        return self.target.source is not None or self.target.default_value is not None
 
 
-def reshape(
-    store: Store, table: Table, wanted: Sequence[Wanted], highest: int
+def reshape_table(
+    store: Store, table: Table, targets: Sequence[TargetColumn], highest_field_id: int
 ) -> tuple[Table, int]:
     """Return a version of the table with exactly these columns, and the highest field id so far.
 
     `highest_field_id` is the highest that any earlier version used. Returns the table itself when
     nothing differs.
     """
-    old = {column.name: column for column in columns_of(table.dataset.lance_schema)}
-    first = max(highest, table.highest_field_id) + 1
-    fresh: dict[str, _Fresh] = {}
-    for one in wanted:
-        if not _continues(table, one):
-            made = new_column(one.field, first)
-            fresh[one.field.name] = _Fresh(one, made, f"#{first}")
-            first += len(made.ids)
-    if fresh:
-        table = _add(store, table, list(fresh.values()))
-    final = [_final(one, old, fresh) for one in wanted]
-    return _project(store, table, final), first - 1
+    old_columns = {column.name: column for column in lance_columns(table.dataset.lance_schema)}
+    next_field_id = max(highest_field_id, table.highest_field_id) + 1
+    added_columns: dict[str, _AddedColumn] = {}
+    for target in targets:
+        if not _keeps_stored_values(table, target):
+            lance_column = new_column(target.field, next_field_id)
+            added_columns[target.field.name] = _AddedColumn(
+                target, lance_column, f"#{next_field_id}"
+            )
+            next_field_id += len(lance_column.field_ids)
+    if added_columns:
+        table = _add_columns(store, table, list(added_columns.values()))
+    final_columns = [_final_column(target, old_columns, added_columns) for target in targets]
+    return _project_columns(store, table, final_columns), next_field_id - 1
 
 
-def _continues(table: Table, one: Wanted) -> bool:
+def _keeps_stored_values(table: Table, target: TargetColumn) -> bool:
     """Return whether the column continues another one whose stored values fit unchanged."""
-    return one.source is not None and table.schema.field(one.source).type == one.field.type
+    return target.source is not None and table.schema.field(target.source).type == target.field.type
 
 
-def _final(one: Wanted, old: dict[str, Column], fresh: dict[str, _Fresh]) -> Column:
-    made = fresh.get(one.field.name)
-    if made is not None:
-        return made.column
-    kept = old[one.source or ""].renamed(one.field.name)
+def _final_column(
+    target: TargetColumn,
+    old_columns: dict[str, LanceColumn],
+    added_columns: dict[str, _AddedColumn],
+) -> LanceColumn:
+    added = added_columns.get(target.field.name)
+    if added is not None:
+        return added.column
+    continued = old_columns[target.source or ""].with_name(target.field.name)
     # Never make it non-null: deleted rows in the files may hold nulls.
-    return kept.loosened() if one.field.nullable else kept
+    return continued.as_nullable() if target.field.nullable else continued
 
 
-def _add(store: Store, table: Table, fresh: list[_Fresh]) -> Table:
+def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) -> Table:
     """Return the table with more columns after its own, under names that no property has."""
-    filled = [one for one in fresh if one.filled]
+    filled_columns = [added for added in added_columns if added.has_values]
     fragments = table.dataset.get_fragments()
-    if filled:
-        fill = partial(_fill, table, filled)
-        made: list[Any] = store.effects.run(
-            "stage", table.location, lambda: [fill(fragment) for fragment in fragments]
+    if filled_columns:
+        fill_fragment = partial(_fill_fragment, table, filled_columns)
+        filled_fragments: list[Any] = store.effects.run(
+            "stage", table.location, lambda: [fill_fragment(fragment) for fragment in fragments]
         )
     else:
-        made = [fragment.metadata for fragment in fragments]
-    passing = [one.column.renamed(one.passing) for one in fresh]
-    schema = schema_of(
-        table.dataset.lance_schema, [*columns_of(table.dataset.lance_schema), *passing]
+        filled_fragments = [fragment.metadata for fragment in fragments]
+    temporary_columns = [added.column.with_name(added.temporary_name) for added in added_columns]
+    schema = build_lance_schema(
+        table.dataset.lance_schema, [*lance_columns(table.dataset.lance_schema), *temporary_columns]
     )
-    files = data_files(table, made) if filled else ()
-    known = set(data_files(table, [fragment.metadata for fragment in fragments]))
-    new = tuple(name for name in files if name not in known)
-    return _commit(store, table, LanceOperation.Merge(made, schema), new)
+    all_files = data_files(table, filled_fragments) if filled_columns else ()
+    old_files = set(data_files(table, [fragment.metadata for fragment in fragments]))
+    new_files = tuple(file_name for file_name in all_files if file_name not in old_files)
+    return _commit_operation(
+        store, table, LanceOperation.Merge(filled_fragments, schema), new_files
+    )
 
 
-def _fill(table: Table, filled: list[_Fresh], fragment: Any) -> Any:
+def _fill_fragment(table: Table, filled_columns: list[_AddedColumn], fragment: Any) -> Any:
     """Return a fragment with one more data file, whose columns have the field ids we assigned."""
 
-    def values(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.record_batch([one.wanted.of(batch) for one in filled], names)
+    def compute_values(old_batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch(
+            [added.target.values_for(old_batch) for added in filled_columns], temporary_names
+        )
 
-    names = [one.passing for one in filled]
-    sources = [one.wanted.source for one in filled if one.wanted.source is not None]
-    metadata, schema = _merged(table, fragment, values, sources or ["id"])
-    given = {column.name: column.ids for column in columns_of(schema)}
-    ours = {old: new for one in filled for old, new in _both(given[one.passing], one.column.ids)}
-    facts = metadata.to_json()
-    facts["files"][-1]["fields"] = [ours[number] for number in facts["files"][-1]["fields"]]
-    return FragmentMetadata.from_json(json.dumps(facts))
+    temporary_names = [added.temporary_name for added in filled_columns]
+    source_names = [
+        added.target.source for added in filled_columns if added.target.source is not None
+    ]
+    metadata, schema = _merge_columns(table, fragment, compute_values, source_names or ["id"])
+    lance_ids_by_name = {column.name: column.field_ids for column in lance_columns(schema)}
+    our_ids = {
+        lance_id: our_id
+        for added in filled_columns
+        for lance_id, our_id in _pair_ids(
+            lance_ids_by_name[added.temporary_name], added.column.field_ids
+        )
+    }
+    fragment_json = metadata.to_json()
+    fragment_json["files"][-1]["fields"] = [
+        our_ids[field_id] for field_id in fragment_json["files"][-1]["fields"]
+    ]
+    return FragmentMetadata.from_json(json.dumps(fragment_json))
 
 
-def _merged(table: Table, fragment: Any, values: Any, columns: list[str]) -> Any:
+def _merge_columns(table: Table, fragment: Any, compute_values: Any, columns: list[str]) -> Any:
     try:
-        return fragment.merge_columns(values, columns=columns, batch_size=_ROWS)
+        return fragment.merge_columns(compute_values, columns=columns, batch_size=_BATCH_ROWS)
     except TypeError as error:
         # Lance reads a few rows to infer the result, and raises this for any failure meanwhile.
         raise DamagedError(f"{table.location} cannot be read: {error.__context__}") from error
 
 
-def _both(given: list[int], ours: list[int]) -> Any:
-    return zip(given, ours, strict=True)
+def _pair_ids(lance_ids: list[int], our_ids: list[int]) -> Any:
+    return zip(lance_ids, our_ids, strict=True)
 
 
-def _project(store: Store, table: Table, final: list[Column]) -> Table:
+def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn]) -> Table:
     """Return the table with exactly these columns, each stored in its files or in none."""
-    if columns_of(table.dataset.lance_schema) == final:
+    if lance_columns(table.dataset.lance_schema) == final_columns:
         return table
-    schema = schema_of(table.dataset.lance_schema, final)
-    return _commit(store, table, LanceOperation.Project(schema), ())
+    schema = build_lance_schema(table.dataset.lance_schema, final_columns)
+    return _commit_operation(store, table, LanceOperation.Project(schema), ())
 
 
-def _commit(store: Store, table: Table, operation: Any, files: tuple[str, ...]) -> Table:
-    checksums = store.read_back(files, blobs=any(is_blob(one) for one in table.schema))
-    fields = field_digest(table)
-    staged = Staged(table.location, operation, fields, files=files, checksums=checksums)
+def _commit_operation(
+    store: Store, table: Table, operation: Any, new_files: tuple[str, ...]
+) -> Table:
+    checksums = store.read_back_checksums(
+        new_files, include_blobs=any(is_blob_field(column) for column in table.schema)
+    )
+    fingerprint = schema_fingerprint(table)
+    staged = StagedChange(
+        table.location, operation, fingerprint, written_files=new_files, checksums=checksums
+    )
     return commit(store, table, staged)

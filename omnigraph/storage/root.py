@@ -14,7 +14,7 @@ from omnigraph.errors import InputError
 from omnigraph.errors.redact import redact_uri
 
 # The options that callers may give, and Lance's names for them.
-_OPTIONS = {
+_LANCE_OPTION_NAMES = {
     **{
         given: name
         for name in (
@@ -36,11 +36,11 @@ _OPTIONS = {
     "connect_timeout": "connect_timeout",
     "client_max_retries": "client_max_retries",
 }
-_TIMEOUTS = {"timeout": "30s", "connect_timeout": "5s", "client_max_retries": "3"}
+_DEFAULT_TIMEOUTS = {"timeout": "30s", "connect_timeout": "5s", "client_max_retries": "3"}
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class GraphRoot:
     """The location of one graph. `path` is the directory, or `bucket/prefix`."""
 
     scheme: str
@@ -50,39 +50,39 @@ class Root:
     identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "identity", self._identity())
+        object.__setattr__(self, "identity", self._compute_identity())
 
     @property
-    def local(self) -> bool:
+    def is_local(self) -> bool:
         """Whether the root is a directory on this machine."""
         return self.scheme == "file"
 
     @property
     def uri(self) -> str:
         """The root as users write it."""
-        return self.path if self.local else f"{self.scheme}://{self.path}"
+        return self.path if self.is_local else f"{self.scheme}://{self.path}"
 
-    def _identity(self) -> str:
-        if self.local:
+    def _compute_identity(self) -> str:
+        if self.is_local:
             return os.path.realpath(self.path)
         # Two servers may have buckets of the same name; secrets in the endpoint are left out.
         return f"{redact_uri(self.options.get('aws_endpoint', '')).rstrip('/')}|{self.uri}"
 
     @property
-    def access(self) -> int:
+    def access_hash(self) -> int:
         """A hash of the connection settings, to tell roots apart without revealing secrets."""
         return hash(frozenset(self.options.items()))
 
-    def at(self, name: str) -> str:
+    def uri_of(self, relative_name: str) -> str:
         """Return the URI that Lance needs for a root-relative name."""
-        return f"{self.uri}/{name}"
+        return f"{self.uri}/{relative_name}"
 
 
 def parse_root(
     uri: str | os.PathLike[str],
     environment: Mapping[str, str] = os.environ,
-    given: Mapping[str, object] | None = None,
-) -> Root:
+    storage_options: Mapping[str, object] | None = None,
+) -> GraphRoot:
     """Parse a location: a path, `file://` or `s3://bucket/prefix`.
 
     `storage_options` take precedence over environment variables.
@@ -90,25 +90,30 @@ def parse_root(
     >>> parse_root("s3://lake/graphs/people/", {}).path
     'lake/graphs/people'
     """
-    text = os.fspath(uri)
-    parts = urlsplit(text)
-    options = read_options(given or {})
-    if "://" not in text or parts.scheme == "file":
-        if options:
+    uri_text = os.fspath(uri)
+    uri_parts = urlsplit(uri_text)
+    lance_options = read_options(storage_options or {})
+    if "://" not in uri_text or uri_parts.scheme == "file":
+        if lance_options:
             message = "a local directory takes no storage options"
             raise InputError(message, reason="no such option")
-        return Root("file", _directory(text if "://" not in text else unquote(parts.path)))
-    if parts.scheme == "s3":
-        options = s3_options(environment) | options
-        return Root("s3", _bucket(text, parts.netloc, parts.path), options)
-    raise _refused(text, parts.scheme)
+        return GraphRoot(
+            "file",
+            _absolute_directory(uri_text if "://" not in uri_text else unquote(uri_parts.path)),
+        )
+    if uri_parts.scheme == "s3":
+        lance_options = s3_options(environment) | lance_options
+        return GraphRoot(
+            "s3", _bucket_path(uri_text, uri_parts.netloc, uri_parts.path), lance_options
+        )
+    raise _unsupported_uri_error(uri_text, uri_parts.scheme)
 
 
 def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
     """Return S3 client settings from the `AWS_*` variables; `AWS_ENDPOINT_URL_S3` wins."""
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     path_style = environment.get("AWS_S3_FORCE_PATH_STYLE", "").lower() == "true"
-    found = {
+    configured = {
         "aws_region": environment.get("AWS_REGION"),
         "aws_access_key_id": environment.get("AWS_ACCESS_KEY_ID"),
         "aws_secret_access_key": environment.get("AWS_SECRET_ACCESS_KEY"),
@@ -117,10 +122,12 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
         "allow_http": "true" if environment.get("AWS_ALLOW_HTTP", "").lower() == "true" else None,
         "aws_virtual_hosted_style_request": "false" if path_style else None,
     }
-    return {name: value for name, value in found.items() if value} | _TIMEOUTS
+    return {
+        option_name: value for option_name, value in configured.items() if value
+    } | _DEFAULT_TIMEOUTS
 
 
-def read_options(given: Mapping[str, object]) -> dict[str, str]:
+def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
     """Return storage options under Lance's names; an unknown option raises `InputError`.
 
     Accepts Lance's names and those of the `AWS_*` variables, in any case.
@@ -128,37 +135,39 @@ def read_options(given: Mapping[str, object]) -> dict[str, str]:
     >>> read_options({"AWS_REGION": "eu-west-1", "allow_http": True})
     {'aws_region': 'eu-west-1', 'allow_http': 'true'}
     """
-    found: dict[str, str] = {}
-    for name, value in given.items():
-        known = _OPTIONS.get(str(name).lower())
-        if known is None:
+    lance_options: dict[str, str] = {}
+    for option_name, value in storage_options.items():
+        lance_name = _LANCE_OPTION_NAMES.get(str(option_name).lower())
+        if lance_name is None:
             raise InputError(
-                f"unknown storage option '{name}'",
+                f"unknown storage option '{option_name}'",
                 reason="unknown storage option",
-                hint=f"expected one of {', '.join(sorted(set(_OPTIONS.values())))}",
+                hint=f"expected one of {', '.join(sorted(set(_LANCE_OPTION_NAMES.values())))}",
             )
         if value is not None:
-            found[known] = str(value).lower() if isinstance(value, bool) else str(value)
-    return found
+            lance_options[lance_name] = (
+                str(value).lower() if isinstance(value, bool) else str(value)
+            )
+    return lance_options
 
 
-def _directory(path: str) -> str:
-    if not path:
+def _absolute_directory(directory: str) -> str:
+    if not directory:
         raise InputError("the path of a graph must not be empty", reason="empty location")
-    return str(Path(path).expanduser().absolute())
+    return str(Path(directory).expanduser().absolute())
 
 
-def _bucket(uri: str, bucket: str, prefix: str) -> str:
-    name = prefix.strip("/")
-    if not bucket or not name or "@" in bucket:
+def _bucket_path(uri: str, bucket: str, prefix: str) -> str:
+    key_prefix = prefix.strip("/")
+    if not bucket or not key_prefix or "@" in bucket:
         raise InputError(
             f"'{redact_uri(uri)}' is not a graph location",
             reason="expected s3://bucket/prefix",
         )
-    return f"{bucket}/{name}"
+    return f"{bucket}/{key_prefix}"
 
 
-def _refused(uri: str, scheme: str) -> InputError:
+def _unsupported_uri_error(uri: str, scheme: str) -> InputError:
     if scheme in ("http", "https"):
         reason = "this needs direct storage: a path or s3://bucket/prefix, not a server"
     else:

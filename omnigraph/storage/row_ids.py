@@ -15,47 +15,55 @@ from omnigraph.errors import InternalError
 
 
 def check_row_ids(
-    dataset: Any, addresses: Sequence[int], row_ids: Sequence[int], rows: int
+    dataset: Any, addresses: Sequence[int], row_ids: Sequence[int], row_count: int
 ) -> None:
     """Refuse row ids that are not those of the removed addresses, or that repeat."""
     if len(set(addresses)) != len(addresses):
         raise InternalError("a row is removed twice by one change")
-    if len(row_ids) != rows:
-        raise InternalError(f"{rows} rows are replaced under {len(row_ids)} row ids")
+    if len(row_ids) != row_count:
+        raise InternalError(f"{row_count} rows are replaced under {len(row_ids)} row ids")
     if len(set(row_ids)) != len(row_ids):
         raise InternalError("two rows are replaced under one row id")
     if len(row_ids) > len(addresses):
         raise InternalError(f"{len(row_ids)} rows are replaced and {len(addresses)} removed")
-    if row_ids and not set(row_ids) <= set(_of_addresses(dataset, addresses)):
+    if row_ids and not set(row_ids) <= set(_row_ids_of_addresses(dataset, addresses)):
         raise InternalError("a row is replaced whose old copy is not removed")
 
 
-def _of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[int]:
+def _row_ids_of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[int]:
     """Yield the row ids of rows by address, from the fragment metadata of the version."""
     by_fragment: dict[int, list[int]] = {}
     for address in addresses:
         by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
-    for number, offsets in by_fragment.items():
-        fragment = dataset.get_fragment(number)
+    for fragment_id, offsets in by_fragment.items():
+        fragment = dataset.get_fragment(fragment_id)
         if fragment is None:
-            raise InternalError(f"a row is removed from fragment {number}, which does not exist")
+            raise InternalError(
+                f"a row is removed from fragment {fragment_id}, which does not exist"
+            )
         yield from row_ids_at(fragment, offsets)
 
 
 def row_ids_at(fragment: Any, offsets: Sequence[int]) -> list[int]:
     """Return the row ids of rows of a fragment by offset."""
     try:
-        sequence = RowIdSequence.from_inline_metadata(fragment.metadata.row_id_meta).to_pyarrow()
+        row_id_sequence = RowIdSequence.from_inline_metadata(
+            fragment.metadata.row_id_meta
+        ).to_pyarrow()
     except (NotImplementedError, OSError, ValueError):  # stored in a separate file
-        return _read(fragment, offsets)
-    if max(offsets) >= len(sequence):
+        return _read_row_ids(fragment, offsets)
+    if max(offsets) >= len(row_id_sequence):
         raise InternalError(f"a row beyond the end of fragment {fragment.fragment_id} is removed")
-    found: list[int] = sequence.take(pa.array(offsets, pa.int64())).to_pylist()
-    return found
+    row_ids: list[int] = row_id_sequence.take(pa.array(offsets, pa.int64())).to_pylist()
+    return row_ids
 
 
-def _read(fragment: Any, offsets: Sequence[int]) -> list[int]:
-    found = fragment.to_table(columns=[], with_row_id=True, with_row_address=True)
-    wanted = pa.array([fragment.fragment_id << 32 | one for one in offsets], pa.uint64())
-    ids: list[int] = found.filter(pc.is_in(found["_rowaddr"], wanted))["_rowid"].to_pylist()
-    return ids
+def _read_row_ids(fragment: Any, offsets: Sequence[int]) -> list[int]:
+    fragment_rows = fragment.to_table(columns=[], with_row_id=True, with_row_address=True)
+    wanted_addresses = pa.array(
+        [fragment.fragment_id << 32 | offset for offset in offsets], pa.uint64()
+    )
+    row_ids: list[int] = fragment_rows.filter(
+        pc.is_in(fragment_rows["_rowaddr"], wanted_addresses)
+    )["_rowid"].to_pylist()
+    return row_ids

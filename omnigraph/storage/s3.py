@@ -17,19 +17,19 @@ from obstore.store import S3Store
 
 from omnigraph.errors import StorageError
 
-from .failures import Kinds, reported
-from .objects import BLOCK, Found
-from .root import Root
+from .failures import ExceptionKinds, as_storage_errors
+from .objects import TRANSFER_BLOCK_BYTES, ListedObject
+from .root import GraphRoot
 
 # Lance's names of storage options, which a root holds, and obstore's names for the same options.
-_CONFIG = {
+_OBSTORE_NAMES = {
     "aws_region": "region",
     "aws_access_key_id": "access_key_id",
     "aws_secret_access_key": "secret_access_key",
     "aws_session_token": "session_token",
     "aws_endpoint": "endpoint",
 }
-_KINDS: Kinds = {
+_REQUEST_KINDS: ExceptionKinds = {
     refused.AlreadyExistsError: "precondition",
     refused.PreconditionError: "precondition",
     refused.NotModifiedError: "precondition",
@@ -43,172 +43,188 @@ _KINDS: Kinds = {
     refused.BaseError: "unknown",
 }
 # Creating a client sends no request: a failure then is always caused by the settings.
-_SETTINGS: Kinds = {refused.BaseError: "configuration", ValueError: "configuration"}
+_SETTINGS_KINDS: ExceptionKinds = {refused.BaseError: "configuration", ValueError: "configuration"}
 # obstore raises Python's built-in exception where one exists.
-_ABSENT = (FileNotFoundError, refused.NotFoundError)
+_ABSENT_ERRORS = (FileNotFoundError, refused.NotFoundError)
 # Control objects are small: a request that takes longer means that the store does not respond.
-_REQUEST = timedelta(seconds=10)
-_TRYING = timedelta(seconds=10)
+_REQUEST_TIMEOUT = timedelta(seconds=10)
+_RETRY_TIMEOUT = timedelta(seconds=10)
 # For a block of a data file over a slow connection.
-_TRANSFER = timedelta(seconds=120)
-_PAGE = 1000  # names per page of a listing
+_TRANSFER_TIMEOUT = timedelta(seconds=120)
+_PAGE_SIZE = 1000  # names per page of a listing
 
 
 @dataclass(frozen=True, slots=True)
 class S3Backend:
     """The objects below a prefix of a bucket. Creation is a conditional PUT: first wins."""
 
-    store: S3Store
-    bulk: S3Store  # the same bucket, for requests that carry data and may take longer
+    client: S3Store
+    bulk_client: S3Store  # the same bucket, for requests that carry data and may take longer
 
     @classmethod
-    def connect(cls, root: Root) -> "S3Backend":
+    def connect(cls, root: GraphRoot) -> "S3Backend":
         """Create the clients for a root; sends no request."""
         bucket, _, prefix = root.path.partition("/")
         _check_endpoint(root.options)
-        with reported("none", _SETTINGS):
-            store, bulk = (
+        with as_storage_errors("none", _SETTINGS_KINDS):
+            client, bulk_client = (
                 S3Store(
                     bucket,
                     prefix=prefix,
-                    config=_config(root.options),
-                    client_options=_client(root.options, timeout),
-                    retry_config=_retries(root.options, trying),
+                    config=_client_config(root.options),
+                    client_options=_client_options(root.options, timeout),
+                    retry_config=_retry_config(root.options, retry_timeout),
                 )
-                for timeout, trying in ((_REQUEST, _TRYING), (_TRANSFER, _TRANSFER))
+                for timeout, retry_timeout in (
+                    (_REQUEST_TIMEOUT, _RETRY_TIMEOUT),
+                    (_TRANSFER_TIMEOUT, _TRANSFER_TIMEOUT),
+                )
             )
-        return cls(store, bulk)
+        return cls(client, bulk_client)
 
-    def read(self, name: str) -> bytes | None:
+    def read(self, object_name: str) -> bytes | None:
         """Return the bytes of an object; None only if the store says that it does not exist."""
-        with reported("none", _KINDS):
+        with as_storage_errors("none", _REQUEST_KINDS):
             try:
-                return bytes(obstore.get(self.store, name).bytes())
-            except _ABSENT:
+                return bytes(obstore.get(self.client, object_name).bytes())
+            except _ABSENT_ERRORS:
                 return None
 
-    def create(self, name: str, body: bytes) -> bool:
+    def create(self, object_name: str, object_bytes: bytes) -> bool:
         """Create an object; False if the name is taken, perhaps by our own lost attempt."""
-        with reported("unknown", _KINDS):
+        with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
-                obstore.put(self.store, name, body, mode="create", use_multipart=False)
+                obstore.put(
+                    self.client, object_name, object_bytes, mode="create", use_multipart=False
+                )
             except refused.AlreadyExistsError:
                 return False
             return True
 
-    def replace(self, name: str, body: bytes) -> None:
+    def replace(self, object_name: str, object_bytes: bytes) -> None:
         """Overwrite an object."""
-        with reported("unknown", _KINDS):
-            obstore.put(self.store, name, body, use_multipart=False)
+        with as_storage_errors("unknown", _REQUEST_KINDS):
+            obstore.put(self.client, object_name, object_bytes, use_multipart=False)
 
-    def blocks(self, name: str) -> Iterator[bytes] | None:
+    def read_blocks(self, object_name: str) -> Iterator[bytes] | None:
         """Return the blocks of an object; None only if the store says that it does not exist."""
-        with reported("none", _KINDS):
+        with as_storage_errors("none", _REQUEST_KINDS):
             try:
-                return _pieces(obstore.get(self.bulk, name))
-            except _ABSENT:
+                return _stream_blocks(obstore.get(self.bulk_client, object_name))
+            except _ABSENT_ERRORS:
                 return None
 
-    def fill(self, name: str, blocks: Iterator[bytes]) -> None:
+    def write_blocks(self, object_name: str, blocks: Iterator[bytes]) -> None:
         """Write an object block by block."""
-        with reported("unknown", _KINDS):
-            obstore.put(self.bulk, name, _elsewhere(blocks), chunk_size=BLOCK)
+        with as_storage_errors("unknown", _REQUEST_KINDS):
+            obstore.put(
+                self.bulk_client,
+                object_name,
+                _fetch_in_thread(blocks),
+                chunk_size=TRANSFER_BLOCK_BYTES,
+            )
 
-    def send(self, name: str, body: bytes) -> None:
+    def write_data_file(self, object_name: str, object_bytes: bytes) -> None:
         """Write a data file in one request."""
-        with reported("unknown", _KINDS):
-            obstore.put(self.bulk, name, body, use_multipart=False)
+        with as_storage_errors("unknown", _REQUEST_KINDS):
+            obstore.put(self.bulk_client, object_name, object_bytes, use_multipart=False)
 
-    def remove(self, name: str) -> None:
+    def remove(self, object_name: str) -> None:
         """Remove an object; it is no error if it does not exist."""
-        with reported("unknown", _KINDS):
+        with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
-                obstore.delete(self.store, name)
-            except _ABSENT:
+                obstore.delete(self.client, object_name)
+            except _ABSENT_ERRORS:
                 return
 
-    def list(self, prefix: str) -> Iterator[Found]:
+    def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below `prefix/`, page by page; unfinished ones are omitted."""
-        with reported("none", _KINDS):
-            for page in obstore.list(self.store, prefix or None, chunk_size=_PAGE):
-                yield from _shown(page)
+        with as_storage_errors("none", _REQUEST_KINDS):
+            for page in obstore.list(self.client, prefix or None, chunk_size=_PAGE_SIZE):
+                yield from _finished_objects(page)
 
-    def level(self, prefix: str) -> tuple[Sequence[str], Sequence[Found]]:
+    def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
         """Return one level of names, by a listing with a delimiter."""
-        with reported("none", _KINDS):
-            found = obstore.list_with_delimiter(self.store, prefix)
-            places = [one.rstrip("/") for one in found["common_prefixes"]]
-            return places, list(_shown(found["objects"]))
+        with as_storage_errors("none", _REQUEST_KINDS):
+            listing = obstore.list_with_delimiter(self.client, prefix)
+            subdirectories = [
+                common_prefix.rstrip("/") for common_prefix in listing["common_prefixes"]
+            ]
+            return subdirectories, list(_finished_objects(listing["objects"]))
 
-    def unfinished(self, prefix: str) -> Iterator[Found]:
+    def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
         """Return nothing: an object becomes visible only when it is complete."""
         del prefix
         return iter(())
 
-    def stillness(self, prefix: str) -> object | None:
+    def change_token(self, prefix: str) -> object | None:
         """Return None: only a request could tell."""
         return None
 
-    def glance(self, name: str) -> Found | None:
+    def stat_if_local(self, object_name: str) -> ListedObject | None:
         """Return None: this takes a request."""
         return None
 
-    def first(self, prefix: str, count: int) -> Sequence[Found]:
+    def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
         """Return the start of the first page of a listing: a store lists names in order."""
-        with reported("none", _KINDS):
-            page = next(iter(obstore.list(self.store, prefix, chunk_size=_PAGE)), ())
-            return list(_shown(page))[:count]
+        with as_storage_errors("none", _REQUEST_KINDS):
+            page = next(iter(obstore.list(self.client, prefix, chunk_size=_PAGE_SIZE)), ())
+            return list(_finished_objects(page))[:max_objects]
 
 
-def _shown(page: Iterable[Any]) -> Iterator[Found]:
-    for one in page:
+def _finished_objects(page: Iterable[Any]) -> Iterator[ListedObject]:
+    for entry in page:
         # A root that was copied from a disk may contain unfinished files of a crashed writer.
-        if "#" not in one["path"].rpartition("/")[2]:
-            yield Found(one["path"], one["size"], one["last_modified"], one["e_tag"] or "")
+        if "#" not in entry["path"].rpartition("/")[2]:
+            yield ListedObject(
+                entry["path"], entry["size"], entry["last_modified"], entry["e_tag"] or ""
+            )
 
 
-def _elsewhere(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the same blocks, fetched in another thread: a client must not read while it sends."""
-    with ThreadPoolExecutor(1, "fetch") as fetching:
-        while (piece := fetching.submit(next, blocks, None).result()) is not None:
-            yield piece
+    with ThreadPoolExecutor(1, "fetch") as fetch_pool:
+        while (block := fetch_pool.submit(next, blocks, None).result()) is not None:
+            yield block
 
 
-def _pieces(found: Any) -> Iterator[bytes]:
-    with reported("none", _KINDS):
-        for piece in found.stream(min_chunk_size=BLOCK):
-            yield bytes(piece)
+def _stream_blocks(response: Any) -> Iterator[bytes]:
+    with as_storage_errors("none", _REQUEST_KINDS):
+        for chunk in response.stream(min_chunk_size=TRANSFER_BLOCK_BYTES):
+            yield bytes(chunk)
 
 
 def _check_endpoint(options: Mapping[str, str]) -> None:
     """Refuse endpoints that make the client panic or that it reports as failed requests."""
     endpoint = options.get("aws_endpoint", "https://s3")
-    parts = urlsplit(endpoint)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    endpoint_parts = urlsplit(endpoint)
+    if endpoint_parts.scheme not in ("http", "https") or not endpoint_parts.hostname:
         reason = "AWS_ENDPOINT_URL is not an http or https address"
-        raise _misconfigured(reason, "give a full address")
-    if parts.scheme == "http" and options.get("allow_http") != "true":
+        raise _configuration_error(reason, "give a full address")
+    if endpoint_parts.scheme == "http" and options.get("allow_http") != "true":
         reason = "AWS_ENDPOINT_URL is not encrypted (http), which is not allowed"
-        raise _misconfigured(reason, "use https, or set AWS_ALLOW_HTTP=true")
+        raise _configuration_error(reason, "use https, or set AWS_ALLOW_HTTP=true")
 
 
-def _misconfigured(reason: str, hint: str) -> StorageError:
+def _configuration_error(reason: str, hint: str) -> StorageError:
     return StorageError(kind="configuration", reason=reason, effect="none", hint=hint)
 
 
-def _config(options: Mapping[str, str]) -> Any:
-    found: dict[str, Any] = {
-        name: options[ours] for ours, name in _CONFIG.items() if options.get(ours)
+def _client_config(options: Mapping[str, str]) -> Any:
+    client_config: dict[str, Any] = {
+        obstore_name: options[lance_name]
+        for lance_name, obstore_name in _OBSTORE_NAMES.items()
+        if options.get(lance_name)
     }
     # One DELETE per object: not every store supports bulk deletion.
-    found["disable_bulk_delete"] = True
-    virtual = options.get("aws_virtual_hosted_style_request")
-    if virtual is not None:
-        found["virtual_hosted_style_request"] = virtual == "true"
-    return found
+    client_config["disable_bulk_delete"] = True
+    virtual_hosted = options.get("aws_virtual_hosted_style_request")
+    if virtual_hosted is not None:
+        client_config["virtual_hosted_style_request"] = virtual_hosted == "true"
+    return client_config
 
 
-def _client(options: Mapping[str, str], timeout: timedelta) -> Any:
+def _client_options(options: Mapping[str, str], timeout: timedelta) -> Any:
     return {
         "allow_http": options.get("allow_http") == "true",
         "connect_timeout": options.get("connect_timeout", "5s"),
@@ -216,9 +232,9 @@ def _client(options: Mapping[str, str], timeout: timedelta) -> Any:
     }
 
 
-def _retries(options: Mapping[str, str], trying: timedelta) -> Any:
+def _retry_config(options: Mapping[str, str], retry_timeout: timedelta) -> Any:
     return {
         "max_retries": int(options.get("client_max_retries", "3")),
-        "retry_timeout": trying,
+        "retry_timeout": retry_timeout,
         "backoff": {"max_backoff": timedelta(seconds=2)},
     }

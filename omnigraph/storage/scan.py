@@ -11,24 +11,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .failures import reported
-from .lost_index import ask, ask_batches
+from .failures import as_storage_errors
+from .lost_index import scan_batches_with_fallback, scan_with_fallback
 from .table import Table
 
-Ids = npt.NDArray[np.int64]
+RowIdArray = npt.NDArray[np.int64]
 
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
-_DENSE = 6  # when more than one row in this many is needed, a scan is faster than a take
-_SMALL = 2_000
+_DENSE_RATIO = 6  # when more than one row in this many is needed, a scan is faster than a take
+_SMALL_COUNT = 2_000
 # Lance reads ahead of a slow consumer up to this many bytes; its default is two gigabytes. A single
 # batch may be larger.
-_READ_AHEAD = 64 << 20
+_READ_AHEAD_BYTES = 64 << 20
 
 
 def scan(
     table: Table,
     columns: Sequence[str],
-    where: Any = None,
+    filter_expression: Any = None,
     *,
     row_ids: bool = False,
     addresses: bool = False,
@@ -36,125 +36,139 @@ def scan(
 ) -> pa.Table:
     """Return the rows that pass the filter, in storage order, on request with ids and addresses."""
 
-    def read(indexed: bool) -> pa.Table:
-        found: pa.Table = table.dataset.to_table(
+    def read_table(use_index: bool) -> pa.Table:
+        matching_rows: pa.Table = table.dataset.to_table(
             columns=list(columns),
-            filter=where,
+            filter=filter_expression,
             limit=limit,
             with_row_id=row_ids,
             with_row_address=addresses,
-            use_scalar_index=indexed,
+            use_scalar_index=use_index,
         )
-        return found
+        return matching_rows
 
-    return ask(table, where, read)
+    return scan_with_fallback(table, filter_expression, read_table)
 
 
 def find_rows(table: Table, column: str, values: Sequence[str], columns: Sequence[str]) -> pa.Table:
     """Return rows whose `column` is one of `values`, with `_rowid` and `_rowaddr`."""
     import pyarrow.compute as pc
 
-    where = pc.field(column).isin(pa.array(values, table.schema.field(column).type))
-    return scan(table, columns, where, row_ids=True, addresses=True)
+    filter_expression = pc.field(column).isin(pa.array(values, table.schema.field(column).type))
+    return scan(table, columns, filter_expression, row_ids=True, addresses=True)
 
 
-def batches(
+def scan_batches(
     table: Table,
     columns: Sequence[str],
-    where: Any = None,
+    filter_expression: Any = None,
     *,
     row_ids: bool = False,
-    size: int = 65_536,
+    batch_rows: int = 65_536,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in batches; memory holds only a few batches."""
 
-    def read(indexed: bool) -> Iterator[pa.RecordBatch]:
-        found: Iterator[pa.RecordBatch] = table.dataset.to_batches(
+    def start_batches(use_index: bool) -> Iterator[pa.RecordBatch]:
+        record_batches: Iterator[pa.RecordBatch] = table.dataset.to_batches(
             columns=list(columns),
-            filter=where,
+            filter=filter_expression,
             with_row_id=row_ids,
-            batch_size=size,
+            batch_size=batch_rows,
             batch_readahead=2,
             fragment_readahead=1,
-            io_buffer_size=_READ_AHEAD,
-            use_scalar_index=indexed,
+            io_buffer_size=_READ_AHEAD_BYTES,
+            use_scalar_index=use_index,
         )
-        return found
+        return record_batches
 
-    return ask_batches(table, where, read)
+    return scan_batches_with_fallback(table, filter_expression, start_batches)
 
 
-def count(table: Table) -> int:
+def count_rows(table: Table) -> int:
     """Return how many rows a table has."""
     return int(table.dataset.count_rows())
 
 
-def take(table: Table, row_ids: Ids, columns: Sequence[str]) -> pa.Table:
+def take_rows(table: Table, row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
     """Return rows by row id, in that order, repeated as given; missing ones (-1) are null."""
-    wanted = distinct(row_ids)
-    found = _fetch(table, wanted, columns)
-    present = row_id_array(found)
-    return aligned(found.select(list(columns)), present, row_ids)
+    wanted_row_ids = distinct_row_ids(row_ids)
+    fetched_rows = _fetch_rows(table, wanted_row_ids, columns)
+    fetched_row_ids = row_id_array(fetched_rows)
+    return align_rows(fetched_rows.select(list(columns)), fetched_row_ids, row_ids)
 
 
-def row_id_array(found: pa.Table) -> Ids:
+def row_id_array(scanned_rows: pa.Table) -> RowIdArray:
     """Return the row ids of a scan as signed integers."""
-    ids: Ids = found[ROW_ID].to_numpy().astype(np.int64, copy=False)
-    return ids
+    row_ids: RowIdArray = scanned_rows[ROW_ID].to_numpy().astype(np.int64, copy=False)
+    return row_ids
 
 
-def distinct(row_ids: Ids) -> Ids:
+def distinct_row_ids(row_ids: RowIdArray) -> RowIdArray:
     """Return each row id once, in ascending order, without -1.
 
-    >>> distinct(np.array([7, -1, 2, 7])).tolist()
+    >>> distinct_row_ids(np.array([7, -1, 2, 7])).tolist()
     [2, 7]
     """
-    if len(row_ids) > _SMALL and int(row_ids.max()) < _DENSE * len(row_ids):
-        seen = np.zeros(int(row_ids.max()) + 2, np.bool_)  # the last slot is for -1
-        seen[row_ids] = True
-        return np.flatnonzero(seen[:-1])
-    found = np.unique(row_ids)
-    return found[found >= 0]
+    if len(row_ids) > _SMALL_COUNT and int(row_ids.max()) < _DENSE_RATIO * len(row_ids):
+        is_present = np.zeros(int(row_ids.max()) + 2, np.bool_)  # the last slot is for -1
+        is_present[row_ids] = True
+        return np.flatnonzero(is_present[:-1])
+    unique_row_ids = np.unique(row_ids)
+    return unique_row_ids[unique_row_ids >= 0]
 
 
-def _fetch(table: Table, wanted: Ids, columns: Sequence[str]) -> pa.Table:
+def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
     """Return rows in any order, with `_rowid`; more rows than requested if that is faster."""
-    if len(wanted) == 0:
-        empty = pa.schema([table.schema.field(name) for name in columns])
-        return empty.append(pa.field(ROW_ID, pa.uint64())).empty_table()
-    if len(wanted) > _SMALL and len(wanted) * _DENSE > count(table):
+    if len(wanted_row_ids) == 0:
+        empty_schema = pa.schema([table.schema.field(column_name) for column_name in columns])
+        return empty_schema.append(pa.field(ROW_ID, pa.uint64())).empty_table()
+    if len(wanted_row_ids) > _SMALL_COUNT and len(wanted_row_ids) * _DENSE_RATIO > count_rows(
+        table
+    ):
         return scan(table, columns, row_ids=True)
-    with reported("none"):
-        found: pa.Table = table.dataset._take_rows(
-            pa.array(wanted.view(np.uint64)), columns=[*columns, ROW_ID]
+    with as_storage_errors("none"):
+        fetched_rows: pa.Table = table.dataset._take_rows(
+            pa.array(wanted_row_ids.view(np.uint64)), columns=[*columns, ROW_ID]
         )
-    return found
+    return fetched_rows
 
 
-def aligned(found: pa.Table, present: Ids, asked: Ids) -> pa.Table:
+def align_rows(
+    fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray
+) -> pa.Table:
     """Return rows in the order requested; `fetched_row_ids` are the row ids of `fetched_rows`."""
-    if len(present) == len(asked) and bool((present == asked).all()):
-        return found
-    if len(present) == 0:
-        empty = [pa.nulls(len(asked), one.type) for one in found.schema]
-        return pa.table(empty, schema=pa.schema([f.with_nullable(True) for f in found.schema]))
-    position = _positions(present, asked)
-    missing = position < 0
-    indices = pa.array(position, mask=missing if bool(missing.any()) else None)
-    return found.take(indices)
+    if len(fetched_row_ids) == len(requested_row_ids) and bool(
+        (fetched_row_ids == requested_row_ids).all()
+    ):
+        return fetched_rows
+    if len(fetched_row_ids) == 0:
+        null_columns = [
+            pa.nulls(len(requested_row_ids), column.type) for column in fetched_rows.schema
+        ]
+        return pa.table(
+            null_columns,
+            schema=pa.schema([column.with_nullable(True) for column in fetched_rows.schema]),
+        )
+    positions = _find_positions(fetched_row_ids, requested_row_ids)
+    is_missing = positions < 0
+    take_indices = pa.array(positions, mask=is_missing if bool(is_missing.any()) else None)
+    return fetched_rows.take(take_indices)
 
 
-def _positions(present: Ids, asked: Ids) -> Ids:
+def _find_positions(fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> RowIdArray:
     """Return where each id is in `fetched_row_ids`, or -1."""
-    if len(asked) == 0:
-        return asked
-    top = max(int(present.max()), int(asked.max()))
-    if top < _DENSE * (len(present) + len(asked)) + _SMALL:
-        where = np.full(top + 2, -1, np.int64)  # the last slot is for -1
-        where[present] = np.arange(len(present))
-        return where[asked]
-    order = np.argsort(present, kind="stable")
-    place = np.searchsorted(present[order], asked)
-    place[place == len(order)] = 0
-    position = order[place]
-    return np.where(present[position] == asked, position, -1)
+    if len(requested_row_ids) == 0:
+        return requested_row_ids
+    highest_row_id = max(int(fetched_row_ids.max()), int(requested_row_ids.max()))
+    if (
+        highest_row_id
+        < _DENSE_RATIO * (len(fetched_row_ids) + len(requested_row_ids)) + _SMALL_COUNT
+    ):
+        position_by_row_id = np.full(highest_row_id + 2, -1, np.int64)  # the last slot is for -1
+        position_by_row_id[fetched_row_ids] = np.arange(len(fetched_row_ids))
+        return position_by_row_id[requested_row_ids]
+    sort_order = np.argsort(fetched_row_ids, kind="stable")
+    sorted_positions = np.searchsorted(fetched_row_ids[sort_order], requested_row_ids)
+    sorted_positions[sorted_positions == len(sort_order)] = 0
+    positions = sort_order[sorted_positions]
+    return np.where(fetched_row_ids[positions] == requested_row_ids, positions, -1)

@@ -10,83 +10,103 @@ from typing import Any
 from lance import FragmentMetadata, LanceOperation
 
 from .checksums import FileChecksum
-from .table import Mark, Staged, Table
+from .table import FragmentFingerprint, StagedChange, Table
 
 
-def staged_to_json(staged: Staged) -> dict[str, Any]:
+def staged_to_json(staged: StagedChange) -> dict[str, Any]:
     """Return a staged change as plain data."""
-    touched = [[one.fragment, list(one.files), one.deletions] for one in staged.touched]
+    touched_json = [
+        [fingerprint.fragment_id, list(fingerprint.data_paths), fingerprint.deletion_entry]
+        for fingerprint in staged.touched_fragments
+    ]
     return {
         "location": staged.location,
-        "fields": staged.fields,
-        "touched": touched,
-        "rows": staged.rows,
-        "files": list(staged.files),
-        "checksums": {name: checksum.to_json() for name, checksum in staged.checksums.items()},
+        "fields": staged.schema_fingerprint,
+        "touched": touched_json,
+        "rows": staged.row_delta,
+        "files": list(staged.written_files),
+        "checksums": {
+            file_name: checksum.to_json() for file_name, checksum in staged.checksums.items()
+        },
         **_operation_to_json(staged.operation),
     }
 
 
-def staged_from_json(facts: Mapping[str, Any], table: Table) -> Staged:
+def staged_from_json(members: Mapping[str, Any], table: Table) -> StagedChange:
     """Restore a staged change from plain data, for a version of its table."""
-    touched = tuple(Mark(number, tuple(files), gone) for number, files, gone in facts["touched"])
-    return Staged(
-        facts["location"],
-        _operation_from_json(facts, table),
-        facts["fields"],
-        touched,
-        facts["rows"],
-        tuple(facts["files"]),
-        checksums={k: FileChecksum.from_json(v) for k, v in facts.get("checksums", {}).items()},
+    touched_fragments = tuple(
+        FragmentFingerprint(fragment_id, tuple(data_paths), deletion_entry)
+        for fragment_id, data_paths, deletion_entry in members["touched"]
+    )
+    return StagedChange(
+        members["location"],
+        _operation_from_json(members, table),
+        members["fields"],
+        touched_fragments,
+        members["rows"],
+        tuple(members["files"]),
+        checksums={
+            file_name: FileChecksum.from_json(checksum_json)
+            for file_name, checksum_json in members.get("checksums", {}).items()
+        },
     )
 
 
 def _operation_to_json(operation: Any) -> dict[str, Any]:
     if isinstance(operation, LanceOperation.Append):
-        return {"kind": "append", "new": _fragments(operation.fragments)}
+        return {"kind": "append", "new": _fragments_to_json(operation.fragments)}
     if isinstance(operation, LanceOperation.Overwrite):
-        return {"kind": "overwrite", "new": _fragments(operation.fragments)}
+        return {"kind": "overwrite", "new": _fragments_to_json(operation.fragments)}
     if isinstance(operation, LanceOperation.Rewrite):
         groups = operation.groups
         return {
             "kind": "rewrite",
             "groups": [
-                [_fragments(one.old_fragments), _fragments(one.new_fragments)] for one in groups
+                [
+                    _fragments_to_json(rewrite_group.old_fragments),
+                    _fragments_to_json(rewrite_group.new_fragments),
+                ]
+                for rewrite_group in groups
             ],
         }
     return {
         "kind": "update",
         "removed": list(operation.removed_fragment_ids),
-        "updated": _fragments(operation.updated_fragments),
-        "new": _fragments(operation.new_fragments),
+        "updated": _fragments_to_json(operation.updated_fragments),
+        "new": _fragments_to_json(operation.new_fragments),
     }
 
 
-def _operation_from_json(facts: Mapping[str, Any], table: Table) -> Any:
-    if facts["kind"] == "rewrite":
-        return LanceOperation.Rewrite([_group(*group) for group in facts["groups"]], [])
-    new = [_fragment(one) for one in facts["new"]]
-    if facts["kind"] == "append":
-        return LanceOperation.Append(new)
-    if facts["kind"] == "overwrite":
-        return LanceOperation.Overwrite(table.dataset.lance_schema, new)
+def _operation_from_json(members: Mapping[str, Any], table: Table) -> Any:
+    if members["kind"] == "rewrite":
+        return LanceOperation.Rewrite(
+            [_rewrite_group_from_json(*group) for group in members["groups"]], []
+        )
+    new_fragments = [_fragment_from_json(fragment_json) for fragment_json in members["new"]]
+    if members["kind"] == "append":
+        return LanceOperation.Append(new_fragments)
+    if members["kind"] == "overwrite":
+        return LanceOperation.Overwrite(table.dataset.lance_schema, new_fragments)
     return LanceOperation.Update(
-        removed_fragment_ids=list(facts["removed"]),
-        updated_fragments=[_fragment(one) for one in facts["updated"]],
-        new_fragments=new,
+        removed_fragment_ids=list(members["removed"]),
+        updated_fragments=[
+            _fragment_from_json(fragment_json) for fragment_json in members["updated"]
+        ],
+        new_fragments=new_fragments,
         update_mode="",
     )
 
 
-def _group(old: list[Any], new: list[Any]) -> Any:
+def _rewrite_group_from_json(old_json: list[Any], new_json: list[Any]) -> Any:
     return LanceOperation.RewriteGroup(
-        [_fragment(one) for one in old], [_fragment(one) for one in new]
+        [_fragment_from_json(fragment_json) for fragment_json in old_json],
+        [_fragment_from_json(fragment_json) for fragment_json in new_json],
     )
 
 
-def _fragments(found: Any) -> list[Any]:
-    return [one.to_json() for one in found]
+def _fragments_to_json(fragments: Any) -> list[Any]:
+    return [fragment.to_json() for fragment in fragments]
 
 
-def _fragment(facts: Any) -> FragmentMetadata:
-    return FragmentMetadata.from_json(json.dumps(facts))
+def _fragment_from_json(fragment_json: Any) -> FragmentMetadata:
+    return FragmentMetadata.from_json(json.dumps(fragment_json))

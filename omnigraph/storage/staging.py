@@ -20,14 +20,14 @@ from lance.fragment import write_fragments
 
 from omnigraph import ids
 
-from .checksums import BLOCK, FileChecksum, checksum_manifest
+from .checksums import CHECKSUM_BLOCK_BYTES, FileChecksum, checksum_manifest
 from .deletion_list import write_offsets
-from .deletions import deletion_file, known_offsets, remember_offsets
+from .deletions import cached_offsets, deletion_file_name, remember_offsets
 from .failures import DamagedError
-from .objects import BLOCK as PART
+from .objects import TRANSFER_BLOCK_BYTES as PART
 from .store import Store
 
-FORMAT: Literal["2.2"] = "2.2"
+LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +42,29 @@ def write_data(
     store: Store, location: str, dataset: Any, rows: pa.Table, rows_per_file: int
 ) -> WrittenFragments:
     """Write rows as data files of a table, with at most `rows_per_file` rows each."""
-    if store.root.local:
-        return WrittenFragments(_write(dataset, rows, rows_per_file, store.options))
+    if store.root.is_local:
+        return WrittenFragments(_append_fragments(dataset, rows, rows_per_file, store.options))
     with tempfile.TemporaryDirectory(prefix="omnigraph-") as directory:
-        fragments = _write(_mirror(dataset, directory), rows, rows_per_file, None)
-        return WrittenFragments(fragments, dict(_send(store, location, Path(directory))))
+        fragments = _append_fragments(
+            _create_local_mirror(dataset, directory), rows, rows_per_file, None
+        )
+        return WrittenFragments(fragments, dict(_upload_files(store, location, Path(directory))))
 
 
-def _write(dataset: Any, rows: pa.Table, rows_per_file: int, options: Any) -> list[Any]:
+def _append_fragments(dataset: Any, rows: pa.Table, rows_per_file: int, options: Any) -> list[Any]:
     fragments: list[Any] = write_fragments(
         rows,
         dataset,
         mode="append",
         max_rows_per_file=rows_per_file,
-        data_storage_version=FORMAT,
+        data_storage_version=LANCE_FILE_VERSION,
         enable_stable_row_ids=True,
         storage_options=options,
     )
     return fragments
 
 
-def _mirror(dataset: Any, directory: str) -> Any:
+def _create_local_mirror(dataset: Any, directory: str) -> Any:
     """Create an empty local table with the same fields and field ids."""
     return lance.LanceDataset.commit(
         directory,
@@ -72,50 +74,59 @@ def _mirror(dataset: Any, directory: str) -> Any:
     )
 
 
-def _send(store: Store, location: str, directory: Path) -> Iterator[tuple[str, FileChecksum]]:
+def _upload_files(
+    store: Store, location: str, directory: Path
+) -> Iterator[tuple[str, FileChecksum]]:
     """Upload all data files; blob files come before the data file that names them."""
-    files = (path for path in (directory / "data").rglob("*") if path.is_file())
-    for path in sorted(files, key=lambda path: (-len(path.parts), path)):
-        name = f"{location}/{path.relative_to(directory).as_posix()}"
-        if path.stat().st_size <= PART:
-            body = path.read_bytes()
-            store.objects.backend.send(name, body)
-            yield name, FileChecksum.of_bytes(body)
+    local_files = (
+        local_path for local_path in (directory / "data").rglob("*") if local_path.is_file()
+    )
+    for local_path in sorted(
+        local_files, key=lambda local_path: (-len(local_path.parts), local_path)
+    ):
+        object_name = f"{location}/{local_path.relative_to(directory).as_posix()}"
+        if local_path.stat().st_size <= PART:
+            file_bytes = local_path.read_bytes()
+            store.objects.backend.write_data_file(object_name, file_bytes)
+            yield object_name, FileChecksum.of_bytes(file_bytes)
         else:
-            store.objects.backend.fill(name, _blocks(path))
-            yield name, FileChecksum.of_blocks(_blocks(path))
+            store.objects.backend.write_blocks(object_name, _read_blocks(local_path))
+            yield object_name, FileChecksum.of_blocks(_read_blocks(local_path))
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield from iter(lambda: file.read(BLOCK), b"")
+def _read_blocks(local_path: Path) -> Iterator[bytes]:
+    with local_path.open("rb") as file:
+        yield from iter(lambda: file.read(CHECKSUM_BLOCK_BYTES), b"")
 
 
-def delete_rows(
+def write_deletions(
     store: Store, location: str, version: int, fragment: Any, offsets: list[int]
 ) -> tuple[Any | None, dict[str, FileChecksum]]:
     """Delete rows of a fragment; return it (None if no row remains) and its new checksums."""
-    if store.root.local:
+    if store.root.is_local:
         return fragment.delete_rows(offsets), {}
-    known = known_offsets(store, location, fragment)
-    if known is None:
+    previous_offsets = cached_offsets(store, location, fragment)
+    if previous_offsets is None:
         raise DamagedError(f"a deletion file of {location} is missing or damaged")
-    deleted = np.union1d(known, np.asarray(offsets, np.int64))
-    if len(deleted) == fragment.physical_rows:
+    deleted_offsets = np.union1d(previous_offsets, np.asarray(offsets, np.int64))
+    if len(deleted_offsets) == fragment.physical_rows:
         return None, {}
-    facts = fragment.metadata.to_json()
-    facts["deletion_file"] = {
+    fragment_json = fragment.metadata.to_json()
+    fragment_json["deletion_file"] = {
         "read_version": version,
-        "id": int(ids.nonce()[:16], 16),
+        "id": int(ids.new_nonce()[:16], 16),
         "file_type": "array",
-        "num_deleted_rows": len(deleted),
+        "num_deleted_rows": len(deleted_offsets),
         "base_id": None,
     }
-    marked = FragmentMetadata.from_json(json.dumps(facts))
-    name, body = deletion_file(location, marked), write_offsets(deleted)
-    store.objects.backend.send(name, body)
-    remember_offsets(store, name, deleted)
-    return marked, {name: FileChecksum.of_bytes(body)}
+    marked_fragment = FragmentMetadata.from_json(json.dumps(fragment_json))
+    file_name, file_bytes = (
+        deletion_file_name(location, marked_fragment),
+        write_offsets(deleted_offsets),
+    )
+    store.objects.backend.write_data_file(file_name, file_bytes)
+    remember_offsets(store, file_name, deleted_offsets)
+    return marked_fragment, {file_name: FileChecksum.of_bytes(file_bytes)}
 
 
 def manifest_checksum(dataset: Any) -> FileChecksum:

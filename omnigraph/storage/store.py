@@ -15,213 +15,243 @@ import lance
 
 from .checksums import FileChecksum
 from .effects import Effects
-from .failures import AbsentError, storage_failure, unpanicked
-from .objects import Objects, open_objects
-from .root import Root, parse_root
-from .substrait import mend_filters
-from .written_files import visit_files
+from .failures import AbsentError, panics_as_errors, to_storage_error
+from .objects import ControlObjects, open_objects
+from .root import GraphRoot, parse_root
+from .substrait import patch_lance_filters
+from .written_files import checksum_and_sync
 
-mend_filters()
+patch_lance_filters()
 
 Durability = Literal["fsync", "os"]
-_HANDLES = 512
-_INDEXES, _METADATA = 1 << 30, 1 << 28  # bytes that Lance may cache
-_SMALL = 8 << 20  # for manifests of branches: only the newest version is read
-_REMEMBERED = 1 << 16  # commits, of about a kilobyte each
+_MAX_OPEN_DATASETS = 512
+_INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # bytes that Lance may cache
+_MANIFEST_CACHE_BYTES = 8 << 20  # for manifests of branches: only the newest version is read
+_OBJECT_CACHE_WEIGHT = 1 << 16  # commits, of about a kilobyte each
 
 
-def new_session(most: int = _INDEXES) -> Any:
+def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
     """Return a Lance session, whose caches of metadata and indexes are limited in bytes.
 
     Each table version adds cache entries, and a process may write for weeks.
     """
-    lance_: Any = lance
-    files = min(most, _METADATA)
-    return lance_.Session(index_cache_size_bytes=most, metadata_cache_size_bytes=files)
+    untyped_lance: Any = lance
+    metadata_bytes = min(max_cache_bytes, _METADATA_CACHE_BYTES)
+    return untyped_lance.Session(
+        index_cache_size_bytes=max_cache_bytes, metadata_cache_size_bytes=metadata_bytes
+    )
 
 
 @dataclass(slots=True, eq=False)
-class Handles:
+class DatasetCache:
     """Open Lance datasets by (location, version); evicts the least recently used.
 
     A dataset is marked as checked when the files that Lance reads on its own were verified.
     """
 
-    limit: int = _HANDLES
-    _open: OrderedDict[tuple[str, int], Any] = field(default_factory=OrderedDict)
-    _checked: set[tuple[str, int]] = field(default_factory=set)
+    limit: int = _MAX_OPEN_DATASETS
+    _datasets: OrderedDict[tuple[str, int], Any] = field(default_factory=OrderedDict)
+    _checked_keys: set[tuple[str, int]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, location: str, version: int) -> Any | None:
         """Return the dataset if it is cached."""
         with self._lock:
-            found = self._open.get((location, version))
-            if found is not None:
-                self._open.move_to_end((location, version))
-            return found
+            dataset = self._datasets.get((location, version))
+            if dataset is not None:
+                self._datasets.move_to_end((location, version))
+            return dataset
 
     def clear(self) -> None:
         """Drop all datasets: those of removed versions would answer until they read a file."""
         with self._lock:
-            self._open.clear()
-            self._checked.clear()
+            self._datasets.clear()
+            self._checked_keys.clear()
 
     def is_checked(self, location: str, version: int) -> bool:
         """Return whether the files of a cached version were checked."""
-        return (location, version) in self._checked
+        return (location, version) in self._checked_keys
 
     def mark_checked(self, location: str, version: int) -> None:
         """Record that the files of a version were checked, as long as it is cached."""
         with self._lock:
-            if (location, version) in self._open:
-                self._checked.add((location, version))
+            if (location, version) in self._datasets:
+                self._checked_keys.add((location, version))
 
     def put(self, location: str, dataset: Any) -> None:
         """Cache a dataset."""
         with self._lock:
-            self._open[location, dataset.version] = dataset
-            while len(self._open) > self.limit:
-                dropped, _ = self._open.popitem(last=False)
-                self._checked.discard(dropped)
+            self._datasets[location, dataset.version] = dataset
+            while len(self._datasets) > self.limit:
+                dropped_key, _ = self._datasets.popitem(last=False)
+                self._checked_keys.discard(dropped_key)
 
 
 @dataclass(slots=True, eq=False)
-class Memory:
+class ObjectCache:
     """Decoded immutable objects by name; evicts the least recently used."""
 
-    limit: int = _REMEMBERED
-    _held: OrderedDict[str, tuple[int, Any]] = field(default_factory=OrderedDict)
-    _weight: int = 0
+    limit: int = _OBJECT_CACHE_WEIGHT
+    _entries: OrderedDict[str, tuple[int, Any]] = field(default_factory=OrderedDict)
+    _total_weight: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def get(self, name: str) -> Any | None:
+    def get(self, object_name: str) -> Any | None:
         """Return the cached object of a name; names are never written twice."""
         with self._lock:
-            if name not in self._held:
+            if object_name not in self._entries:
                 return None
-            self._held.move_to_end(name)
-            return self._held[name][1]
+            self._entries.move_to_end(object_name)
+            return self._entries[object_name][1]
 
-    def put(self, name: str, value: Any, *, weight: int = 1) -> None:
+    def put(self, object_name: str, value: Any, *, weight: int = 1) -> None:
         """Cache an object; one heavier than the whole limit is not kept."""
         with self._lock:
-            self._weight += weight - self._held.pop(name, (0, None))[0]
-            self._held[name] = (weight, value)
-            while self._weight > self.limit:
-                self._weight -= self._held.popitem(last=False)[1][0]
+            self._total_weight += weight - self._entries.pop(object_name, (0, None))[0]
+            self._entries[object_name] = (weight, value)
+            while self._total_weight > self.limit:
+                self._total_weight -= self._entries.popitem(last=False)[1][0]
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
     """An open root: the context that every storage function works on."""
 
-    root: Root
-    objects: Objects
+    root: GraphRoot
+    objects: ControlObjects
     effects: Effects
     durability: Durability = "fsync"
-    handles: Handles = field(default_factory=Handles)
-    memory: Memory = field(default_factory=Memory, compare=False, repr=False)
-    session: Any = field(default_factory=new_session)
-    verifier: Any = field(default=None, compare=False, repr=False)  # called at a table's first use
-    _durable: set[Path] = field(default_factory=set, compare=False, repr=False)
+    dataset_cache: DatasetCache = field(default_factory=DatasetCache)
+    object_cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
+    lance_session: Any = field(default_factory=new_lance_session)
+    table_verifier: Any = field(
+        default=None, compare=False, repr=False
+    )  # called at a table's first use
+    _synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def options(self) -> dict[str, str] | None:
         """The storage options for Lance."""
         return dict(self.root.options) or None
 
-    def open(self, location: str, version: int | None = None) -> Any:
+    def open_dataset(self, location: str, version: int | None = None) -> Any:
         """Open a Lance dataset at a root-relative location; the newest version is never cached.
 
         Raises `AbsentError` only if a listing proves that the dataset or version does not exist.
         """
         # The newest version gets a session of its own: the name may mean another dataset by now.
         if version is None:
-            return self._load(location, session=new_session(_SMALL))
-        held = self.handles.get(location, version)
-        if held is None:
-            held = self._load(location, version=version, session=self.session)
-            self.handles.put(location, held)
-        return held
+            return self._load_dataset(location, session=new_lance_session(_MANIFEST_CACHE_BYTES))
+        dataset = self.dataset_cache.get(location, version)
+        if dataset is None:
+            dataset = self._load_dataset(location, version=version, session=self.lance_session)
+            self.dataset_cache.put(location, dataset)
+        return dataset
 
-    def _load(self, location: str, **how: Any) -> Any:
-        seen: str | None = None
+    def _load_dataset(self, location: str, **open_options: Any) -> Any:
+        newest_seen: str | None = None
         while True:
             try:
-                with unpanicked():
-                    found = lance.dataset(
-                        self.root.at(location), storage_options=self.options, **how
+                with panics_as_errors():
+                    dataset = lance.dataset(
+                        self.root.uri_of(location), storage_options=self.options, **open_options
                     )
-                    _ = found.schema  # decode it now: Lance panics on a damaged schema
-                return found
+                    _ = dataset.schema  # decode it now: Lance panics on a damaged schema
+                return dataset
             except (OSError, ValueError) as error:
                 # Lance raises the same error for an absent table and for a store without answer.
-                names = self._listed(location, how.get("version"))
-                if not names:
+                version_names = self._list_version_names(location, open_options.get("version"))
+                if not version_names:
                     raise AbsentError(f"{location} does not exist") from error
                 # Lance lists, then reads: the newest may be replaced and cleaned up in between.
-                if "version" in how or min(names) == seen:
-                    raise storage_failure(error, effect="none") from error
-                seen = min(names)
+                if "version" in open_options or min(version_names) == newest_seen:
+                    raise to_storage_error(error, effect="none") from error
+                newest_seen = min(version_names)
 
-    def has(self, location: str, version: int) -> bool:
+    def has_version(self, location: str, version: int) -> bool:
         """Return whether a version of a dataset exists, by a listing, ignoring the cache."""
-        return bool(self._listed(location, version))
+        return bool(self._list_version_names(location, version))
 
-    def _listed(self, location: str, version: int | None) -> set[str]:
+    def _list_version_names(self, location: str, version: int | None) -> set[str]:
         """Return the file names of all versions, or of one; the newest sorts first."""
-        found = {one.name for one in self.objects.list(f"{location}/_versions")}
-        return found if version is None else found & version_names(location, version)
+        present_names = {
+            listed_object.name for listed_object in self.objects.list(f"{location}/_versions")
+        }
+        return (
+            present_names
+            if version is None
+            else present_names & version_file_names(location, version)
+        )
 
-    def sync(self, *names: str) -> None:
+    def sync_to_disk(self, *file_names: str) -> None:
         """Make written files and their names survive a power loss (local disk only)."""
-        if not self.root.local or self.durability != "fsync":
+        if not self.root.is_local or self.durability != "fsync":
             return
-        visit_files(self.root.path, names, None, self._durable)
+        checksum_and_sync(self.root.path, file_names, None, self._synced_directories)
 
-    def checksum_files(self, names: Iterable[str]) -> dict[str, FileChecksum]:
+    def checksum_local_files(self, file_names: Iterable[str]) -> dict[str, FileChecksum]:
         """Return the checksums of files that were just written; none on an object store."""
-        return visit_files(self.root.path, names, {}, None) if self.root.local else {}
+        return checksum_and_sync(self.root.path, file_names, {}, None) if self.root.is_local else {}
 
-    def read_back(self, names: Sequence[str], *, blobs: bool = False) -> dict[str, FileChecksum]:
+    def read_back_checksums(
+        self, file_names: Sequence[str], *, include_blobs: bool = False
+    ) -> dict[str, FileChecksum]:
         """Return the checksums of files that Lance wrote; read back from an object store.
 
         For bulk work only: costs a request for each file, with `include_blobs` also a listing for
         each data file, to find the blob files beside it.
         """
-        if self.root.local:
-            return self.checksum_files(names)
-        stems = [name.removesuffix(".lance") for name in names] if blobs else []
-        beside = [one.name for stem in stems for one in self.objects.list(stem)]
-        read = ((name, self.objects.backend.blocks(name)) for name in (*names, *beside))
-        return {name: FileChecksum.of_blocks(body) for name, body in read if body is not None}
+        if self.root.is_local:
+            return self.checksum_local_files(file_names)
+        blob_directories = (
+            [file_name.removesuffix(".lance") for file_name in file_names] if include_blobs else []
+        )
+        blob_names = [
+            listed_object.name
+            for blob_directory in blob_directories
+            for listed_object in self.objects.list(blob_directory)
+        ]
+        blocks_by_name = (
+            (file_name, self.objects.backend.read_blocks(file_name))
+            for file_name in (*file_names, *blob_names)
+        )
+        return {
+            file_name: FileChecksum.of_blocks(blocks)
+            for file_name, blocks in blocks_by_name
+            if blocks is not None
+        }
 
-    def sync_files(
-        self, names: Iterable[str], known: Mapping[str, FileChecksum] | None = None
+    def sync_and_checksum(
+        self, file_names: Iterable[str], known_checksums: Mapping[str, FileChecksum] | None = None
     ) -> dict[str, FileChecksum]:
         """Sync written files, and return their checksums while they are in the page cache.
 
         `known_checksums` were taken by the writers. On an object store there are no others: reading
         a file back would cost a request.
         """
-        if not self.root.local:
-            return dict(known or {})
-        durable = self._durable if self.durability == "fsync" else None
+        if not self.root.is_local:
+            return dict(known_checksums or {})
+        synced_directories = self._synced_directories if self.durability == "fsync" else None
         try:
-            return visit_files(self.root.path, names, known or {}, durable)
+            return checksum_and_sync(
+                self.root.path, file_names, known_checksums or {}, synced_directories
+            )
         except FileNotFoundError as error:  # cleanup removed it: the writer stages it again
             message = f"{error.filename} was removed before it was committed"
             raise AbsentError(message) from error
 
 
-def version_names(location: str, version: int) -> set[str]:
+def version_file_names(location: str, version: int) -> set[str]:
     """Return the file names that a version of a dataset can have: attached or detached.
 
-    >>> sorted(version_names("t", 1))
+    >>> sorted(version_file_names("t", 1))
     ['t/_versions/18446744073709551614.manifest', 't/_versions/d1.manifest']
     """
-    line = (1 << 64) - 1 - version
-    return {f"{location}/_versions/{name}.manifest" for name in (f"{line:020}", f"d{version}")}
+    reversed_version = (1 << 64) - 1 - version
+    return {
+        f"{location}/_versions/{stem}.manifest"
+        for stem in (f"{reversed_version:020}", f"d{version}")
+    }
 
 
 def open_store(
@@ -229,13 +259,13 @@ def open_store(
     *,
     effects: Effects | None = None,
     durability: Durability = "fsync",
-    options: Mapping[str, object] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Store:
     """Open the store of a location; reads and writes nothing yet.
 
     `storage_options` take precedence over the `AWS_*` variables.
     """
-    root = parse_root(uri, given=options)
+    root = parse_root(uri, storage_options=storage_options)
     effects = effects or Effects()
     objects = open_objects(root, effects, durable=durability == "fsync")
     return Store(root, objects, effects, durability)

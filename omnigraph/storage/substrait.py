@@ -12,43 +12,43 @@ from typing import Any
 import pyarrow as pa
 
 # Imported by name: the function `lance.dataset` hides the module.
-_lance: Any = importlib.import_module("lance.dataset")
-_known: Any = _lance._needs_substrait_placeholder
-_serialize: Any = _lance._serialize_expression
+_lance_dataset_module: Any = importlib.import_module("lance.dataset")
+_lance_needs_placeholder: Any = _lance_dataset_module._needs_substrait_placeholder
+_lance_serialize: Any = _lance_dataset_module._serialize_expression
 
 
-def constant(value: Any, kind: pa.DataType) -> pa.Scalar:
+def filter_constant(value: Any, column_type: pa.DataType) -> pa.Scalar:
     """Return a value to compare a column of this type with.
 
-    >>> constant(7, pa.uint32()).type, constant(7, pa.int32()).type
+    >>> filter_constant(7, pa.uint32()).type, filter_constant(7, pa.int32()).type
     (DataType(int64), DataType(int32))
     """
-    return pa.scalar(value, _wider(kind))
+    return pa.scalar(value, _transport_type(column_type))
 
 
-def constants(values: pa.Array) -> pa.Array:
+def filter_constants(values: pa.Array) -> pa.Array:
     """Return values of a column's own type for a test of membership."""
-    return values.cast(_wider(values.type))
+    return values.cast(_transport_type(values.type))
 
 
-def _wider(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_uint32(kind):
+def _transport_type(column_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_uint32(column_type):
         return pa.int64()
-    return pa.decimal128(20, 0) if pa.types.is_uint64(kind) else kind
+    return pa.decimal128(20, 0) if pa.types.is_uint64(column_type) else column_type
 
 
-def _needs_placeholder(kind: pa.DataType) -> bool:
-    if pa.types.is_list(kind) and pa.types.is_unsigned_integer(kind.value_type):
+def _needs_placeholder(column_type: pa.DataType) -> bool:
+    if pa.types.is_list(column_type) and pa.types.is_unsigned_integer(column_type.value_type):
         return True
-    return bool(_known(kind))
+    return bool(_lance_needs_placeholder(column_type))
 
 
-def _serialized(expression: Any, schema: pa.Schema) -> Any:
-    travels = [one.with_type(_wider(one.type)) for one in schema]
-    return _serialize(expression, pa.schema(travels))
+def _serialize_filter(expression: Any, schema: pa.Schema) -> Any:
+    transport_fields = [column.with_type(_transport_type(column.type)) for column in schema]
+    return _lance_serialize(expression, pa.schema(transport_fields))
 
 
-def mend_filters() -> None:
+def patch_lance_filters() -> None:
     """Patch Lance's filter serialization: which types to omit, and which to widen."""
-    _lance._needs_substrait_placeholder = _needs_placeholder
-    _lance._serialize_expression = _serialized
+    _lance_dataset_module._needs_substrait_placeholder = _needs_placeholder
+    _lance_dataset_module._serialize_expression = _serialize_filter

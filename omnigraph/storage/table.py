@@ -17,10 +17,16 @@ from lance.dataset import Index
 from lance.fragment import RowIdSequence
 
 from .checksums import FileChecksum, FileChecksums
-from .deletions import check_deletion_files, deletion_file, deletion_files
+from .deletions import check_deletion_files, deletion_file_name, deletion_files
 from .row_ids import check_row_ids
 from .sizes import FRAGMENT_ROWS
-from .staging import FORMAT, WrittenFragments, delete_rows, manifest_checksum, write_data
+from .staging import (
+    LANCE_FILE_VERSION,
+    WrittenFragments,
+    manifest_checksum,
+    write_data,
+    write_deletions,
+)
 from .store import Store
 
 
@@ -50,25 +56,25 @@ class Table:
     @property
     def highest_field_id(self) -> int:
         """The highest field id in use, including those inside lists and structs."""
-        fields, highest = list(self.dataset.lance_schema.fields()), 0
-        while fields:
-            one = fields.pop()
-            highest = max(highest, one.id())
-            fields += one.children()
+        pending_fields, highest = list(self.dataset.lance_schema.fields()), 0
+        while pending_fields:
+            lance_field = pending_fields.pop()
+            highest = max(highest, lance_field.id())
+            pending_fields += lance_field.children()
         return highest
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class FragmentFingerprint:
     """What a fragment looked like when an operation was planned: id, files and deletion file."""
 
-    fragment: int
-    files: tuple[str, ...]
-    deletions: str
+    fragment_id: int
+    data_paths: tuple[str, ...]
+    deletion_entry: str
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedChange:
     """A change of one table that is written and not yet part of any version.
 
     `touched_fragments` are those it removes or marks, `schema_fingerprint` the schema it was made
@@ -79,11 +85,11 @@ class Staged:
 
     location: str
     operation: Any
-    fields: str
-    touched: tuple[Mark, ...] = ()
-    rows: int = 0
-    files: tuple[str, ...] = ()
-    upfront: tuple["Staged", ...] = ()
+    schema_fingerprint: str
+    touched_fragments: tuple[FragmentFingerprint, ...] = ()
+    row_delta: int = 0
+    written_files: tuple[str, ...] = ()
+    prior_maintenance: tuple["StagedChange", ...] = ()
     checksums: FileChecksums = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -94,46 +100,46 @@ def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
         location,
         lambda: lance.write_dataset(
             schema.empty_table(),
-            store.root.at(location),
+            store.root.uri_of(location),
             mode="create",
             enable_stable_row_ids=True,
-            data_storage_version=FORMAT,
+            data_storage_version=LANCE_FILE_VERSION,
             storage_options=store.options,
-            session=store.session,
+            session=store.lance_session,
         ),
     )
-    name = f"{location}/_versions/{(1 << 64) - 2}.manifest"
-    checksums = _checksum_version(store, name, dataset)
-    store.handles.put(location, dataset)
+    version_name = f"{location}/_versions/{(1 << 64) - 2}.manifest"
+    checksums = _checksum_version(store, version_name, dataset)
+    store.dataset_cache.put(location, dataset)
     return Table(location, dataset, checksums)
 
 
 def open_table(store: Store, location: str, version: int) -> Table:
     """Open a table at the version that a manifest names, ready to be read."""
-    table = open_version(store, location, version)
-    if not store.handles.is_checked(location, version):
+    table = open_unchecked_version(store, location, version)
+    if not store.dataset_cache.is_checked(location, version):
         check_deletion_files(store, table)
-        if store.verifier is not None:
-            store.verifier(store, table)
-        store.handles.mark_checked(location, version)
+        if store.table_verifier is not None:
+            store.table_verifier(store, table)
+        store.dataset_cache.mark_checked(location, version)
     return table
 
 
-def open_version(store: Store, location: str, version: int) -> Table:
+def open_unchecked_version(store: Store, location: str, version: int) -> Table:
     """Open a version to inspect what it names; its rows must not be read (see `open_table`)."""
-    return Table(location, store.open(location, version))
+    return Table(location, store.open_dataset(location, version))
 
 
-def stage_append(store: Store, table: Table, rows: pa.Table) -> Staged:
+def stage_append(store: Store, table: Table, rows: pa.Table) -> StagedChange:
     """Stage an append. It touches no fragment, so it can be replayed on any later version."""
-    written = _write(store, table, rows)
-    return Staged(
+    written_data = _write_rows(store, table, rows)
+    return StagedChange(
         table.location,
-        LanceOperation.Append(written.fragments),
-        field_digest(table),
-        rows=rows.num_rows,
-        files=data_files(table, written.fragments),
-        checksums=written.checksums,
+        LanceOperation.Append(written_data.fragments),
+        schema_fingerprint(table),
+        row_delta=rows.num_rows,
+        written_files=data_files(table, written_data.fragments),
+        checksums=written_data.checksums,
     )
 
 
@@ -141,57 +147,69 @@ def stage_change(
     store: Store,
     table: Table,
     *,
-    removed: Sequence[int] = (),
-    replaced: tuple[Sequence[int], pa.Table] | None = None,
-    added: pa.Table | None = None,
-) -> Staged:
+    removed_addresses: Sequence[int] = (),
+    replacements: tuple[Sequence[int], pa.Table] | None = None,
+    added_rows: pa.Table | None = None,
+) -> StagedChange:
     """Stage one operation: remove rows by address, replace rows keeping their row ids, add rows.
 
     `replacements` is (row ids, rows); the addresses of their old copies must be among
     `removed_addresses`. This is checked before anything is written: Lance accepts any row id.
     """
-    if replaced is not None:
-        check_row_ids(table.dataset, removed, replaced[0], replaced[1].num_rows)
-    removal = remove_rows(store, table, removed)
-    row_ids, rows = replaced if replaced is not None else ((), None)
-    fresh = _concatenate(rows, added)
-    written = _write(store, table, fresh) if fresh is not None else WrittenFragments([])
+    if replacements is not None:
+        check_row_ids(table.dataset, removed_addresses, replacements[0], replacements[1].num_rows)
+    removal = remove_rows(store, table, removed_addresses)
+    row_ids, replacing_rows = replacements if replacements is not None else ((), None)
+    new_rows = _concatenate_rows(replacing_rows, added_rows)
+    written_data = (
+        _write_rows(store, table, new_rows) if new_rows is not None else WrittenFragments([])
+    )
     if row_ids:
-        _keep_row_ids(written.fragments, row_ids)
-    count = (fresh.num_rows if fresh is not None else 0) - len(removed)
-    return removal.as_change(table, written.fragments, count, written.checksums)
-
-
-def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> Staged:
-    """Stage the replacement of all rows. Touches every fragment."""
-    written = _write(store, table, rows) if rows.num_rows else WrittenFragments([])
-    touched = tuple(mark_of(one.metadata) for one in table.dataset.get_fragments())
-    return Staged(
-        table.location,
-        LanceOperation.Overwrite(table.dataset.lance_schema, written.fragments),
-        field_digest(table),
-        touched,
-        rows.num_rows - table.dataset.count_rows(),
-        data_files(table, written.fragments),
-        checksums=written.checksums,
+        _assign_row_ids(written_data.fragments, row_ids)
+    row_delta = (new_rows.num_rows if new_rows is not None else 0) - len(removed_addresses)
+    return removal.to_staged_change(
+        table, written_data.fragments, row_delta, written_data.checksums
     )
 
 
-def commit(store: Store, table: Table, staged: Staged) -> Table:
+def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> StagedChange:
+    """Stage the replacement of all rows. Touches every fragment."""
+    written_data = _write_rows(store, table, rows) if rows.num_rows else WrittenFragments([])
+    touched_fragments = tuple(
+        fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments()
+    )
+    return StagedChange(
+        table.location,
+        LanceOperation.Overwrite(table.dataset.lance_schema, written_data.fragments),
+        schema_fingerprint(table),
+        touched_fragments,
+        rows.num_rows - table.dataset.count_rows(),
+        data_files(table, written_data.fragments),
+        checksums=written_data.checksums,
+    )
+
+
+def commit(store: Store, table: Table, staged: StagedChange) -> Table:
     """Commit a staged change on top of `table`, as a detached version that no manifest names yet.
 
     Lance checks nothing here: the caller must have proved with `can_replay` that the change fits.
     """
-    for one in staged.upfront:
-        table = commit(store, table, one)
+    for maintenance in staged.prior_maintenance:
+        table = commit(store, table, maintenance)
     if isinstance(staged.operation, LanceOperation.Rewrite):
-        gone = _following(table, {touched.fragment for touched in staged.touched})
-        table = _detach(store, table, LanceOperation.CreateIndex([], gone)) if gone else table
-    checksums = store.sync_files(staged.files, staged.checksums)
-    return _detach(store, table, staged.operation, checksums)
+        dropped_segments = _segments_to_drop(
+            table, {touched.fragment_id for touched in staged.touched_fragments}
+        )
+        table = (
+            _commit_detached(store, table, LanceOperation.CreateIndex([], dropped_segments))
+            if dropped_segments
+            else table
+        )
+    checksums = store.sync_and_checksum(staged.written_files, staged.checksums)
+    return _commit_detached(store, table, staged.operation, checksums)
 
 
-def _detach(
+def _commit_detached(
     store: Store, table: Table, operation: Any, checksums: FileChecksums | None = None
 ) -> Table:
     dataset = store.effects.run(
@@ -205,23 +223,29 @@ def _detach(
             storage_options=store.options,
         ),
     )
-    versions = f"{table.location}/_versions/"
-    version_file = _checksum_version(store, f"{versions}d{dataset.version}.manifest", dataset)
-    store.handles.put(table.location, dataset)
-    store.handles.mark_checked(table.location, int(dataset.version))
+    versions_prefix = f"{table.location}/_versions/"
+    version_file = _checksum_version(
+        store, f"{versions_prefix}d{dataset.version}.manifest", dataset
+    )
+    store.dataset_cache.put(table.location, dataset)
+    store.dataset_cache.mark_checked(table.location, int(dataset.version))
     # No manifest names the versions in between, only the data files that they added.
-    earlier = {name: one for name, one in table.new_files.items() if not name.startswith(versions)}
-    return Table(table.location, dataset, {**earlier, **(checksums or {}), **version_file})
+    earlier_files = {
+        file_name: checksum
+        for file_name, checksum in table.new_files.items()
+        if not file_name.startswith(versions_prefix)
+    }
+    return Table(table.location, dataset, {**earlier_files, **(checksums or {}), **version_file})
 
 
-def _checksum_version(store: Store, name: str, dataset: Any) -> FileChecksums:
+def _checksum_version(store: Store, version_name: str, dataset: Any) -> FileChecksums:
     """Sync the file of a version that was just committed, and return its checksum."""
-    return store.sync_files(
-        [name], None if store.root.local else {name: manifest_checksum(dataset)}
+    return store.sync_and_checksum(
+        [version_name], None if store.root.is_local else {version_name: manifest_checksum(dataset)}
     )
 
 
-def _following(table: Table, fragments: set[int]) -> list[Index]:
+def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
     """Return index segments that would follow these fragments when they are rewritten.
 
     All kinds but BTREE do. Lance then records fragment 0 as covered in their place. That may be a
@@ -229,9 +253,9 @@ def _following(table: Table, fragments: set[int]) -> list[Index]:
     """
     return [
         segment
-        for one in table.dataset.describe_indices()
-        for segment in index_segments(one)
-        if one.index_type != "BTree" and not fragments.isdisjoint(segment.fragment_ids)
+        for index in table.dataset.describe_indices()
+        for segment in index_segments(index)
+        if index.index_type != "BTree" and not fragment_ids.isdisjoint(segment.fragment_ids)
     ]
 
 
@@ -239,120 +263,154 @@ def index_segments(index: Any) -> list[Index]:
     """Return the segments of an index, as an operation that removes them needs them."""
     return [
         Index(
-            uuid=str(one.uuid),
+            uuid=str(segment.uuid),
             name=index.name,
             fields=list(index.fields),
-            dataset_version=one.dataset_version_at_last_update,
-            fragment_ids=one.fragment_ids,
-            index_version=one.index_version,
+            dataset_version=segment.dataset_version_at_last_update,
+            fragment_ids=segment.fragment_ids,
+            index_version=segment.index_version,
         )
-        for one in index.segments
+        for segment in index.segments
     ]
 
 
-def replays(staged: Staged, table: Table) -> bool:
+def can_replay(staged: StagedChange, table: Table) -> bool:
     """Return whether a staged change means the same on this version as on its own base."""
-    if staged.location != table.location or staged.fields != field_digest(table):
+    if staged.location != table.location or staged.schema_fingerprint != schema_fingerprint(table):
         return False
-    if not all(replays(maintenance, table) for maintenance in staged.upfront):
+    if not all(can_replay(maintenance, table) for maintenance in staged.prior_maintenance):
         return False
     if isinstance(staged.operation, LanceOperation.Overwrite):
-        present = {mark_of(fragment.metadata) for fragment in table.dataset.get_fragments()}
-        return set(staged.touched) == present
-    return all(_stands(table, one) for one in staged.touched)
+        present_fragments = {
+            fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments()
+        }
+        return set(staged.touched_fragments) == present_fragments
+    return all(_is_fragment_unchanged(table, touched) for touched in staged.touched_fragments)
 
 
-def _stands(table: Table, mark: Mark) -> bool:
+def _is_fragment_unchanged(table: Table, fingerprint: FragmentFingerprint) -> bool:
     """Return whether a fragment is unchanged; looks at this one only, however many there are."""
-    found = table.dataset.get_fragment(mark.fragment)
-    return found is not None and mark_of(found.metadata) == mark
+    fragment = table.dataset.get_fragment(fingerprint.fragment_id)
+    return fragment is not None and fragment_fingerprint(fragment.metadata) == fingerprint
 
 
-def field_digest(table: Table) -> str:
+def schema_fingerprint(table: Table) -> str:
     """Return names, types and field ids: data files mean the same only if these are equal."""
-    fields = table.dataset.lance_schema.fields()
-    return json.dumps([[f.name(), f.id(), str(table.schema.field(f.name()))] for f in fields])
+    lance_fields = table.dataset.lance_schema.fields()
+    return json.dumps(
+        [
+            [lance_field.name(), lance_field.id(), str(table.schema.field(lance_field.name()))]
+            for lance_field in lance_fields
+        ]
+    )
 
 
-def _write(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
-    shaped = rows.select(table.schema.names).cast(table.schema)
-    write = partial(write_data, store, table.location, table.dataset, shaped, FRAGMENT_ROWS)
-    return store.effects.run("stage", table.location, write)
+def _write_rows(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
+    stored_rows = rows.select(table.schema.names).cast(table.schema)
+    write_fragments = partial(
+        write_data, store, table.location, table.dataset, stored_rows, FRAGMENT_ROWS
+    )
+    return store.effects.run("stage", table.location, write_fragments)
 
 
 @dataclass(slots=True)
-class Removal:
+class RowRemoval:
     """Removed rows: fragments with new deletion files, emptied ones, and what all looked like."""
 
-    marked: list[Any] = field(default_factory=list)
-    emptied: list[int] = field(default_factory=list)
-    touched: list[Mark] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
+    updated_fragments: list[Any] = field(default_factory=list)
+    emptied_fragment_ids: list[int] = field(default_factory=list)
+    touched_fragments: list[FragmentFingerprint] = field(default_factory=list)
+    deletion_file_names: list[str] = field(default_factory=list)
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
 
-    def as_change(
-        self, table: Table, new: list[Any], rows: int, checksums: FileChecksums
-    ) -> Staged:
+    def to_staged_change(
+        self, table: Table, new_fragments: list[Any], row_delta: int, checksums: FileChecksums
+    ) -> StagedChange:
         """Return the removal and new fragments as one operation; `row_delta` is the net change."""
         # Never `rewrite_rows`: without field lists it makes indexes return old values.
         operation = LanceOperation.Update(
-            removed_fragment_ids=self.emptied,
-            updated_fragments=self.marked,
-            new_fragments=new,
+            removed_fragment_ids=self.emptied_fragment_ids,
+            updated_fragments=self.updated_fragments,
+            new_fragments=new_fragments,
             update_mode="",
         )
-        files = data_files(table, new) + tuple(self.files)
-        known = {**checksums, **self.checksums}
-        fields, touched = field_digest(table), tuple(self.touched)
-        return Staged(table.location, operation, fields, touched, rows, files, checksums=known)
+        written_files = data_files(table, new_fragments) + tuple(self.deletion_file_names)
+        all_checksums = {**checksums, **self.checksums}
+        fingerprint, touched_fragments = schema_fingerprint(table), tuple(self.touched_fragments)
+        return StagedChange(
+            table.location,
+            operation,
+            fingerprint,
+            touched_fragments,
+            row_delta,
+            written_files,
+            checksums=all_checksums,
+        )
 
 
-def remove_rows(store: Store, table: Table, addresses: Sequence[int]) -> Removal:
+def remove_rows(store: Store, table: Table, addresses: Sequence[int]) -> RowRemoval:
     """Write deletion files for rows by their addresses."""
     by_fragment: dict[int, list[int]] = {}
     for address in addresses:
         by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
-    removal = Removal()
-    for number, offsets in sorted(by_fragment.items()):
-        fragment = table.dataset.get_fragment(number)
-        removal.touched.append(mark_of(fragment.metadata))
-        delete = partial(delete_rows, store, table.location, table.version, fragment, offsets)
-        marked, checksums = store.effects.run("mark", table.location, delete)
+    removal = RowRemoval()
+    for fragment_id, offsets in sorted(by_fragment.items()):
+        fragment = table.dataset.get_fragment(fragment_id)
+        removal.touched_fragments.append(fragment_fingerprint(fragment.metadata))
+        write_deletion_file = partial(
+            write_deletions, store, table.location, table.version, fragment, offsets
+        )
+        updated_fragment, checksums = store.effects.run("mark", table.location, write_deletion_file)
         removal.checksums |= checksums
-        if marked is None:
-            removal.emptied.append(number)
+        if updated_fragment is None:
+            removal.emptied_fragment_ids.append(fragment_id)
         else:
-            removal.marked.append(marked)
-            removal.files.append(deletion_file(table.location, marked))
+            removal.updated_fragments.append(updated_fragment)
+            removal.deletion_file_names.append(deletion_file_name(table.location, updated_fragment))
     return removal
 
 
-def _keep_row_ids(fragments: list[Any], row_ids: Sequence[int]) -> None:
-    left = list(row_ids)
-    for one in fragments:
-        own, left = left[: one.physical_rows], left[one.physical_rows :]
-        if own:
-            one.row_id_meta = RowIdSequence(own).to_inline_metadata()
+def _assign_row_ids(fragments: list[Any], row_ids: Sequence[int]) -> None:
+    remaining_ids = list(row_ids)
+    for fragment in fragments:
+        fragment_row_ids, remaining_ids = (
+            remaining_ids[: fragment.physical_rows],
+            remaining_ids[fragment.physical_rows :],
+        )
+        if fragment_row_ids:
+            fragment.row_id_meta = RowIdSequence(fragment_row_ids).to_inline_metadata()
 
 
-def _concatenate(first: pa.Table | None, second: pa.Table | None) -> pa.Table | None:
-    parts = [one for one in (first, second) if one is not None and one.num_rows]
-    return pa.concat_tables(parts) if parts else None
+def _concatenate_rows(first_rows: pa.Table | None, second_rows: pa.Table | None) -> pa.Table | None:
+    nonempty_parts = [
+        row_part
+        for row_part in (first_rows, second_rows)
+        if row_part is not None and row_part.num_rows
+    ]
+    return pa.concat_tables(nonempty_parts) if nonempty_parts else None
 
 
-def mark_of(metadata: Any) -> Mark:
+def fragment_fingerprint(metadata: Any) -> FragmentFingerprint:
     """Return what a fragment looks like in a version."""
-    facts = metadata.to_json()
-    facts = json.loads(facts) if isinstance(facts, str) else facts
-    files = tuple(one["path"] for one in facts["files"])
-    return Mark(int(facts["id"]), files, json.dumps(facts["deletion_file"], sort_keys=True))
+    fragment_json = metadata.to_json()
+    fragment_json = json.loads(fragment_json) if isinstance(fragment_json, str) else fragment_json
+    data_paths = tuple(file_entry["path"] for file_entry in fragment_json["files"])
+    return FragmentFingerprint(
+        int(fragment_json["id"]),
+        data_paths,
+        json.dumps(fragment_json["deletion_file"], sort_keys=True),
+    )
 
 
-def files_of(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
+def fragment_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
     """Return the root-relative names of the data and deletion files of fragments."""
     return data_files(table, fragments) + deletion_files(table, fragments)
 
 
 def data_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
     """Return the root-relative names of the data files of fragments."""
-    return tuple(f"{table.location}/data/{one.path}" for f in fragments for one in f.files)
+    return tuple(
+        f"{table.location}/data/{data_file.path}"
+        for fragment in fragments
+        for data_file in fragment.files
+    )

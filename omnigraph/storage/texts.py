@@ -15,22 +15,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import Index
 
-from .ascii import cut_plain
-from .failures import unpanicked
+from .ascii import tokenize_ascii
+from .failures import panics_as_errors
 from .fragments import read_fragments
-from .layout import WORDS
-from .lost_index import FAILURES, ask_alone, tell
-from .scan import Ids, row_id_array
-from .staging import FORMAT
+from .layout import TOKENS_FILE
+from .lost_index import SCAN_FAILURES, query_index, warn_unreadable_index
+from .scan import RowIdArray, row_id_array
+from .staging import LANCE_FILE_VERSION
 from .store import Store
 from .table import Table
 
-KIND = "INVERTED"
+TEXT_INDEX_KIND = "INVERTED"
 # What Lance and the engine both split at. Where only one of them splits, a token stays whole here.
-CUTS = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
-SEEN = r"[\p{L}\p{N}]"  # a token without any of these may contain nothing that Lance indexes
-_SLOT = "fulltext:"
-_HOW: dict[str, Any] = {
+SEPARATOR_PATTERN = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
+INDEXED_CHARACTERS = (
+    r"[\p{L}\p{N}]"  # a token without any of these may contain nothing that Lance indexes
+)
+_TEXT_KEY_PREFIX = "fulltext:"
+_TOKENIZER_OPTIONS: dict[str, Any] = {
     "base_tokenizer": "simple",
     "lower_case": True,
     "ascii_folding": True,
@@ -39,138 +41,154 @@ _HOW: dict[str, Any] = {
     "max_token_length": None,
     "with_position": False,
 }
-_WIDTH = 1 << 20  # tokens that are collected before equal ones are merged
+_MAX_PENDING_TOKENS = 1 << 20  # tokens that are collected before equal ones are merged
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class TextSegment:
     """A segment of a full-text index, and the fragments it covers."""
 
-    name: str
+    index_name: str
     uuid: str
-    fragments: frozenset[int]
+    fragment_ids: frozenset[int]
 
 
-def text_slot(column: str) -> str:
+def text_index_key(column: str) -> str:
     """Return the key of the full-text index of a column, next to the column's other index.
 
-    >>> text_slot("body"), column_of("fulltext:body"), column_of("body")
+    >>> text_index_key("body"), index_column("fulltext:body"), index_column("body")
     ('fulltext:body', 'body', 'body')
     """
-    return _SLOT + column
+    return _TEXT_KEY_PREFIX + column
 
 
-def column_of(slot: str) -> str:
+def index_column(index_key: str) -> str:
     """Return the column of an index key."""
-    return slot.removeprefix(_SLOT)
+    return index_key.removeprefix(_TEXT_KEY_PREFIX)
 
 
-def text_segments(table: Table, column: str) -> list[Segment]:
+def text_segments(table: Table, column: str) -> list[TextSegment]:
     """Return the segments of the full-text index of a column; an empty list if it has none."""
     return [
-        Segment(one.name, str(part.uuid), frozenset(part.fragment_ids))
-        for one in table.dataset.describe_indices()
-        if one.index_type == "Inverted" and one.field_names == [column]
-        for part in one.segments
+        TextSegment(index.name, str(segment.uuid), frozenset(segment.fragment_ids))
+        for index in table.dataset.describe_indices()
+        if index.index_type == "Inverted" and index.field_names == [column]
+        for segment in index.segments
     ]
 
 
 def write_text_index(
-    store: Store, table: Table, column: str, name: str, fragments: Sequence[int]
+    store: Store, table: Table, column: str, index_name: str, fragment_ids: Sequence[int]
 ) -> Index:
     """Write a segment over some fragments, with its tokens. No version names it yet."""
 
-    def write() -> Index:
-        made = table.dataset.create_index_uncommitted(
-            column, KIND, name=name, fragment_ids=list(fragments), replace=True, **_HOW
+    def write_segment() -> Index:
+        raw_segment = table.dataset.create_index_uncommitted(
+            column,
+            TEXT_INDEX_KIND,
+            name=index_name,
+            fragment_ids=list(fragment_ids),
+            replace=True,
+            **_TOKENIZER_OPTIONS,
         )
         # Before the merge, Lance keeps the segment in a form that it cannot read.
-        whole: Index = table.dataset.merge_existing_index_segments([made])
-        _write_words(store, table, whole.uuid, words_of(table, column, fragments))
-        return whole
+        merged_segment: Index = table.dataset.merge_existing_index_segments([raw_segment])
+        _write_tokens(store, table, merged_segment.uuid, count_tokens(table, column, fragment_ids))
+        return merged_segment
 
-    return store.effects.run("index", table.location, write)
+    return store.effects.run("index", table.location, write_segment)
 
 
-def words_of(table: Table, column: str, fragments: Sequence[int]) -> pa.Table:
+def count_tokens(table: Table, column: str, fragment_ids: Sequence[int]) -> pa.Table:
     """Return the tokens of the texts in some fragments, each with its number of occurrences."""
-    held: list[pa.Table] = []
-    for batch in read_fragments(table, fragments, [column]):
-        held += _counted(batch.column(column))
-        if sum(one.num_rows for one in held) > _WIDTH:
-            held = [_together(held)]
-    found = _together(held or list(_counted(pa.array([], pa.string()))))
-    return found.filter(pc.not_equal(found["word"], "")).sort_by("word")
+    pending_counts: list[pa.Table] = []
+    for batch in read_fragments(table, fragment_ids, [column]):
+        pending_counts += _count_batch_tokens(batch.column(column))
+        if sum(count_table.num_rows for count_table in pending_counts) > _MAX_PENDING_TOKENS:
+            pending_counts = [_merge_counts(pending_counts)]
+    token_counts = _merge_counts(
+        pending_counts or list(_count_batch_tokens(pa.array([], pa.string())))
+    )
+    return token_counts.filter(pc.not_equal(token_counts["word"], "")).sort_by("word")
 
 
-def cut(column: pa.Array) -> pa.Array:
+def tokenize(column: pa.Array) -> pa.Array:
     """Return the tokens of each text, some may be empty; lower case only as far as Lance agrees."""
-    return pc.split_pattern_regex(pc.ascii_lower(column), CUTS)
+    return pc.split_pattern_regex(pc.ascii_lower(column), SEPARATOR_PATTERN)
 
 
-def _counted(column: pa.Array) -> Iterator[pa.Table]:
-    plain = pc.fill_null(pc.string_is_ascii(column), True)
-    others = cut(column.filter(pc.invert(plain))).flatten()
-    for one in (cut_plain(column.filter(plain))[1], others):
-        found = one.value_counts()
-        yield pa.table({"word": found.field("values"), "times": found.field("counts")})
+def _count_batch_tokens(column: pa.Array) -> Iterator[pa.Table]:
+    is_ascii = pc.fill_null(pc.string_is_ascii(column), True)
+    other_tokens = tokenize(column.filter(pc.invert(is_ascii))).flatten()
+    for tokens in (tokenize_ascii(column.filter(is_ascii))[1], other_tokens):
+        value_counts = tokens.value_counts()
+        yield pa.table(
+            {"word": value_counts.field("values"), "times": value_counts.field("counts")}
+        )
 
 
-def _together(parts: Sequence[pa.Table]) -> pa.Table:
-    grouped = pa.concat_tables(parts).group_by("word").aggregate([("times", "sum")])
-    return pa.table({"word": grouped["word"], "times": grouped["times_sum"].cast(pa.int64())})
+def _merge_counts(count_tables: Sequence[pa.Table]) -> pa.Table:
+    summed_counts = pa.concat_tables(count_tables).group_by("word").aggregate([("times", "sum")])
+    return pa.table(
+        {"word": summed_counts["word"], "times": summed_counts["times_sum"].cast(pa.int64())}
+    )
 
 
-def _write_words(store: Store, table: Table, uuid: str, words: pa.Table) -> None:
+def _write_tokens(store: Store, table: Table, uuid: str, token_counts: pa.Table) -> None:
     from lance.file import LanceFileWriter
 
-    path = store.root.at(words_file(table, uuid))
-    how: dict[str, Any] = {"version": FORMAT, "storage_options": store.options}
-    with LanceFileWriter(path, words.schema, **how) as writer:
-        for batch in words.to_batches():
+    file_uri = store.root.uri_of(tokens_file(table, uuid))
+    writer_options: dict[str, Any] = {
+        "version": LANCE_FILE_VERSION,
+        "storage_options": store.options,
+    }
+    with LanceFileWriter(file_uri, token_counts.schema, **writer_options) as writer:
+        for batch in token_counts.to_batches():
             writer.write_batch(batch)
 
 
-def words_file(table: Table, uuid: str) -> str:
+def tokens_file(table: Table, uuid: str) -> str:
     """Return the root-relative name of the token file of a segment."""
-    return f"{table.location}/_indices/{uuid}/{WORDS}"
+    return f"{table.location}/_indices/{uuid}/{TOKENS_FILE}"
 
 
-def read_words(store: Store, table: Table, segment: Segment) -> pa.Table | None:
+def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | None:
     """Return the tokens of a segment; None, with a warning, if they cannot be read."""
     from lance.file import LanceFileReader
 
-    path = store.root.at(words_file(table, segment.uuid))
+    file_uri = store.root.uri_of(tokens_file(table, segment.uuid))
     try:
-        with unpanicked():
-            reader = LanceFileReader(path, storage_options=store.options)
+        with panics_as_errors():
+            reader = LanceFileReader(file_uri, storage_options=store.options)
             return reader.read_all().to_table()
-    except (*FAILURES, ValueError):
-        tell(table)
+    except (*SCAN_FAILURES, ValueError):
+        warn_unreadable_index(table)
         return None
 
 
-def candidates(table: Table, column: str, words: Sequence[str]) -> Ids | None:
+def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArray | None:
     """Return the rows that contain one of these tokens by the index, and perhaps some others.
 
     Row ids are sorted. None if the index cannot be read. Rows that it does not cover are missing.
     """
     from lance.query import MatchQuery
 
-    if not words:
+    if not tokens:
         return np.empty(0, np.int64)
     scanner = table.dataset.scanner(
         columns=["_score"],
-        full_text_query=MatchQuery(" ".join(words), column),
+        full_text_query=MatchQuery(" ".join(tokens), column),
         with_row_id=True,
         fast_search=True,
     )
-    found = ask_alone(table, scanner)
-    if found is None:
+    index_rows = query_index(table, scanner)
+    if index_rows is None:
         return None
-    return np.unique(row_id_array(found))
+    return np.unique(row_id_array(index_rows))
 
 
-def unseen(words: pa.Array) -> Iterator[str]:
+def unindexed_tokens(tokens: pa.Array) -> Iterator[str]:
     """Yield those tokens that an index may not find although it covers them."""
-    yield from words.filter(pc.invert(pc.match_substring_regex(words, SEEN))).to_pylist()
+    yield from tokens.filter(
+        pc.invert(pc.match_substring_regex(tokens, INDEXED_CHARACTERS))
+    ).to_pylist()

@@ -16,17 +16,17 @@ import lance
 from omnigraph import ids
 from omnigraph.errors import StorageError
 
-from .failures import reported
+from .failures import as_storage_errors
 from .layout import ASIDE, fnv1a64
 from .objects import sync_directory
 from .store import Store
 
-_LAST = (1 << 64) - 1
-_MAGIC = b"LANC"  # the last bytes of every version file of Lance
-_BLOCK = 512  # bytes: the unit in which a disk writes
+_MAX_VERSION = (1 << 64) - 1
+_FILE_END_MAGIC = b"LANC"  # the last bytes of every version file of Lance
+_DISK_BLOCK_BYTES = 512  # bytes: the unit in which a disk writes
 
 
-class TornError(StorageError):
+class TornVersionError(StorageError):
     """The newest version was interrupted while it was written, and was never acknowledged."""
 
     code = "StorageError"
@@ -35,30 +35,48 @@ class TornError(StorageError):
     hint = "open the graph read-write once: this sets the version aside and uses the one before it"
 
 
-def torn_version(store: Store, location: str) -> int | None:
+def find_torn_version(store: Store, location: str) -> int | None:
     """Return the newest version of a cell if it is torn; None if it is not, or if unknown."""
-    found = torn_run(store, location)
-    return found[0] if found else None
+    torn_versions = find_torn_versions(store, location)
+    return torn_versions[0] if torn_versions else None
 
 
-def torn_run(store: Store, location: str) -> list[int]:
+def find_torn_versions(store: Store, location: str) -> list[int]:
     """Return the torn versions above the newest readable one, newest first; empty if unknown."""
-    versions = sorted(_versions(store, location), reverse=True)
-    run = list(takewhile(lambda one: not _opens(store, location, one), versions))
-    if not run or not _there(store, location, run):
+    versions = sorted(_list_versions(store, location), reverse=True)
+    unreadable_versions = list(
+        takewhile(
+            lambda unreadable_version: not _can_open(store, location, unreadable_version), versions
+        )
+    )
+    if not unreadable_versions or not _are_files_readable(store, location, unreadable_versions):
         return []
-    if not all(looks_torn(_path(store, location, one).read_bytes()) for one in run):
+    if not all(
+        looks_torn(_version_path(store, location, unreadable_version).read_bytes())
+        for unreadable_version in unreadable_versions
+    ):
         return []  # complete files: the damage came after the write
     if versions == [1]:
-        return [1] if not _path(store, location, 1).read_bytes().strip(b"\0") else []
+        return [1] if not _version_path(store, location, 1).read_bytes().strip(b"\0") else []
     # A temporary failure (too many open files) affects every version: so the version right below
     # must open, and these must fail a second time.
-    below = run[-1] - 1
-    whole = run == list(range(run[0], below, -1)) and below in versions
-    return run if whole and not any(_opens(store, location, one) for one in run) else []
+    version_below = unreadable_versions[-1] - 1
+    is_contiguous = (
+        unreadable_versions == list(range(unreadable_versions[0], version_below, -1))
+        and version_below in versions
+    )
+    return (
+        unreadable_versions
+        if is_contiguous
+        and not any(
+            _can_open(store, location, unreadable_version)
+            for unreadable_version in unreadable_versions
+        )
+        else []
+    )
 
 
-def looks_torn(body: bytes) -> bool:
+def looks_torn(file_bytes: bytes) -> bool:
     """Return whether a file looks as if it was never completely written.
 
     A power loss leaves it short, or with blocks that were never filled. A complete file that cannot
@@ -67,76 +85,90 @@ def looks_torn(body: bytes) -> bool:
     >>> looks_torn(b""), looks_torn(b"x" * 90 + b"LANC"), looks_torn(bytes(1024) + b"LANC")
     (True, False, True)
     """
-    blocks = (body[at : at + _BLOCK] for at in range(0, len(body) - _BLOCK + 1, _BLOCK))
-    return not body.endswith(_MAGIC) or any(not block.strip(b"\0") for block in blocks)
+    blocks = (
+        file_bytes[block_start : block_start + _DISK_BLOCK_BYTES]
+        for block_start in range(0, len(file_bytes) - _DISK_BLOCK_BYTES + 1, _DISK_BLOCK_BYTES)
+    )
+    return not file_bytes.endswith(_FILE_END_MAGIC) or any(
+        not block.strip(b"\0") for block in blocks
+    )
 
 
-def set_aside(
-    store: Store, location: str, version: int, record: Callable[[str], object]
+def set_aside_version(
+    store: Store, location: str, version: int, record_event: Callable[[str], object]
 ) -> str | None:
     """Move a torn version out of the way; return its new name, or None if it is no longer torn.
 
     `record_event` receives an id of this event before the file moves; the id stays the same when
     the move is retried.
     """
-    path = _path(store, location, version)
-    with reported("unknown"), _locked(path.parent):
+    version_path = _version_path(store, location, version)
+    with as_storage_errors("unknown"), _directory_lock(version_path.parent):
         # Check again under the lock: another process may have set it aside and reused the number.
-        if torn_version(store, location) != version:
+        if find_torn_version(store, location) != version:
             return None
-        record(f"torn-{fnv1a64(location)}-{version}-{path.stat().st_mtime_ns}")
-        target = f"{ASIDE}/{ids.new_ulid()}-{path.name}"
+        record_event(f"torn-{fnv1a64(location)}-{version}-{version_path.stat().st_mtime_ns}")
+        aside_name = f"{ASIDE}/{ids.new_ulid()}-{version_path.name}"
         store.effects.run(
-            "remove", f"{location}/_versions/{path.name}", lambda: _move(store, path, target)
+            "remove",
+            f"{location}/_versions/{version_path.name}",
+            lambda: _move_file(store, version_path, aside_name),
         )
-        return target
+        return aside_name
 
 
-def _versions(store: Store, location: str) -> list[int]:
-    if not store.root.local:
+def _list_versions(store: Store, location: str) -> list[int]:
+    if not store.root.is_local:
         return []  # an object store shows only complete objects
-    names = [Path(one.name).name for one in store.objects.list(f"{location}/_versions")]
-    numbers = [name.removesuffix(".manifest") for name in names]
-    return [_LAST - int(number) for number in numbers if number.isdecimal()]
+    file_names = [
+        Path(listed_object.name).name
+        for listed_object in store.objects.list(f"{location}/_versions")
+    ]
+    reversed_numbers = [file_name.removesuffix(".manifest") for file_name in file_names]
+    return [
+        _MAX_VERSION - int(reversed_number)
+        for reversed_number in reversed_numbers
+        if reversed_number.isdecimal()
+    ]
 
 
-def _there(store: Store, location: str, versions: Iterable[int]) -> bool:
+def _are_files_readable(store: Store, location: str, versions: Iterable[int]) -> bool:
     """Return whether the files can be read at all: a file without read permission is not torn."""
     try:
-        for one in versions:
-            _path(store, location, one).read_bytes()
+        for version in versions:
+            _version_path(store, location, version).read_bytes()
     except OSError:
         return False
     return True
 
 
-def _opens(store: Store, location: str, version: int) -> bool:
+def _can_open(store: Store, location: str, version: int) -> bool:
     try:
         # Lance reads a file of zeros as an empty dataset of version 0.
-        found: int = lance.dataset(store.root.at(location), version=version).version
+        opened_version: int = lance.dataset(store.root.uri_of(location), version=version).version
     except (OSError, ValueError):
         return False
-    return found == version
+    return opened_version == version
 
 
-def _path(store: Store, location: str, version: int) -> Path:
-    return Path(store.root.path, location, "_versions", f"{_LAST - version:020}.manifest")
+def _version_path(store: Store, location: str, version: int) -> Path:
+    return Path(store.root.path, location, "_versions", f"{_MAX_VERSION - version:020}.manifest")
 
 
-def _move(store: Store, path: Path, name: str) -> None:
-    target = Path(store.root.path, name)
-    target.parent.mkdir(exist_ok=True)
-    path.rename(target)
-    for directory in (target.parent, path.parent, target.parent.parent):
+def _move_file(store: Store, version_path: Path, aside_name: str) -> None:
+    target_path = Path(store.root.path, aside_name)
+    target_path.parent.mkdir(exist_ok=True)
+    version_path.rename(target_path)
+    for directory in (target_path.parent, version_path.parent, target_path.parent.parent):
         sync_directory(directory)
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
+def _directory_lock(directory: Path) -> Iterator[None]:
     """Hold an exclusive lock on a directory; the lock ends with the process."""
-    handle = os.open(directory, os.O_RDONLY)
+    directory_handle = os.open(directory, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(directory_handle, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(handle)
+        os.close(directory_handle)

@@ -13,86 +13,96 @@ from omnigraph.errors import StorageError
 
 from .checksums import FileChecksum, FileChecksums, verified_blocks
 from .deletions import deletion_files
-from .store import Store, version_names
-from .table import data_files, open_version
+from .store import Store, version_file_names
+from .table import data_files, open_unchecked_version
 
-_AT_ONCE = 8  # requests; a disk gains nothing from more than one
-Told = Callable[[str], None]
+_CONCURRENT_REQUESTS = 8  # requests; a disk gains nothing from more than one
+CopiedCallback = Callable[[str], None]
 
 
 def transfer(
     source: Store,
     target: Store,
-    names: Iterable[str],
-    told: Told,
+    object_names: Iterable[str],
+    on_copied: CopiedCallback,
     checksums: FileChecksums | None = None,
 ) -> bool:
     """Copy objects by name; return False if one did not exist. Calls `on_copied` with each name.
 
     Raises `DamagedError` for an object that does not match its checksum, and does not copy it.
     """
-    carry = partial(_carry, source, target, told, checksums or {})
-    if source.root.local and target.root.local:
-        return all(carry(name) for name in names)
-    with ThreadPoolExecutor(_AT_ONCE, "transfer") as pool:
-        return all(list(pool.map(carry, names)))
+    copy_object = partial(_copy_object, source, target, on_copied, checksums or {})
+    if source.root.is_local and target.root.is_local:
+        return all(copy_object(object_name) for object_name in object_names)
+    with ThreadPoolExecutor(_CONCURRENT_REQUESTS, "transfer") as pool:
+        return all(list(pool.map(copy_object, object_names)))
 
 
 class _VanishedError(Exception):
     """The object does not exist any more."""
 
 
-def _carry(source: Store, target: Store, told: Told, checksums: FileChecksums, name: str) -> bool:
+def _copy_object(
+    source: Store,
+    target: Store,
+    on_copied: CopiedCallback,
+    checksums: FileChecksums,
+    object_name: str,
+) -> bool:
     try:
-        fill = partial(_fill, source, target, name, checksums.get(name))
-        target.effects.run("object", name, fill)
+        copy_blocks = partial(_copy_blocks, source, target, object_name, checksums.get(object_name))
+        target.effects.run("object", object_name, copy_blocks)
     except _VanishedError:
         return False
-    told(name)
+    on_copied(object_name)
     return True
 
 
-def _fill(source: Store, target: Store, name: str, expected: FileChecksum | None) -> None:
+def _copy_blocks(
+    source: Store, target: Store, object_name: str, expected: FileChecksum | None
+) -> None:
     # Open it here, not earlier: an effect that never starts must not leave a file open.
-    blocks = source.objects.backend.blocks(name)
+    blocks = source.objects.backend.read_blocks(object_name)
     if blocks is None:
         raise _VanishedError
-    target.objects.backend.fill(name, verified_blocks(name, blocks, expected))
+    target.objects.backend.write_blocks(object_name, verified_blocks(object_name, blocks, expected))
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class VersionFiles:
     """The files of a version: data files, deletion files, and directories of indexes.
 
     Blob files are stored beside their data file, and no version names them.
     """
 
-    data: tuple[str, ...]
-    deletions: tuple[str, ...]
-    places: tuple[str, ...]
+    data_files: tuple[str, ...]
+    deletion_files: tuple[str, ...]
+    index_directories: tuple[str, ...]
 
     @property
-    def all(self) -> tuple[str, ...]:
+    def named_files(self) -> tuple[str, ...]:
         """Every file that the version names, indexes excepted."""
-        return self.data + self.deletions
+        return self.data_files + self.deletion_files
 
 
-def missing_files(store: Store, location: str, version: int) -> list[str]:
+def find_missing_files(store: Store, location: str, version: int) -> list[str]:
     """Return the files of a version that a listing lacks, or its version file if that is gone."""
-    listed = {one.name for one in store.objects.list(location)}
-    if listed.isdisjoint(version_names(location, version)):
+    listed_names = {listed_object.name for listed_object in store.objects.list(location)}
+    if listed_names.isdisjoint(version_file_names(location, version)):
         return [f"{location}/_versions/d{version}.manifest"]
     try:
-        named = version_files(store, location, version).all
+        named_files = version_files(store, location, version).named_files
     except (StorageError, OSError, ValueError, RuntimeError):
         return []  # it exists, and is damaged in another way
-    return [name for name in named if name not in listed]
+    return [file_name for file_name in named_files if file_name not in listed_names]
 
 
-def version_files(store: Store, location: str, version: int) -> Files:
+def version_files(store: Store, location: str, version: int) -> VersionFiles:
     """Return the files of a table version, as its metadata names them."""
-    table = open_version(store, location, version)
+    table = open_unchecked_version(store, location, version)
     fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
-    segments = [one for index in table.dataset.describe_indices() for one in index.segments]
-    places = tuple(f"{location}/_indices/{one.uuid}" for one in segments)
-    return Files(data_files(table, fragments), deletion_files(table, fragments), places)
+    segments = [segment for index in table.dataset.describe_indices() for segment in index.segments]
+    index_directories = tuple(f"{location}/_indices/{segment.uuid}" for segment in segments)
+    return VersionFiles(
+        data_files(table, fragments), deletion_files(table, fragments), index_directories
+    )

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from .checksums import BLOCK, FileChecksum
-from .objects import sync_names
+from .checksums import CHECKSUM_BLOCK_BYTES, FileChecksum
+from .objects import sync_directory_path
 
-_ROWS, _BLOB = ".lance", ".blob"
+_DATA_SUFFIX, _BLOB_SUFFIX = ".lance", ".blob"
 
 
-def visit_files(
+def checksum_and_sync(
     root: str,
-    names: Iterable[str],
-    known: Mapping[str, FileChecksum] | None,
-    durable: set[Path] | None,
+    file_names: Iterable[str],
+    known_checksums: Mapping[str, FileChecksum] | None,
+    synced_directories: set[Path] | None,
 ) -> dict[str, FileChecksum]:
     """Return the checksums of files, computing those not known; sync the files if requested.
 
@@ -27,39 +27,39 @@ def visit_files(
     sync of their own name, None to sync nothing. A file that cleanup removed raises
     `FileNotFoundError` if it was to be synced; otherwise it gets no checksum.
     """
-    checksums = dict(known or {})
+    checksums = dict(known_checksums or {})
     directories: set[str] = set()
-    for name in _with_blobs(root, names):
-        path = f"{root}/{name}"
-        directories.add(path.rpartition("/")[0])
+    for file_name in _include_blob_files(root, file_names):
+        file_path = f"{root}/{file_name}"
+        directories.add(file_path.rpartition("/")[0])
         try:
-            with open(path, "rb") as file:  # noqa: PTH123 - see above
-                if known is not None and name not in checksums:
-                    checksums[name] = checksum_file(file)
-                if durable is not None:
-                    _fsync(file.fileno())
+            with open(file_path, "rb") as file:  # noqa: PTH123 - see above
+                if known_checksums is not None and file_name not in checksums:
+                    checksums[file_name] = checksum_file(file)
+                if synced_directories is not None:
+                    _sync_handle(file.fileno())
         except FileNotFoundError:
-            if durable is not None:
+            if synced_directories is not None:
                 raise
-    if durable is not None:
+    if synced_directories is not None:
         for directory in directories:
-            sync_names(Path(directory), Path(root), durable)
+            sync_directory_path(Path(directory), Path(root), synced_directories)
     return checksums
 
 
-def _fsync(handle: int) -> None:
+def _sync_handle(handle: int) -> None:
     os.fsync(handle)
 
 
 def checksum_file(file: BinaryIO) -> FileChecksum:
     """Return the checksum of an open file."""
-    return FileChecksum.of_blocks(iter(lambda: file.read(BLOCK), b""))
+    return FileChecksum.of_blocks(iter(lambda: file.read(CHECKSUM_BLOCK_BYTES), b""))
 
 
-def _with_blobs(root: str, names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        yield name
-        directory = f"{root}/{name.removesuffix(_ROWS)}"
-        if name.endswith(_ROWS) and os.path.isdir(directory):  # noqa: PTH112 - see above
-            for path in sorted(Path(directory).rglob(f"*{_BLOB}")):
-                yield path.relative_to(root).as_posix()
+def _include_blob_files(root: str, file_names: Iterable[str]) -> Iterator[str]:
+    for file_name in file_names:
+        yield file_name
+        blob_directory = f"{root}/{file_name.removesuffix(_DATA_SUFFIX)}"
+        if file_name.endswith(_DATA_SUFFIX) and os.path.isdir(blob_directory):  # noqa: PTH112 - see above
+            for blob_path in sorted(Path(blob_directory).rglob(f"*{_BLOB_SUFFIX}")):
+                yield blob_path.relative_to(root).as_posix()

@@ -14,7 +14,7 @@ from omnigraph.values.spelling import (
     canonical_json,
     canonical_spelling,
     entity_id,
-    narrow,
+    narrow_to_f32,
     sha256_hex,
     spell_float,
 )
@@ -37,7 +37,7 @@ __all__ = [
     "format_blob",
     "format_date",
     "format_datetime",
-    "narrow",
+    "narrow_to_f32",
     "parse_blob",
     "parse_date",
     "parse_datetime",

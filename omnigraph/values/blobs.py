@@ -5,7 +5,7 @@ Never reads an object and never decides whether a URI is allowed.
 
 from omnigraph.record import record
 
-_PREFIX = "base64:"
+_BASE64_PREFIX = "base64:"
 
 
 @record
@@ -15,7 +15,7 @@ class BlobUri:
     uri: str
 
 
-def parse_blob(text: str) -> bytes | BlobUri | None:
+def parse_blob(blob_text: str) -> bytes | BlobUri | None:
     """Return the blob that a text encodes; None if its base64 is malformed.
 
     >>> parse_blob("base64:aGk="), parse_blob("base64:"), parse_blob("base64:aGk")
@@ -23,32 +23,37 @@ def parse_blob(text: str) -> bytes | BlobUri | None:
     >>> parse_blob("s3://shelf/cover.png")
     BlobUri(uri='s3://shelf/cover.png')
     """
-    if not text.startswith(_PREFIX):
-        return BlobUri(text)
+    if not blob_text.startswith(_BASE64_PREFIX):
+        return BlobUri(blob_text)
     from binascii import Error, a2b_base64
 
-    digits = text[len(_PREFIX) :]
+    base64_digits = blob_text[len(_BASE64_PREFIX) :]
     try:
-        data = a2b_base64(digits, strict_mode=True)
+        decoded_bytes = a2b_base64(base64_digits, strict_mode=True)
     except (Error, ValueError):
         return None
     # Unused bits of the last digit must be zero, so that each value has exactly one spelling.
-    left = len(data) % 3
-    return data if not left or _base64(data[-left:]) == digits[-4:] else None
+    trailing_count = len(decoded_bytes) % 3
+    return (
+        decoded_bytes
+        if not trailing_count
+        or _encode_base64(decoded_bytes[-trailing_count:]) == base64_digits[-4:]
+        else None
+    )
 
 
-def format_blob(value: bytes | BlobUri) -> str:
+def format_blob(blob: bytes | BlobUri) -> str:
     """Return the text form of a blob.
 
     >>> format_blob(b"hi")
     'base64:aGk='
     """
-    if isinstance(value, BlobUri):
-        return value.uri
-    return _PREFIX + _base64(value)
+    if isinstance(blob, BlobUri):
+        return blob.uri
+    return _BASE64_PREFIX + _encode_base64(blob)
 
 
-def _base64(data: bytes) -> str:
+def _encode_base64(content: bytes) -> str:
     from binascii import b2a_base64
 
-    return b2a_base64(data, newline=False).decode()
+    return b2a_base64(content, newline=False).decode()

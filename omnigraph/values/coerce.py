@@ -7,74 +7,100 @@ from typing import Any, Literal
 
 from omnigraph.errors import ParameterError, PropertyValueError
 from omnigraph.values.convert import (
-    ASSIGN,
-    JAVASCRIPT,
-    LOAD,
-    PARAMETER,
-    PYTHON,
-    Misfit,
-    Surface,
-    converter,
+    ASSIGNMENT_RULES,
+    JAVASCRIPT_RULES,
+    LOAD_RULES,
+    PARAMETER_RULES,
+    PYTHON_RULES,
+    ConversionMismatch,
+    InputRules,
+    converter_for,
 )
 from omnigraph.values.types import PropertyType
 
-Mode = Literal["standard", "javascript", "python"]
+ParameterMode = Literal["standard", "javascript", "python"]
 """Who supplies a parameter: a JSON client, a client that rounds large integers, or Python."""
 
-_SURFACES: dict[Mode, Surface] = {
-    "standard": PARAMETER,
-    "javascript": JAVASCRIPT,
-    "python": PYTHON,
+_RULES_BY_MODE: dict[ParameterMode, InputRules] = {
+    "standard": PARAMETER_RULES,
+    "javascript": JAVASCRIPT_RULES,
+    "python": PYTHON_RULES,
 }
 
 
-def coerce_parameter(kind: PropertyType, value: Any, *, name: str, mode: Mode = "standard") -> Any:
+def coerce_parameter(
+    property_type: PropertyType,
+    value: Any,
+    *,
+    parameter_name: str,
+    mode: ParameterMode = "standard",
+) -> Any:
     """Return the stored value of a query parameter, or raise `ParameterError`.
 
     Integers may be given as decimal text. `javascript` refuses integers beyond 2^53 - 1 in any
     other form, because such a client has already rounded them; `python` accepts every U64.
 
     >>> from omnigraph.values import ScalarType
-    >>> coerce_parameter(PropertyType(ScalarType.I64), "12", name="n")
+    >>> coerce_parameter(PropertyType(ScalarType.I64), "12", parameter_name="n")
     12
     """
     try:
-        return converter(kind, _SURFACES[mode])(value)
-    except Misfit as misfit:
+        return converter_for(property_type, _RULES_BY_MODE[mode])(value)
+    except ConversionMismatch as mismatch:
         raise ParameterError(
-            parameter=name, expected=misfit.expected, actual=misfit.actual
+            parameter=parameter_name, expected=mismatch.expected, actual=mismatch.actual
         ) from None
 
 
 def coerce_loaded(
-    kind: PropertyType, value: Any, *, type_name: str, property: str, line: int | None = None
+    property_type: PropertyType,
+    value: Any,
+    *,
+    type_name: str,
+    property_name: str,
+    line_number: int | None = None,
 ) -> Any:
     """Return the stored value of a property in a load record, or raise `PropertyValueError`.
 
     Pass None for an absent member.
 
     >>> from omnigraph.values import ScalarType
-    >>> coerce_loaded(PropertyType(ScalarType.DATE), 19723, type_name="Slot", property="day")
+    >>> coerce_loaded(PropertyType(ScalarType.DATE), 19723, type_name="Slot", property_name="day")
     19723
     """
-    return _property(kind, LOAD, value, type_name=type_name, property=property, line=line)
+    return _coerce_property(
+        property_type,
+        LOAD_RULES,
+        value,
+        type_name=type_name,
+        property=property_name,
+        line=line_number,
+    )
 
 
-def coerce_assigned(kind: PropertyType, value: Any, *, type_name: str, property: str) -> Any:
+def coerce_assigned(
+    property_type: PropertyType, value: Any, *, type_name: str, property_name: str
+) -> Any:
     """Return the stored value of a property that a mutation assigns, or raise `PropertyValueError`.
 
     Accepts literals and stored parameter values. Numbers convert between integer and float when the
     conversion is exact.
 
     >>> from omnigraph.values import ScalarType
-    >>> coerce_assigned(PropertyType(ScalarType.F64), 5, type_name="User", property="score")
+    >>> coerce_assigned(PropertyType(ScalarType.F64), 5, type_name="User", property_name="score")
     5.0
     """
-    return _property(kind, ASSIGN, value, type_name=type_name, property=property)
+    return _coerce_property(
+        property_type, ASSIGNMENT_RULES, value, type_name=type_name, property=property_name
+    )
 
 
-def _property(kind: PropertyType, surface: Surface, value: Any, **place: Any) -> Any:
+def _coerce_property(
+    property_type: PropertyType, rules: InputRules, value: Any, **error_fields: Any
+) -> Any:
     try:
-        return converter(kind, surface)(value)
-    except Misfit as misfit:
-        raise PropertyValueError(expected=misfit.expected, actual=misfit.actual, **place) from None
+        return converter_for(property_type, rules)(value)
+    except ConversionMismatch as mismatch:
+        raise PropertyValueError(
+            expected=mismatch.expected, actual=mismatch.actual, **error_fields
+        ) from None

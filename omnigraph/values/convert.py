@@ -17,20 +17,20 @@ from omnigraph.record import record
 from omnigraph.values.blobs import BlobUri, parse_blob
 from omnigraph.values.dates import (
     FIRST_DAY,
-    FIRST_MILLI,
+    FIRST_MILLIS,
     LAST_DAY,
-    LAST_MILLI,
-    days_of,
-    millis_of,
+    LAST_MILLIS,
+    date_to_days,
+    date_to_millis,
     parse_date,
     parse_datetime,
 )
 from omnigraph.values.describe import describe
-from omnigraph.values.spelling import narrow
+from omnigraph.values.spelling import narrow_to_f32
 from omnigraph.values.types import PropertyType, ScalarType
 
 _INTEGER_TEXT = re.compile(r"-?[0-9]{1,40}")
-_SAFE = 2**53 - 1  # the largest integer that JavaScript holds exactly
+_MAX_SAFE_INTEGER = 2**53 - 1  # the largest integer that JavaScript holds exactly
 _I64_MAX = 2**63 - 1
 
 RANGES: dict[ScalarType, tuple[int, int]] = {
@@ -43,24 +43,24 @@ RANGES: dict[ScalarType, tuple[int, int]] = {
 
 
 @record
-class Surface:
+class InputRules:
     """What one entry point accepts beyond the plain form of a type."""
 
     integer_text: bool = False  # "12" for an integer
     integral_float: bool = False  # 3.0 for an integer
     epoch_number: bool = False  # 19723 for a Date
     safe_integers: bool = False  # refuse integers that JavaScript cannot hold, unless as text
-    largest: int = 2**64 - 1
+    max_integer: int = 2**64 - 1
 
 
-PARAMETER = Surface(integer_text=True, largest=_I64_MAX)
-JAVASCRIPT = Surface(integer_text=True, largest=_I64_MAX, safe_integers=True)
-PYTHON = Surface(integer_text=True)
-LOAD = Surface(epoch_number=True)
-ASSIGN = Surface(integral_float=True, epoch_number=True)
+PARAMETER_RULES = InputRules(integer_text=True, max_integer=_I64_MAX)
+JAVASCRIPT_RULES = InputRules(integer_text=True, max_integer=_I64_MAX, safe_integers=True)
+PYTHON_RULES = InputRules(integer_text=True)
+LOAD_RULES = InputRules(epoch_number=True)
+ASSIGNMENT_RULES = InputRules(integral_float=True, epoch_number=True)
 
 
-class Misfit(Exception):  # noqa: N818 - never leaves this package
+class ConversionMismatch(Exception):  # noqa: N818 - never leaves this package
     """A value does not fit its type: what was expected, and what was given."""
 
     def __init__(self, expected: str, actual: str) -> None:
@@ -73,150 +73,159 @@ Converter = Callable[[Any], Any]
 
 
 @lru_cache(maxsize=1024)
-def converter(kind: PropertyType, surface: Surface) -> Converter:
+def converter_for(property_type: PropertyType, rules: InputRules) -> Converter:
     """Return a function that converts input to the stored value or raises `ConversionMismatch`.
 
-    >>> converter(PropertyType(ScalarType.DATE), LOAD)("1970-01-02")
+    >>> converter_for(PropertyType(ScalarType.DATE), LOAD_RULES)("1970-01-02")
     1
     """
-    shown = kind.as_nullable(False).display()
-    core = _core(kind, surface, shown)
+    type_text = property_type.as_nullable(False).display()
+    convert_non_null = _non_null_converter(property_type, rules, type_text)
 
     def convert(value: Any) -> Any:
         if value is None:
-            if kind.nullable:
+            if property_type.nullable:
                 return None
-            raise Misfit(shown, "null")
-        return core(_plain(value))
+            raise ConversionMismatch(type_text, "null")
+        return convert_non_null(_unwrap_value(value))
 
     return convert
 
 
-def _core(kind: PropertyType, surface: Surface, shown: str) -> Converter:
-    scalar = ScalarType.F32 if kind.is_vector else kind.scalar
-    read = _SCALARS[scalar]
+def _non_null_converter(
+    property_type: PropertyType, rules: InputRules, type_text: str
+) -> Converter:
+    scalar_type = ScalarType.F32 if property_type.is_vector else property_type.scalar
+    scalar_converter = _SCALAR_CONVERTERS[scalar_type]
 
-    def one(value: Any) -> Any:
-        return read(scalar, surface, value)
+    def convert_scalar(value: Any) -> Any:
+        return scalar_converter(scalar_type, rules, value)
 
-    def many(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, (list, tuple)):
-            raise Misfit(f"{shown} (an array)", describe(value))
-        if kind.is_vector and len(value) != kind.vector_dim:
-            raise Misfit(shown, f"an array of {len(value)}")
-        return tuple(_element(shown, one, at, item) for at, item in enumerate(value, 1))
+    def convert_array(items: Any) -> tuple[Any, ...]:
+        if not isinstance(items, (list, tuple)):
+            raise ConversionMismatch(f"{type_text} (an array)", describe(items))
+        if property_type.is_vector and len(items) != property_type.vector_dim:
+            raise ConversionMismatch(type_text, f"an array of {len(items)}")
+        return tuple(
+            _convert_element(type_text, convert_scalar, position, item)
+            for position, item in enumerate(items, 1)
+        )
 
-    return many if kind.is_list or kind.is_vector else one
+    return convert_array if property_type.is_list or property_type.is_vector else convert_scalar
 
 
-def _element(shown: str, one: Converter, at: int, item: Any) -> Any:
+def _convert_element(type_text: str, convert_scalar: Converter, position: int, item: Any) -> Any:
     try:
-        return one(_plain(item))
-    except Misfit as misfit:
-        raise Misfit(shown, f"{misfit.actual} at position {at}") from None
+        return convert_scalar(_unwrap_value(item))
+    except ConversionMismatch as mismatch:
+        raise ConversionMismatch(type_text, f"{mismatch.actual} at position {position}") from None
 
 
-def _plain(value: Any) -> Any:
+def _unwrap_value(value: Any) -> Any:
     """Unwrap Enum, numpy and Arrow values by duck typing; the libraries are never imported."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (str, int, float, list, tuple, memoryview)):
         return value
-    for unwrap in ("tolist", "to_pylist", "as_py"):
-        if hasattr(value, unwrap):
-            return getattr(value, unwrap)()
+    for method_name in ("tolist", "to_pylist", "as_py"):
+        if hasattr(value, method_name):
+            return getattr(value, method_name)()
     return value
 
 
-def _text(scalar: ScalarType, surface: Surface, value: Any) -> str:
+def _convert_text(scalar_type: ScalarType, rules: InputRules, value: Any) -> str:
     if isinstance(value, str) and _is_unicode(value):
         return str(value)
-    raise Misfit(scalar.value, describe(value))
+    raise ConversionMismatch(scalar_type.value, describe(value))
 
 
-def _blob(scalar: ScalarType, surface: Surface, value: Any) -> bytes | BlobUri:
+def _convert_blob(scalar_type: ScalarType, rules: InputRules, value: Any) -> bytes | BlobUri:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, BlobUri):
         return value
-    found = parse_blob(_text(scalar, surface, value))
-    if found is None:
-        raise Misfit("Blob (base64 with padding)", "malformed base64")
-    return found
+    blob = parse_blob(_convert_text(scalar_type, rules, value))
+    if blob is None:
+        raise ConversionMismatch("Blob (base64 with padding)", "malformed base64")
+    return blob
 
 
-def _bool(scalar: ScalarType, surface: Surface, value: Any) -> bool:
+def _convert_bool(scalar_type: ScalarType, rules: InputRules, value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise Misfit(scalar.value, describe(value))
+    raise ConversionMismatch(scalar_type.value, describe(value))
 
 
-def _integer(scalar: ScalarType, surface: Surface, value: Any) -> int:
-    number = _whole(surface, value)
-    if number is None:
-        raise Misfit(scalar.value, describe(value))
-    low, high = RANGES[scalar]
-    high = min(high, surface.largest)
-    if not low <= number <= high:
-        raise Misfit(f"{scalar.value} ({low} to {high})", describe(value))
-    if surface.safe_integers and not isinstance(value, str) and abs(number) > _SAFE:
-        raise Misfit(f"{scalar.value} beyond 2^53 as a string", describe(value))
-    return number
+def _convert_integer(scalar_type: ScalarType, rules: InputRules, value: Any) -> int:
+    integer = _parse_integer(rules, value)
+    if integer is None:
+        raise ConversionMismatch(scalar_type.value, describe(value))
+    lowest, highest = RANGES[scalar_type]
+    highest = min(highest, rules.max_integer)
+    if not lowest <= integer <= highest:
+        raise ConversionMismatch(f"{scalar_type.value} ({lowest} to {highest})", describe(value))
+    if rules.safe_integers and not isinstance(value, str) and abs(integer) > _MAX_SAFE_INTEGER:
+        raise ConversionMismatch(f"{scalar_type.value} beyond 2^53 as a string", describe(value))
+    return integer
 
 
-def _whole(surface: Surface, value: Any) -> int | None:
+def _parse_integer(rules: InputRules, value: Any) -> int | None:
     match value:
         case bool():
             return None
         case int():
             return int(value)
-        case str() if surface.integer_text and _INTEGER_TEXT.fullmatch(value):
+        case str() if rules.integer_text and _INTEGER_TEXT.fullmatch(value):
             return int(value)
-        case float() if surface.integral_float and value.is_integer():
+        case float() if rules.integral_float and value.is_integer():
             return int(value)
     return None
 
 
-def _float(scalar: ScalarType, surface: Surface, value: Any) -> float:
+def _convert_float(scalar_type: ScalarType, rules: InputRules, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Misfit(scalar.value, describe(value))
+        raise ConversionMismatch(scalar_type.value, describe(value))
     try:
-        number: float | None = float(value)
+        converted: float | None = float(value)
     except OverflowError:  # an integer too large for any float
-        number = None
-    if number is not None and scalar is ScalarType.F32:
-        number = narrow(number) if math.isfinite(number) else None
-    if number is None or not math.isfinite(number):
-        raise Misfit(f"finite {scalar.value}", describe(value))
-    return number
+        converted = None
+    if converted is not None and scalar_type is ScalarType.F32:
+        converted = narrow_to_f32(converted) if math.isfinite(converted) else None
+    if converted is None or not math.isfinite(converted):
+        raise ConversionMismatch(f"finite {scalar_type.value}", describe(value))
+    return converted
 
 
-def _date(scalar: ScalarType, surface: Surface, value: Any) -> int:
-    return _time(scalar, surface, value, parse_date, days_of, (FIRST_DAY, LAST_DAY))
+def _convert_date(scalar_type: ScalarType, rules: InputRules, value: Any) -> int:
+    return _convert_time(scalar_type, rules, value, parse_date, date_to_days, (FIRST_DAY, LAST_DAY))
 
 
-def _datetime(scalar: ScalarType, surface: Surface, value: Any) -> int:
-    return _time(scalar, surface, value, parse_datetime, millis_of, (FIRST_MILLI, LAST_MILLI))
+def _convert_datetime(scalar_type: ScalarType, rules: InputRules, value: Any) -> int:
+    return _convert_time(
+        scalar_type, rules, value, parse_datetime, date_to_millis, (FIRST_MILLIS, LAST_MILLIS)
+    )
 
 
-def _time(
-    scalar: ScalarType,
-    surface: Surface,
+def _convert_time(
+    scalar_type: ScalarType,
+    rules: InputRules,
     value: Any,
-    parse: Callable[[str], int | None],
-    count: Callable[[date], int | None],
-    bounds: tuple[int, int],
+    parse_text: Callable[[str], int | None],
+    convert_date: Callable[[date], int | None],
+    allowed_range: tuple[int, int],
 ) -> int:
-    found: int | None = None
+    stored_number: int | None = None
     if isinstance(value, str):
-        found = parse(value)
+        stored_number = parse_text(value)
     elif isinstance(value, date):
-        found = count(value)
-    elif surface.epoch_number and isinstance(value, int) and not isinstance(value, bool):
-        found = int(value) if bounds[0] <= value <= bounds[1] else None
-    if found is None:
-        raise Misfit(f"{scalar.value} ({_TIME_FORMS[scalar]})", describe(value))
-    return found
+        stored_number = convert_date(value)
+    elif rules.epoch_number and isinstance(value, int) and not isinstance(value, bool):
+        stored_number = int(value) if allowed_range[0] <= value <= allowed_range[1] else None
+    if stored_number is None:
+        raise ConversionMismatch(
+            f"{scalar_type.value} ({_TIME_FORMS[scalar_type]})", describe(value)
+        )
+    return stored_number
 
 
 def _is_unicode(text: str) -> bool:
@@ -234,16 +243,16 @@ _TIME_FORMS = {
     ScalarType.DATETIME: "RFC 3339 with offset, years 0001 to 9999",
 }
 
-_SCALARS: dict[ScalarType, Callable[[ScalarType, Surface, Any], Any]] = {
-    ScalarType.STRING: _text,
-    ScalarType.BLOB: _blob,
-    ScalarType.BOOL: _bool,
-    ScalarType.I32: _integer,
-    ScalarType.I64: _integer,
-    ScalarType.U32: _integer,
-    ScalarType.U64: _integer,
-    ScalarType.F32: _float,
-    ScalarType.F64: _float,
-    ScalarType.DATE: _date,
-    ScalarType.DATETIME: _datetime,
+_SCALAR_CONVERTERS: dict[ScalarType, Callable[[ScalarType, InputRules, Any], Any]] = {
+    ScalarType.STRING: _convert_text,
+    ScalarType.BLOB: _convert_blob,
+    ScalarType.BOOL: _convert_bool,
+    ScalarType.I32: _convert_integer,
+    ScalarType.I64: _convert_integer,
+    ScalarType.U32: _convert_integer,
+    ScalarType.U64: _convert_integer,
+    ScalarType.F32: _convert_float,
+    ScalarType.F64: _convert_float,
+    ScalarType.DATE: _convert_date,
+    ScalarType.DATETIME: _convert_datetime,
 }

@@ -11,29 +11,29 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY_MILLIS = 86_400_000
 FIRST_DAY = date.min.toordinal() - _EPOCH_DAY
 LAST_DAY = date.max.toordinal() - _EPOCH_DAY
-FIRST_MILLI = FIRST_DAY * _DAY_MILLIS
-LAST_MILLI = (LAST_DAY + 1) * _DAY_MILLIS - 1
+FIRST_MILLIS = FIRST_DAY * _DAY_MILLIS
+LAST_MILLIS = (LAST_DAY + 1) * _DAY_MILLIS - 1
 
-_DATE = r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
-_DAY = re.compile(_DATE)
-_INSTANT = re.compile(
-    _DATE
+_DATE_PATTERN_TEXT = r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+_DATE_PATTERN = re.compile(_DATE_PATTERN_TEXT)
+_INSTANT_PATTERN = re.compile(
+    _DATE_PATTERN_TEXT
     + r"[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     + r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
 )
 
 
-def parse_date(text: str) -> int | None:
+def parse_date(date_text: str) -> int | None:
     """Return the day that a text names, or None; a full timestamp counts as its day in UTC.
 
     >>> parse_date("2000-03-01"), parse_date("1970-01-01T23:00:00-02:00"), parse_date("soon")
     (11017, 1, None)
     """
-    milli = parse_datetime(text)
-    return None if milli is None else milli // _DAY_MILLIS
+    epoch_millis = parse_datetime(date_text)
+    return None if epoch_millis is None else epoch_millis // _DAY_MILLIS
 
 
-def parse_datetime(text: str) -> int | None:
+def parse_datetime(datetime_text: str) -> int | None:
     """Return the instant that an RFC 3339 text names, or None; a plain date means midnight UTC.
 
     Digits beyond the millisecond are truncated.
@@ -41,69 +41,76 @@ def parse_datetime(text: str) -> int | None:
     >>> parse_datetime("1970-01-01 00:00:01.2349Z"), parse_datetime("1970-01-02")
     (1234, 86400000)
     """
-    if plain := _DAY.fullmatch(text):
-        day = _day_of(*plain.groups())
-        return None if day is None else day * _DAY_MILLIS
-    found = _INSTANT.fullmatch(text)
-    return None if found is None else _instant(found.groups(default=""))
+    if date_match := _DATE_PATTERN.fullmatch(datetime_text):
+        epoch_day = _epoch_day(*date_match.groups())
+        return None if epoch_day is None else epoch_day * _DAY_MILLIS
+    instant_match = _INSTANT_PATTERN.fullmatch(datetime_text)
+    return None if instant_match is None else _parse_instant(instant_match.groups(default=""))
 
 
-def format_date(day: int) -> str:
+def format_date(epoch_day: int) -> str:
     """Return the day as `YYYY-MM-DD`.
 
     >>> format_date(19723)
     '2024-01-01'
     """
-    return date.fromordinal(day + _EPOCH_DAY).isoformat()
+    return date.fromordinal(epoch_day + _EPOCH_DAY).isoformat()
 
 
-def format_datetime(milli: int) -> str:
+def format_datetime(epoch_millis: int) -> str:
     """Return the instant as `YYYY-MM-DDTHH:MM:SS.mmmZ`.
 
     >>> format_datetime(-1)
     '1969-12-31T23:59:59.999Z'
     """
-    day, rest = divmod(milli, _DAY_MILLIS)
-    seconds, fraction = divmod(rest, 1000)
+    epoch_day, day_millis = divmod(epoch_millis, _DAY_MILLIS)
+    seconds, millisecond = divmod(day_millis, 1000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
-    return f"{format_date(day)}T{hour:02}:{minute:02}:{second:02}.{fraction:03}Z"
+    return f"{format_date(epoch_day)}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z"
 
 
-def days_of(value: date) -> int | None:
+def date_to_days(date_value: date) -> int | None:
     """Return the stored form of a date, or of a datetime's UTC day (None without time zone)."""
-    milli = millis_of(value)
-    return None if milli is None else milli // _DAY_MILLIS
+    epoch_millis = date_to_millis(date_value)
+    return None if epoch_millis is None else epoch_millis // _DAY_MILLIS
 
 
-def millis_of(value: date) -> int | None:
+def date_to_millis(date_value: date) -> int | None:
     """Return the stored form of a datetime or date; None without time zone or out of range.
 
-    >>> millis_of(date(1970, 1, 2)), millis_of(datetime(1970, 1, 1))
+    >>> date_to_millis(date(1970, 1, 2)), date_to_millis(datetime(1970, 1, 1))
     (86400000, None)
     """
-    if not isinstance(value, datetime):
-        return (value.toordinal() - _EPOCH_DAY) * _DAY_MILLIS
-    offset = value.utcoffset()
-    if offset is None:
+    if not isinstance(date_value, datetime):
+        return (date_value.toordinal() - _EPOCH_DAY) * _DAY_MILLIS
+    utc_offset = date_value.utcoffset()
+    if utc_offset is None:
         return None
     # Subtract without time zones: converting to UTC would overflow on the first and last day.
-    since = value.replace(tzinfo=None) - datetime(1970, 1, 1) - offset
-    return _in_range(since // timedelta(milliseconds=1))
+    since_epoch = date_value.replace(tzinfo=None) - datetime(1970, 1, 1) - utc_offset
+    return _check_range(since_epoch // timedelta(milliseconds=1))
 
 
-def _instant(parts: tuple[str, ...]) -> int | None:
-    year, month, day, hour, minute, second, fraction, sign, off_hour, off_minute = parts
-    days = _day_of(year, month, day)
-    clock = _clock_millis(hour, minute, second)
-    offset = _clock_millis(off_hour or "0", off_minute or "0", "0")
-    if days is None or clock is None or offset is None:
+def _parse_instant(match_groups: tuple[str, ...]) -> int | None:
+    year, month, day, hour, minute, second, fraction, sign, offset_hour, offset_minute = (
+        match_groups
+    )
+    epoch_days = _epoch_day(year, month, day)
+    clock_millis = _clock_millis(hour, minute, second)
+    offset_millis = _clock_millis(offset_hour or "0", offset_minute or "0", "0")
+    if epoch_days is None or clock_millis is None or offset_millis is None:
         return None
-    milli = int(fraction[:3].ljust(3, "0"))
-    return _in_range(days * _DAY_MILLIS + clock + milli - (-offset if sign == "-" else offset))
+    millisecond = int(fraction[:3].ljust(3, "0"))
+    return _check_range(
+        epoch_days * _DAY_MILLIS
+        + clock_millis
+        + millisecond
+        - (-offset_millis if sign == "-" else offset_millis)
+    )
 
 
-def _day_of(year: str, month: str, day: str) -> int | None:
+def _epoch_day(year: str, month: str, day: str) -> int | None:
     try:
         return date(int(year), int(month), int(day)).toordinal() - _EPOCH_DAY
     except ValueError:
@@ -111,9 +118,13 @@ def _day_of(year: str, month: str, day: str) -> int | None:
 
 
 def _clock_millis(hour: str, minute: str, second: str) -> int | None:
-    h, m, s = int(hour), int(minute), int(second)
-    return ((h * 60 + m) * 60 + s) * 1000 if h < 24 and m < 60 and s < 60 else None
+    hours, minutes, seconds = int(hour), int(minute), int(second)
+    return (
+        ((hours * 60 + minutes) * 60 + seconds) * 1000
+        if hours < 24 and minutes < 60 and seconds < 60
+        else None
+    )
 
 
-def _in_range(milli: int) -> int | None:
-    return milli if FIRST_MILLI <= milli <= LAST_MILLI else None
+def _check_range(epoch_millis: int) -> int | None:
+    return epoch_millis if FIRST_MILLIS <= epoch_millis <= LAST_MILLIS else None

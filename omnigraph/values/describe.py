@@ -7,7 +7,7 @@ from typing import Any
 
 from omnigraph.errors import redact_text
 
-_GLIMPSE = 40
+_MAX_SHOWN_CHARACTERS = 40
 
 
 def describe(value: Any) -> str:
@@ -20,25 +20,32 @@ def describe(value: Any) -> str:
         case None:
             return "null"
         case int() | float():
-            return _number(value)
+            return _describe_number(value)
         case str():
-            return f"string '{_glimpse(value)}'"
+            return f"string '{_truncate_text(value)}'"
         case list() | tuple():
             return f"array of {len(value)}"
     return "object" if isinstance(value, dict) else type(value).__name__
 
 
-def _number(value: int | float) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"number {float(value)!r}"
+def _describe_number(number: int | float) -> str:
+    if isinstance(number, bool):
+        return str(number).lower()
+    if isinstance(number, float):
+        return f"number {float(number)!r}"
     # Python refuses to format integers with thousands of digits.
-    bits = value.bit_length()
-    return f"integer {int(value)}" if bits <= 128 else f"integer of {bits} bits"
+    bits = number.bit_length()
+    return f"integer {int(number)}" if bits <= 128 else f"integer of {bits} bits"
 
 
-def _glimpse(text: str) -> str:
-    safe = redact_text(text[:1000])
-    short = safe if len(safe) <= _GLIMPSE else safe[:_GLIMPSE] + "…"
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in short)
+def _truncate_text(text: str) -> str:
+    redacted_text = redact_text(text[:1000])
+    shortened_text = (
+        redacted_text
+        if len(redacted_text) <= _MAX_SHOWN_CHARACTERS
+        else redacted_text[:_MAX_SHOWN_CHARACTERS] + "…"
+    )
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for character in shortened_text
+    )

@@ -12,29 +12,31 @@ from collections.abc import Sequence
 from omnigraph.errors import InputError
 from omnigraph.values.types import PropertyType, ScalarType
 
-_COUNTED = (ScalarType.DATE, ScalarType.DATETIME)  # stored as a number since 1970
+_EPOCH_TYPES = (ScalarType.DATE, ScalarType.DATETIME)  # stored as a number since 1970
 _F32_DIGITS = 9  # enough for every 32-bit float
 
 
-def canonical_spelling(kind: PropertyType, value: object) -> str:
+def canonical_spelling(property_type: PropertyType, value: object) -> str:
     """Return the spelling of one scalar, as used in ids and uniqueness tuples.
 
     >>> canonical_spelling(PropertyType(ScalarType.F64), 1e21)
     '1000000000000000000000'
     """
-    scalar = ScalarType.VECTOR if kind.is_list else kind.scalar
+    scalar_type = ScalarType.VECTOR if property_type.is_list else property_type.scalar
     match value:
-        case str() if scalar is ScalarType.STRING:
+        case str() if scalar_type is ScalarType.STRING:
             return value
-        case bool() if scalar is ScalarType.BOOL:
+        case bool() if scalar_type is ScalarType.BOOL:
             return "true" if value else "false"
         case bool():
             pass
-        case int() | float() if scalar.is_float:
-            return spell_float(float(value), single=scalar is ScalarType.F32)
-        case int() if scalar.is_integer or scalar in _COUNTED:
+        case int() | float() if scalar_type.is_float:
+            return spell_float(float(value), single=scalar_type is ScalarType.F32)
+        case int() if scalar_type.is_integer or scalar_type in _EPOCH_TYPES:
             return str(value)
-    raise InputError(reason=f"not a stored value of type {kind.display()} that can be in a key")
+    raise InputError(
+        reason=f"not a stored value of type {property_type.display()} that can be in a key"
+    )
 
 
 def spell_float(value: float, *, single: bool = False) -> str:
@@ -49,13 +51,13 @@ def spell_float(value: float, *, single: bool = False) -> str:
         raise InputError(reason=f"{value} cannot be part of a key")
     if value == 0:
         return "0"
-    return _positional(_shortest_single(value) if single else repr(value))
+    return _expand_exponent(_shortest_f32_decimal(value) if single else repr(value))
 
 
-def narrow(value: float) -> float | None:
+def narrow_to_f32(value: float) -> float | None:
     """Return the nearest 32-bit float, or None if it is not finite.
 
-    >>> narrow(0.1), narrow(1e39)
+    >>> narrow_to_f32(0.1), narrow_to_f32(1e39)
     (0.10000000149011612, None)
     """
     try:
@@ -66,7 +68,7 @@ def narrow(value: float) -> float | None:
 
 
 def entity_id(
-    types: Sequence[PropertyType], values: Sequence[object], names: Sequence[str] = ()
+    key_types: Sequence[PropertyType], key_values: Sequence[object], key_names: Sequence[str] = ()
 ) -> str:
     """Return the id of an entity from its key values, in the order of their property ids.
 
@@ -74,16 +76,22 @@ def entity_id(
     >>> entity_id([number], [-7]), entity_id([text, number], ["x", 5])
     ('-7', '["x","5"]')
     """
-    called = [*names, *(f"member {at + 1}" for at in range(len(names), len(types)))]
-    for name, value in zip(called, values, strict=True):
+    key_labels = [
+        *key_names,
+        *(f"member {member_index + 1}" for member_index in range(len(key_names), len(key_types))),
+    ]
+    for label, value in zip(key_labels, key_values, strict=True):
         if value is None:
-            raise InputError(reason=f"key {name} is null", property=name)
-    parts = [canonical_spelling(kind, value) for kind, value in zip(types, values, strict=True)]
-    if len(parts) != 1:
-        return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
-    if not parts[0]:
-        raise InputError(reason=f"key {called[0]} is an empty text", property=called[0])
-    return parts[0]
+            raise InputError(reason=f"key {label} is null", property=label)
+    spellings = [
+        canonical_spelling(key_type, value)
+        for key_type, value in zip(key_types, key_values, strict=True)
+    ]
+    if len(spellings) != 1:
+        return json.dumps(spellings, ensure_ascii=False, separators=(",", ":"))
+    if not spellings[0]:
+        raise InputError(reason=f"key {key_labels[0]} is an empty text", property=key_labels[0])
+    return spellings[0]
 
 
 def canonical_json(value: object, *, sort_keys: bool = True) -> str:
@@ -106,7 +114,7 @@ def canonical_json(value: object, *, sort_keys: bool = True) -> str:
         raise InputError(reason=f"cannot encode as canonical JSON: {error}") from error
 
 
-def sha256_hex(data: str | bytes) -> str:
+def sha256_hex(content: str | bytes) -> str:
     """Return the SHA-256 of a text (as UTF-8) or of bytes, as 64 hexadecimal digits.
 
     >>> sha256_hex("")[:8]
@@ -114,39 +122,46 @@ def sha256_hex(data: str | bytes) -> str:
     """
     from hashlib import sha256  # imported late: it loads OpenSSL
 
-    return sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+    return sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
-def _shortest_single(value: float) -> str:
-    target = narrow(value)
-    if target is None:
+def _shortest_f32_decimal(value: float) -> str:
+    target_value = narrow_to_f32(value)
+    if target_value is None:
         raise InputError(reason=f"{value} does not fit F32")
-    for digits in range(_F32_DIGITS):
-        nearest = f"{target:.{digits}e}"
+    for fraction_digits in range(_F32_DIGITS):
+        nearest_decimal = f"{target_value:.{fraction_digits}e}"
         # Above a power of two floats are spaced more widely than below it, so the nearest decimal
         # may round down while the next one up, although farther away, still parses correctly.
-        for text in (nearest, _next_up(nearest)):
-            if narrow(float(text)) == target:
-                return text
+        for candidate in (nearest_decimal, _increment_last_digit(nearest_decimal)):
+            if narrow_to_f32(float(candidate)) == target_value:
+                return candidate
     raise AssertionError("nine digits distinguish all 32-bit floats")
 
 
-def _next_up(text: str) -> str:
-    mantissa, _, exponent = text.partition("e")
+def _increment_last_digit(decimal_text: str) -> str:
+    mantissa, _, exponent = decimal_text.partition("e")
     digits = mantissa.lstrip("-").replace(".", "")
     sign = "-" if mantissa.startswith("-") else ""
     return f"{sign}{int(digits) + 1}e{int(exponent) - len(digits) + 1}"
 
 
-def _positional(text: str) -> str:
-    mantissa, _, exponent = text.lstrip("-").partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    point = len(whole) + int(exponent or 0)
-    digits = whole + fraction
-    if point <= 0:
-        whole, fraction = "0", "0" * -point + digits
+def _expand_exponent(decimal_text: str) -> str:
+    mantissa, _, exponent = decimal_text.lstrip("-").partition("e")
+    integer_digits, _, fraction_digits = mantissa.partition(".")
+    point_position = len(integer_digits) + int(exponent or 0)
+    all_digits = integer_digits + fraction_digits
+    if point_position <= 0:
+        integer_digits, fraction_digits = "0", "0" * -point_position + all_digits
     else:
-        whole, fraction = digits[:point].ljust(point, "0"), digits[point:]
-    fraction = fraction.rstrip("0")
-    sign = "-" if text.startswith("-") else ""
-    return sign + (whole.lstrip("0") or "0") + (f".{fraction}" if fraction else "")
+        integer_digits, fraction_digits = (
+            all_digits[:point_position].ljust(point_position, "0"),
+            all_digits[point_position:],
+        )
+    fraction_digits = fraction_digits.rstrip("0")
+    sign = "-" if decimal_text.startswith("-") else ""
+    return (
+        sign
+        + (integer_digits.lstrip("0") or "0")
+        + (f".{fraction_digits}" if fraction_digits else "")
+    )

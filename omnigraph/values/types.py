@@ -28,7 +28,7 @@ class ScalarType(enum.Enum):
     @property
     def is_integer(self) -> bool:
         """Whether values are integers."""
-        return self in _INTEGERS
+        return self in _INTEGER_TYPES
 
     @property
     def is_float(self) -> bool:
@@ -41,7 +41,7 @@ class ScalarType(enum.Enum):
         return self.is_integer or self.is_float
 
 
-_INTEGERS = frozenset({ScalarType.I32, ScalarType.I64, ScalarType.U32, ScalarType.U64})
+_INTEGER_TYPES = frozenset({ScalarType.I32, ScalarType.I64, ScalarType.U32, ScalarType.U64})
 
 
 @record
@@ -72,9 +72,9 @@ class PropertyType:
         >>> PropertyType(ScalarType.STRING, enum_values=("b", "a")).display()
         'enum(a, b)'
         """
-        return self._core() + ("?" if self.nullable else "")
+        return self._display_non_null() + ("?" if self.nullable else "")
 
-    def _core(self) -> str:
+    def _display_non_null(self) -> str:
         if self.enum_values is not None:
             return f"enum({', '.join(self.enum_values)})"
         if self.is_vector:
@@ -85,14 +85,14 @@ class PropertyType:
         """Return the same type, nullable or not."""
         return self if nullable == self.nullable else replace(self, nullable=nullable)
 
-    def element(self) -> "PropertyType":
+    def element_type(self) -> "PropertyType":
         """Return the element type of a list or vector; for a scalar, the type without `?`.
 
-        >>> PropertyType(ScalarType.I32, is_list=True).element().display()
+        >>> PropertyType(ScalarType.I32, is_list=True).element_type().display()
         'I32'
         """
-        scalar = ScalarType.F32 if self.is_vector else self.scalar
-        return PropertyType(scalar, enum_values=self.enum_values)
+        scalar_type = ScalarType.F32 if self.is_vector else self.scalar
+        return PropertyType(scalar_type, enum_values=self.enum_values)
 
     @property
     def is_numeric(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.formats import Form, Page, Style, cells, render
+from omnigraph.formats import PrintableResult, ResultFormat, TextStyle, display_width, render
 
 TEXTS = [
     "plain",
@@ -24,8 +24,8 @@ TEXTS = [
 ]
 
 
-def shown(form: Form, style: Style | None = None, **columns: Any) -> str:
-    return "\n".join(render(Page(pa.table(columns), "q"), form, style))
+def shown(form: ResultFormat, style: TextStyle | None = None, **columns: Any) -> str:
+    return "\n".join(render(PrintableResult(pa.table(columns), "q"), form, style))
 
 
 def test_a_table_counts_cells_and_shows_escapes() -> None:
@@ -46,19 +46,21 @@ def test_a_table_counts_cells_and_shows_escapes() -> None:
 
 def test_long_cells_are_cut_or_wrapped() -> None:
     long = {"t": ["abcdefghijkl", "日本語日本語"], "n": [1, 2]}
-    assert shown("table", Style(widest=8), **long).splitlines()[1:] == [
+    assert shown("table", TextStyle(max_column_width=8), **long).splitlines()[1:] == [
         "t        | n",
         "---------+--",
         "abcdefg… | 1",
         "日本語…  | 2",
     ]
-    assert shown("table", Style(widest=8, layout="wrap"), **long).splitlines()[3:] == [
+    assert shown("table", TextStyle(max_column_width=8, layout="wrap"), **long).splitlines()[
+        3:
+    ] == [
         "abcdefgh | 1",
         "ijkl     |",
         "日本語日 | 2",
         "本語     |",
     ]
-    assert "abcdefg…" in shown("table", Style(widest=1), **long)  # eight is the least
+    assert "abcdefg…" in shown("table", TextStyle(max_column_width=1), **long)  # eight is the least
 
 
 def test_csv_quotes_what_needs_it() -> None:
@@ -70,7 +72,7 @@ def test_csv_quotes_what_needs_it() -> None:
         ["cr\rlf\n", "null"],
         ["null", "[null]"],
     ]
-    assert shown("csv", Style(csv_null=""), a=[None]) == "a\n"
+    assert shown("csv", TextStyle(csv_null=""), a=[None]) == "a\n"
 
 
 def test_nothing_is_shown_as_nothing() -> None:
@@ -93,14 +95,14 @@ def test_machine_formats_read_back_and_pictures_stay_on_their_lines(texts: list[
     assert [row["t"] for row in json.loads(shown("json", t=texts))["rows"]] == texts
     lines = shown("jsonl", t=texts).split("\n")
     assert [json.loads(line)["t"] for line in lines[1:]] == texts
-    table = shown("table", Style(widest=40), t=texts).split("\n")
+    table = shown("table", TextStyle(max_column_width=40), t=texts).split("\n")
     assert len(table) == 3 + len(texts)
-    assert all(cells(line) <= 40 for line in table[1:])
+    assert all(display_width(line) <= 40 for line in table[1:])
     for form in ("table", "kv", "md"):
         picture = shown(form, t=texts)
         assert not any(mark in picture for mark in "\r\x1b\x07\u202e\u2028\x85\x00")
 
 
 @pytest.mark.parametrize("form", ["table", "kv", "csv", "jsonl", "json", "md"])
-def test_every_format_ends_each_line_once(form: Form) -> None:
+def test_every_format_ends_each_line_once(form: ResultFormat) -> None:
     assert "" not in shown(form, a=[1]).split("\n")

@@ -16,7 +16,7 @@ from omnigraph import Graph
 from omnigraph.api import threads
 from omnigraph.api.async_graph import AsyncGraph
 from omnigraph.errors import Cancelled, OmnigraphError
-from omnigraph.terms import STOP
+from omnigraph.terms import STOP_EVENT
 from tests.api.conftest import SCHEMA
 from tests.rig.patience import PATIENCE
 
@@ -98,11 +98,11 @@ def test_a_write_that_is_called_off_before_it_is_published_has_no_effect(graph: 
     there = AsyncGraph(graph)
 
     async def work() -> None:
-        with graph._handle.branch_head.turn():  # somebody else is writing: ours must wait
+        with graph._handle.branch_head.writer_slot():  # somebody else is writing: ours must wait
             task = asyncio.create_task(there.insert("Person", {"name": "eve"}))
             while (
-                not graph._handle.branch_head._waiting
-                or len(graph._handle.branch_head._waiting) < 2
+                not graph._handle.branch_head._waiting_writers
+                or len(graph._handle.branch_head._waiting_writers) < 2
             ):
                 await asyncio.sleep(0.01)
             task.cancel()
@@ -142,12 +142,12 @@ def test_a_write_that_waits_in_the_pool_is_called_off(
 def test_the_wish_to_stop_is_an_error_without_effect(graph: Graph) -> None:
     stop = threading.Event()
     stop.set()
-    token = STOP.set(stop)
+    token = STOP_EVENT.set(stop)
     try:
         with pytest.raises(Cancelled) as error:
             graph.insert("Person", {"name": "eve"})
     finally:
-        STOP.reset(token)
+        STOP_EVENT.reset(token)
     assert error.value.effect == "none"
     assert graph.node("Person", "eve") is None
 

@@ -160,7 +160,7 @@ def test_results_and_rows_can_be_pickled() -> None:
 def test_a_stream_is_taken_once_and_warns_when_it_is_forgotten() -> None:
     table = pa.table({"a": [1, 2, 3]})
     told: list[int] = []
-    with ResultStream(table.schema, iter(table.to_batches(2)), done=told.append) as stream:
+    with ResultStream(table.schema, iter(table.to_batches(2)), on_close=told.append) as stream:
         assert next(stream).num_rows == 2
         assert "open" in repr(stream)
     assert told == [2]

@@ -20,7 +20,7 @@ from omnigraph.errors import (
     InputError,
     UsageError,
 )
-from omnigraph.ids import fixed
+from omnigraph.ids import deterministic_ids
 from tests.changes.conftest import FIVE, SCHEMA, build, told
 from tests.rig.writes import rewrite, write
 
@@ -48,7 +48,7 @@ def ids_as_numbers() -> Callable[[str], str]:
 
 def test_the_form_and_the_order_of_a_block_are_frozen(tmp_path: Path) -> None:
     numbered = ids_as_numbers()
-    with fixed(datetime(2024, 1, 1, tzinfo=UTC), seed=1):
+    with deterministic_ids(datetime(2024, 1, 1, tzinfo=UTC), seed=1):
         graph = build(omnigraph.init(tmp_path / "g", SCHEMA, durability="os"))
         rows = [
             {"edge": "Knows", "from": "cy", "to": "ann", "data": {"since": "2024-01-01T00:00:00Z"}},
@@ -111,10 +111,12 @@ def test_a_merge_is_told_against_its_first_parent(graph: Graph) -> None:
 
 
 def test_clocks_that_disagree_change_no_order(tmp_path: Path) -> None:
-    with fixed(datetime(2024, 5, 1, tzinfo=UTC), seed=1):
+    with deterministic_ids(datetime(2024, 5, 1, tzinfo=UTC), seed=1):
         graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
     for day, name in ((9, "one"), (3, "two"), (6, "three"), (1, "four")):
-        with fixed(datetime(2024, 5, day, tzinfo=UTC), seed=day):  # another machine each time
+        with deterministic_ids(
+            datetime(2024, 5, day, tzinfo=UTC), seed=day
+        ):  # another machine each time
             graph.insert("Firm", {"name": name})
     found = [block[0][2] for block in told(graph.changes.feed("beginning"))]
     assert found == ["one", "two", "three", "four"]

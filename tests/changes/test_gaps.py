@@ -89,7 +89,7 @@ def test_files_that_go_while_they_are_read_are_a_gap(graph: Graph) -> None:
 def test_a_log_that_lost_a_piece_is_a_gap(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     from omnigraph.history import log
 
-    monkeypatch.setattr(log, "SEAL", 2)
+    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
     for n in range(6):
         graph.insert("Firm", {"name": f"f{n}"})
     cursor = graph.changes.feed("beginning").cursor

@@ -37,7 +37,7 @@ COMMANDS = {
     ],
 }
 LARGE = 10 * 1024 * 1024
-END = parsing.MAX_SOURCE
+END = parsing.MAX_SOURCE_CHARACTERS
 ANY = {"pg": "node Lamp { watts: I32 }\n", "gq": "query q() { match { $l: Lamp } return { $l } }\n"}
 
 # Name: bytes, then line and column of the mistake.
@@ -56,8 +56,8 @@ BAD: dict[str, tuple[bytes, int, int]] = {
     "vertical-tab": (b"\n\x0b", 2, 1),
     "line-separator": ("/* \u2028 */ ?".encode(), 1, 9),
     "one-long-line": (b"x" * LARGE, 1, END + 1),
-    "brackets": (b"[" * 200, 1, scan.MAX_DEPTH + 1),
-    "many-brackets": (b"(" * 100_000, 1, scan.MAX_DEPTH + 1),
+    "brackets": (b"[" * 200, 1, scan.MAX_BRACKET_DEPTH + 1),
+    "many-brackets": (b"(" * 100_000, 1, scan.MAX_BRACKET_DEPTH + 1),
     "closing-brackets": (b"}" * 1000, 1, 1),
     "quotes": (b'"' * 1001, 1, 1),
     "open-comment": (b"// fine\n /* not fine", 2, 2),
@@ -133,7 +133,7 @@ def test_a_file_without_declarations_is_fine(omnigraph: Program, words: str, dat
     assert "error:" not in ended.out + ended.err
 
 
-@pytest.mark.parametrize("depth", [scan.MAX_DEPTH - 3, 200])
+@pytest.mark.parametrize("depth", [scan.MAX_BRACKET_DEPTH - 3, 200])
 def test_nesting(omnigraph: Program, depth: int) -> None:
     Path("a.pg").write_text(GOOD["a.pg"])
     condition = "(" * depth + "$l.watts > 1" + ")" * depth

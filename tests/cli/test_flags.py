@@ -288,11 +288,11 @@ def test_exit_codes_of_errors(
     monkeypatch: pytest.MonkeyPatch, error: Exception, plain: int, extended: int
 ) -> None:
     monkeypatch.delenv("OMNIGRAPH_EXIT_CODES", raising=False)
-    assert exits.code_of(error) == plain
+    assert exits.error_exit_code(error) == plain
     monkeypatch.setenv("OMNIGRAPH_EXIT_CODES", "something else")
-    assert exits.code_of(error) == plain
+    assert exits.error_exit_code(error) == plain
     monkeypatch.setenv("OMNIGRAPH_EXIT_CODES", "extended")
-    assert exits.code_of(error) == extended
+    assert exits.error_exit_code(error) == extended
 
 
 def test_the_exit_code_of_a_command_follows_the_table(
@@ -319,5 +319,5 @@ def test_the_exit_code_of_a_command_follows_the_table(
 )
 def test_exit_codes_of_findings(severities: list[str], plain: int, strict: int) -> None:
     found = [Diagnostic("x", severity=one) for one in severities]  # type: ignore[arg-type]
-    assert exits.of_findings(found) == plain
-    assert exits.of_findings(found, strict=True) == strict
+    assert exits.diagnostics_exit_code(found) == plain
+    assert exits.diagnostics_exit_code(found, strict=True) == strict

@@ -9,7 +9,7 @@ import click
 import pytest
 
 import omnigraph as library
-from omnigraph.history.plan import Signature
+from omnigraph.history.plan import CommitMetadata
 from tests.cli.conftest import Outcome, Program
 from tests.rig.plugin import S3
 from tests.rig.writes import SCHEMA, append, write
@@ -23,8 +23,8 @@ def graph(omnigraph: Program) -> str:
     Path("small.pg").write_text(SCHEMA)
     assert omnigraph("init", "--schema", "small.pg", "g").code == 0
     line = library.open("g", durability="os")._handle.branch_head
-    write(line, append({"a": 1}), signature=Signature("ada", "the first"))
-    write(line, append({"b": 2}), signature=Signature("bob"))
+    write(line, append({"a": 1}), signature=CommitMetadata("ada", "the first"))
+    write(line, append({"b": 2}), signature=CommitMetadata("bob"))
     return "g"
 
 
@@ -185,7 +185,7 @@ def test_a_branch_elsewhere_is_deleted_only_with_consent(omnigraph: Program, s3:
 
 
 def test_a_person_is_asked(omnigraph: Program, s3: S3, capsys: pytest.CaptureFixture[str]) -> None:
-    from omnigraph.cli.address import consent, place
+    from omnigraph.cli.address import parse_storage_uri, require_consent
 
     class Terminal:
         def __init__(self, answer: str) -> None:
@@ -199,11 +199,11 @@ def test_a_person_is_asked(omnigraph: Program, s3: S3, capsys: pytest.CaptureFix
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", Terminal("yes\n"))
-        consent("delete branch b", place(s3.url), yes=False)
+        require_consent("delete branch b", parse_storage_uri(s3.url), yes=False)
         assert capsys.readouterr().err.endswith("? [yes/no] ")
         patch.setattr(sys, "stdin", Terminal("\n"))
         with pytest.raises(click.Abort):
-            consent("delete branch b", place(s3.url), yes=False)
+            require_consent("delete branch b", parse_storage_uri(s3.url), yes=False)
 
 
 def test_the_commands_on_files_load_no_storage(omnigraph: Program) -> None:

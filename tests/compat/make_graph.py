@@ -15,8 +15,8 @@ from typing import Any
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.history import log
-from omnigraph.history.plan import Signature
-from omnigraph.ids import fixed
+from omnigraph.history.plan import CommitMetadata
+from omnigraph.ids import deterministic_ids
 from tests.rig.writes import (
     CITY,
     PERSON,
@@ -40,25 +40,32 @@ edge LivesIn: Person -> City { n: I64? }
 
 def make(root: Path) -> None:
     """Branches, sealed and merged chunks, every kind of write, and a name that is used twice."""
-    log.SEAL, log.LARGEST = 2, 2 * 8 * 8
-    with fixed(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), seed=100) as clock:
+    log.CHUNK_COMMITS, log.MAX_CHUNK_COMMITS = 2, 2 * 8 * 8
+    with deterministic_ids(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), seed=100) as clock:
         graph = omnigraph.init(root, SCHEMA)
         line = graph._handle.branch_head
         for n in range(22):
             clock.advance(minutes=1)
-            write(line, append({f"p{n:02}": n}), signature=Signature("ada", f"person {n}"))
-        write(line, append({"rome": 1, "oslo": 2}), (CITY,), Signature("bob"))
-        write_long(line, append({"e1": 1, "e2": 2}), ("edge:LivesIn",), Signature("bob", "edges"))
+            write(line, append({f"p{n:02}": n}), signature=CommitMetadata("ada", f"person {n}"))
+        write(line, append({"rome": 1, "oslo": 2}), (CITY,), CommitMetadata("bob"))
+        write_long(
+            line, append({"e1": 1, "e2": 2}), ("edge:LivesIn",), CommitMetadata("bob", "edges")
+        )
         review = graph.branches.create("review/a")
         clock.advance(hours=1)
         write(
             review._handle.branch_head,
             delete(["p01", "p02"]),
-            signature=Signature("cy", "too many"),
+            signature=CommitMetadata("cy", "too many"),
         )
-        write(review._handle.branch_head, update({"p03": 33}), signature=Signature("cy"))
-        write(review._handle.branch_head, rewrite(), signature=Signature("cy"))
-        write(line, upsert({"p04": 44, "q": 1}), (PERSON, CITY), Signature(key="k1", request="r1"))
+        write(review._handle.branch_head, update({"p03": 33}), signature=CommitMetadata("cy"))
+        write(review._handle.branch_head, rewrite(), signature=CommitMetadata("cy"))
+        write(
+            line,
+            upsert({"p04": 44, "q": 1}),
+            (PERSON, CITY),
+            CommitMetadata(idempotency_key="k1", request_hash="r1"),
+        )
         graph.branches.create("old", commit=graph.refresh().log()[-4].id)
         again = graph.branches.create("again")
         write(again._handle.branch_head, overwrite({"only": 1}))

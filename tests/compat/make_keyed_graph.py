@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
-from omnigraph.ids import fixed
+from omnigraph.ids import deterministic_ids
 
 HERE = Path(__file__).parent / "graph-keys"
 WRITTEN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -91,7 +91,7 @@ def _run_transaction(graph: omnigraph.Graph, key: str) -> Any:
 def main() -> None:
     """Write the graph and pack it."""
     HERE.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, fixed(WRITTEN_AT, seed=101) as clock:
+    with tempfile.TemporaryDirectory() as folder, deterministic_ids(WRITTEN_AT, seed=101) as clock:
         graph = omnigraph.init(Path(folder) / "graph", SCHEMA)
         clock.advance(minutes=1)
         assert not any(repeat_writes(graph).values())

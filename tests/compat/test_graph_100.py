@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.history.log import Log
-from omnigraph.history.plan import Signature
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.plan import CommitMetadata
 from tests.compat.make_graph import HERE, main, make, read
 from tests.rig.writes import append, check_invariants, delete, write
 
@@ -32,9 +32,9 @@ def test_every_branch_and_every_commit_reads_as_it_did(root: Path) -> None:
 
 def test_it_holds_what_the_format_has_to_offer(root: Path) -> None:
     graph = omnigraph.open(root, read_only=True)
-    chunks = graph._handle.branch_head.base().state.chunks
-    assert len({one.count for one in chunks}) > 1
-    log = Log(graph._handle.store, graph._handle.branch_head.base().state)
+    chunks = graph._handle.branch_head.last_known().state.chunks
+    assert len({one.commit_count for one in chunks}) > 1
+    log = HistoryLog(graph._handle.store, graph._handle.branch_head.last_known().state)
     assert all(log.chunk_commits(one) for one in chunks)
     assert list((root / "_refs/branches/again").iterdir())
     size = sum(one.stat().st_size for one in HERE.iterdir())
@@ -46,7 +46,11 @@ def test_it_goes_on(root: Path) -> None:
     write(graph._handle.branch_head, append({"fresh": 1}))
     write(graph._handle.branch_head, delete(["p00"]))
     # The key was used long ago: it is free again.
-    write(graph._handle.branch_head, append({"x": 1}), signature=Signature(key="k1", request="r2"))
+    write(
+        graph._handle.branch_head,
+        append({"x": 1}),
+        signature=CommitMetadata(idempotency_key="k1", request_hash="r2"),
+    )
     assert graph.refresh().table("Person").count_rows() == 24
     review = graph.checkout("review/a")
     write(review._handle.branch_head, append({"fresh": 2}))

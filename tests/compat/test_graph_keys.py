@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InputError
-from omnigraph.ids import fixed
+from omnigraph.ids import deterministic_ids
 from omnigraph.lang.query import plan
 from omnigraph.request_digest import _FORM_NAMES, canonical_text
 from omnigraph.values import PropertyType
@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_writes_of_an_earlier_release_are_recognised_by_their_keys(root: Path) -> None:
-    with fixed(WRITTEN_AT + timedelta(hours=1), seed=102):
+    with deterministic_ids(WRITTEN_AT + timedelta(hours=1), seed=102):
         graph = omnigraph.open(root)
         head = graph.head.id
         replayed = repeat_writes(graph)
@@ -34,7 +34,7 @@ def test_writes_of_an_earlier_release_are_recognised_by_their_keys(root: Path) -
 
 
 def test_another_request_under_an_old_key_is_refused(root: Path) -> None:
-    with fixed(WRITTEN_AT + timedelta(hours=1), seed=102):
+    with deterministic_ids(WRITTEN_AT + timedelta(hours=1), seed=102):
         graph = omnigraph.open(root)
         with pytest.raises(InputError, match="another request"):
             graph.mutate('delete Person where name = "eve"', idempotency_key="delete")
@@ -49,8 +49,8 @@ def test_every_class_of_a_write_plan_has_a_canonical_form() -> None:
     classes = (value for value in vars(plan).values() if isinstance(value, type))
     in_plan = {cls for cls in classes if is_dataclass(cls) and cls.__module__ == plan.__name__}
     reads_only = {
-        plan.NodeScan, plan.Step, plan.Expand, plan.Close, plan.Filter, plan.AntiJoin,
-        plan.LeftJoin, plan.Column, plan.SortKey, plan.ReadPlan,
+        plan.NodeScan, plan.PlanStep, plan.Expand, plan.CloseCycle, plan.Filter, plan.AntiJoin,
+        plan.LeftJoin, plan.PlanColumn, plan.SortKey, plan.ReadPlan,
     }  # fmt: skip
     assert in_plan - reads_only == _FORM_NAMES.keys() - {PropertyType}
     for cls, names in _FORM_NAMES.items():

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from omnigraph.lang.schema import diagnose_schema, lint_schema
-from omnigraph.lang.schema.check.annotations import KNOWN
-from omnigraph.lang.schema.check.indexes import KINDS, METRICS
+from omnigraph.lang.schema.check.annotations import KNOWN_ANNOTATIONS
+from omnigraph.lang.schema.check.indexes import INDEX_KINDS, VECTOR_METRICS
 from omnigraph.lang.schema.codes import CODES
-from omnigraph.lang.schema.names import EDGE_NAMES, ROW_NAMES
-from omnigraph.lang.schema.types import PLAIN
+from omnigraph.lang.schema.names import RESERVED_EDGE_NAMES, RESERVED_ROW_COLUMNS
+from omnigraph.lang.schema.types import PLAIN_TYPES
 from omnigraph.values import PropertyType, canonical_spelling, coerce_assigned
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "schema-language.md").read_text("utf-8")
@@ -61,11 +61,14 @@ def test_every_code_of_lint_has_an_example() -> None:
 
 def test_every_type_annotation_and_reserved_name_is_there() -> None:
     types = " ".join(row[0] for row in table("type", "values"))
-    assert set(PLAIN) <= set(re.findall(r"\w+", types))
+    assert set(PLAIN_TYPES) <= set(re.findall(r"\w+", types))
     notes = " ".join(row[0] for row in table("annotation", "where", "meaning"))
-    assert set(re.findall(r"@(\w+)", notes)) == KNOWN
+    assert set(re.findall(r"@(\w+)", notes)) == KNOWN_ANNOTATIONS
     reserved = [re.findall(r"`(\w+)`", row[1]) for row in table("where", "names")]
-    assert [set(names) for names in reserved] == [ROW_NAMES | {"id"}, EDGE_NAMES]
+    assert [set(names) for names in reserved] == [
+        RESERVED_ROW_COLUMNS | {"id"},
+        RESERVED_EDGE_NAMES,
+    ]
 
 
 FITS = {
@@ -78,15 +81,15 @@ FITS = {
 
 
 def test_every_kind_and_metric_of_an_index_is_there() -> None:
-    assert {row[0].strip("`") for row in table("kind", "good for", "fits")} == set(KINDS)
+    assert {row[0].strip("`") for row in table("kind", "good for", "fits")} == set(INDEX_KINDS)
     options = {
         row[0]: set(re.findall(r"`(\w+)`", row[1])) for row in table("option", "values", "for")
     }
-    assert options["`kind`"] == set(KINDS)
-    assert options["`metric`"] == set(METRICS)
+    assert options["`kind`"] == set(INDEX_KINDS)
+    assert options["`metric`"] == set(VECTOR_METRICS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", INDEX_KINDS)
 def test_an_index_fits_the_types_of_its_row(kind: str) -> None:
     types = ("String", "enum(a, b)", "I32", "Bool", "Date", "Vector(2)", "[String]", "Blob")
     texts = {one: f"node L {{ a: {one}  @index(a, kind={kind}) }}" for one in types}
@@ -95,8 +98,8 @@ def test_an_index_fits_the_types_of_its_row(kind: str) -> None:
 
 @pytest.mark.parametrize(("type_name", "stored", "spelled"), table("type", "stored", "spelled"))
 def test_keys_are_spelled_as_the_page_says(type_name: str, stored: str, spelled: str) -> None:
-    kind = PropertyType(PLAIN[type_name.partition(",")[0].strip("`")])
+    kind = PropertyType(PLAIN_TYPES[type_name.partition(",")[0].strip("`")])
     text = stored.strip("`")
     value = json.loads(text) if re.fullmatch(r"true|-?[\d.e]+", text) else text
-    kept = coerce_assigned(kind, value, type_name="L", property="a")
+    kept = coerce_assigned(kind, value, type_name="L", property_name="a")
     assert canonical_spelling(kind, kept) == spelled.strip("`")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.history.line import Line
-from omnigraph.storage.effects import Effect
+from omnigraph.history.line import BranchState
+from omnigraph.storage.effects import DurableEffect
 from omnigraph.storage.layout import COMMITS, INTENTS
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.traffic import Traffic
@@ -29,7 +29,7 @@ def wide_schema(types: int) -> str:
     return "".join(f"node T{n} {{ n: I64? }}\n" for n in range(types))
 
 
-def add(line: Line, name: str, keys: Sequence[str] = (PERSON,)) -> None:
+def add(line: BranchState, name: str, keys: Sequence[str] = (PERSON,)) -> None:
     """Publish one row without a key of its own: nothing has to be looked up."""
     change = replace(append({name: 1}), needs=lambda *_: ())
     assert write(line, change, keys) is not None
@@ -83,7 +83,7 @@ def cost_of_requests(made: Traffic) -> Cost:
     return _cost((one.method, one.key) for one in made.seen)
 
 
-def cost_of_effects(seen: Iterable[Effect]) -> Cost:
+def cost_of_effects(seen: Iterable[DurableEffect]) -> Cost:
     """The cost of a publish in durable effects."""
     return _cost((one.kind, one.target) for one in seen)
 

@@ -8,7 +8,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.history import log
-from omnigraph.ids import fixed
+from omnigraph.ids import deterministic_ids
 from tests.cost.bills import add, cost_of_effects, golden, spoken, window
 from tests.rig.writes import (
     CITY,
@@ -51,9 +51,11 @@ def verbs_of(graph: Graph) -> dict[str, object]:
 def test_verbs_cost_what_the_list_says(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
     effects = graph._handle.store.effects
-    lines = [f"make a graph of three tables: {spoken(effects.counts(), (*KINDS, 'remove'))}"]
+    lines = [
+        f"make a graph of three tables: {spoken(effects.counts_by_kind(), (*KINDS, 'remove'))}"
+    ]
     for title, verb in verbs_of(graph).items():
-        with effects.recorded() as seen:
+        with effects.recording() as seen:
             verb()  # type: ignore[operator]
         counts = Counter(one.kind for one in seen)
         lines.append(f"{title}: {spoken(Counter(counts), (*KINDS, 'remove'))}")
@@ -64,7 +66,7 @@ def costs_of(graph: Graph, count: int) -> list[str]:
     """The windows of a long series of publishes."""
     costs = []
     for n in range(count):
-        with graph._handle.store.effects.recorded() as seen:
+        with graph._handle.store.effects.recording() as seen:
             add(graph._handle.branch_head, f"r{n}")
         costs.append(cost_of_effects(seen))
     length = 512 if count > 1000 else 64
@@ -77,10 +79,10 @@ def costs_of(graph: Graph, count: int) -> list[str]:
 
 
 def test_the_cost_of_a_write_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "SEAL", 4)
-    monkeypatch.setattr(log, "LARGEST", 4 * 8 * 8)
+    monkeypatch.setattr(log, "CHUNK_COMMITS", 4)
+    monkeypatch.setattr(log, "MAX_CHUNK_COMMITS", 4 * 8 * 8)
     graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
-    with fixed():
+    with deterministic_ids():
         lines = costs_of(graph, 114)
     assert lines == golden("effects-small-chunks.txt", lines)
 
@@ -89,6 +91,6 @@ def test_the_cost_of_a_write_does_not_grow(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.timeout(600)
 def test_the_cost_of_a_write_does_not_grow_over_a_thousand_commits(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
-    with fixed():
+    with deterministic_ids():
         lines = costs_of(graph, 1512)
     assert lines == golden("effects-windows.txt", lines)

@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph
 from omnigraph.history import log
-from omnigraph.ids import fixed
+from omnigraph.ids import deterministic_ids
 from tests.cost.bills import (
     Bill,
     Cost,
@@ -34,7 +34,7 @@ def opens(bill: Bill, uri: str, branch: str, title: str) -> None:
 
 def test_verbs_cost_what_the_list_says(s3: S3) -> None:
     bill = Bill(s3.proxy)
-    with fixed():
+    with deterministic_ids():
         with bill.item("make a graph of three tables"):
             graph = omnigraph.init(s3.url, SCHEMA)
         add(graph._handle.branch_head, "warm", TABLES)
@@ -96,10 +96,10 @@ def aged(proxy: Proxy, uri: str, count: int) -> list[Cost]:
 
 
 def test_the_cost_of_a_write_does_not_grow(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "SEAL", 2)
-    monkeypatch.setattr(log, "LARGEST", 2 * 8 * 8)
+    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
+    monkeypatch.setattr(log, "MAX_CHUNK_COMMITS", 2 * 8 * 8)
     omnigraph.init(s3.url, SCHEMA)
-    with fixed():
+    with deterministic_ids():
         costs = aged(s3.proxy, s3.url, 40)
     assert {one.plain for one in costs[1:]} == {(("LIST", 1), ("PUT", 6))}
     assert max(one.total for one in costs[1:]) <= 7 + 20
@@ -111,7 +111,7 @@ def test_the_cost_of_a_write_does_not_grow(s3: S3, monkeypatch: pytest.MonkeyPat
 def test_the_cost_of_a_write_does_not_grow_over_a_thousand_commits(s3: S3) -> None:
     omnigraph.init(s3.url, SCHEMA)
     bill = Bill(s3.proxy)
-    with fixed():
+    with deterministic_ids():
         costs = aged(s3.proxy, s3.url, 1512)
         lines = [
             line

@@ -18,16 +18,16 @@ from typing import Any, Literal
 import pytest
 
 from omnigraph.api import opening as graphs
-from omnigraph.engine.tend import MAINTENANCE
+from omnigraph.engine.tend import MAINTENANCE_ACTOR
 from omnigraph.errors import AlreadyExists, BranchNotFound, GraphNotInitialized, OmnigraphError
-from omnigraph.history.branches import list_branches, open_line
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import Log
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import manifest_exists, read_manifest
 from omnigraph.history.recover import recover
 from omnigraph.history.refs import find_ref
 from omnigraph.history.tags import list_tags
-from omnigraph.storage.effects import Effect, Fault
+from omnigraph.storage.effects import DurableEffect, Fault
 from omnigraph.storage.layout import MAIN, TAGS
 from omnigraph.storage.store import Store, open_store
 from tests.crash.verbs import (
@@ -88,7 +88,7 @@ class Matrix:
             outcomes = tuple(self.cut(verb, at, how, before, after) for how in hows)
             yield Row(verb, at, f"{effect.kind} {anonymous(effect.target)}", outcomes)
 
-    def whole(self, verb: str) -> tuple[Shape, Shape, list[Effect]]:
+    def whole(self, verb: str) -> tuple[Shape, Shape, list[DurableEffect]]:
         """What a verb that nobody cuts off does: before, after, and the effects between."""
         root = self.copy(verb)
         made = VERBS[verb].made_at(root)
@@ -117,7 +117,7 @@ class Cut:
     def __init__(self, verb: str, root: str) -> None:
         self.verb, self.root, self.made = verb, root, VERBS[verb].made_at(root)
         self.store = open_store(root, durability="os")
-        self.line = open_line(self.store, MAIN) if manifest_exists(self.store) else None
+        self.line = open_branch(self.store, MAIN) if manifest_exists(self.store) else None
         self.source = files(self.store)
         self.past = past(root, VERBS[verb].keeps) if self.line is not None else {}
 
@@ -158,12 +158,12 @@ def shape(root: Path | str, ignored: Set[str] = frozenset(), *, quiet: bool = Fa
     refs = [find_ref(store, name) for name in list_branches(store)]
     refs += [find_ref(store, one.name, TAGS) for one in list_tags(store)]
     for ref in refs:
-        name, state = f"{ref.place}/{ref.name}", read_manifest(store, ref.ulid).state
+        name, state = f"{ref.directory}/{ref.name}", read_manifest(store, ref.ulid).state
         if not state.head.closed:
             tables = {key: read_rows(store, one) for key, one in state.tables.items()}
             rows[name] = {k: [r for r in v if r[0] not in ignored] for k, v in tables.items()}
-            line = list(Log(store, state).first_parents(state.head.commit_id))
-            line = [one for one in line if not (quiet and one.actor == MAINTENANCE)]
+            line = list(HistoryLog(store, state).first_parents(state.head.commit_id))
+            line = [one for one in line if not (quiet and one.actor == MAINTENANCE_ACTOR)]
             history[name] = [one.operation for one in line if one.message not in ignored]
     return Shape(rows, history)
 
@@ -177,7 +177,7 @@ def past(root: Path | str, keep: int) -> Past:
     found: list[tuple[str, str]] = []
     for name in list_branches(store) if keep else ():
         state = read_manifest(store, find_ref(store, name).ulid).state
-        commits = list(Log(store, state).first_parents(state.head.commit_id))[:keep]
+        commits = list(HistoryLog(store, state).first_parents(state.head.commit_id))[:keep]
         found += [(name, one.id) for one in commits]
     return read_past(root, found)
 
@@ -187,15 +187,15 @@ def read_past(root: Path | str, commits: Iterable[tuple[str, str]]) -> Past:
     store = open_store(str(root))
     found: Past = {}
     for name, commit_id in commits:
-        log = Log(store, read_manifest(store, find_ref(store, name).ulid).state)
-        tables, _ = log.state_of(commit_id)
+        log = HistoryLog(store, read_manifest(store, find_ref(store, name).ulid).state)
+        tables, _ = log.tables_and_schema_at(commit_id)
         found[name, commit_id] = {key: read_rows(store, one) for key, one in tables.items()}
     return found
 
 
-def _effects(verb: str, root: str) -> list[Effect]:
+def _effects(verb: str, root: str) -> list[DurableEffect]:
     store = open_store(root, durability="os")
-    with overdue(), store.effects.recorded() as seen:
+    with overdue(), store.effects.recording() as seen:
         VERBS[verb].run(store)
     return seen
 
@@ -226,9 +226,9 @@ def told_by(done: object) -> str:
 
 
 def _next(line: Any) -> Commit:
-    from omnigraph.history.plan import Signature
+    from omnigraph.history.plan import CommitMetadata
 
-    commit = write(line, append({"next": 0}), signature=Signature(message="next"))
+    commit = write(line, append({"next": 0}), signature=CommitMetadata(message="next"))
     assert commit is not None
     return commit
 
@@ -241,7 +241,7 @@ def _settle(root: str, store: Store) -> None:
         graphs.open(root, durability="os")
         for name in list_branches(store):
             try:
-                open_line(store, name)
+                open_branch(store, name)
             except BranchNotFound:
                 assert name not in list_branches(store)
         before = files(store)
@@ -253,7 +253,7 @@ def _judge_copy(source: Store, made: str, settled: str) -> None:
     """A copy is a graph that goes on; or it is refused, and can be made again when it is gone."""
     if settled == "after":
         graphs.open(made, durability="os")
-        check_invariants(made, acknowledged=[_next(open_line(open_store(made), MAIN))])
+        check_invariants(made, acknowledged=[_next(open_branch(open_store(made), MAIN))])
     else:
         with pytest.raises(GraphNotInitialized):
             graphs.open(made)
@@ -268,7 +268,7 @@ def _judge_copy(source: Store, made: str, settled: str) -> None:
 
 def _clear(made: str) -> None:
     store = open_store(made)
-    if store.root.local:
+    if store.root.is_local:
         shutil.rmtree(made)
     for name in files(store):
         store.objects.remove(name)

@@ -135,22 +135,22 @@ def _run(verb: str, store: Store) -> str:
 @contextmanager
 def impatient() -> Iterator[None]:
     """Clients that give up at once."""
-    kept = roots._TIMEOUTS["client_max_retries"]
-    roots._TIMEOUTS["client_max_retries"] = "0"
+    kept = roots._DEFAULT_TIMEOUTS["client_max_retries"]
+    roots._DEFAULT_TIMEOUTS["client_max_retries"] = "0"
     try:
         yield
     finally:
-        roots._TIMEOUTS["client_max_retries"] = kept
+        roots._DEFAULT_TIMEOUTS["client_max_retries"] = kept
 
 
 @contextmanager
 def removing(at_once: int) -> Iterator[None]:
     """So many removals go at once; if one, in their order."""
-    kept, sweep._AT_ONCE = sweep._AT_ONCE, at_once
+    kept, sweep._PARALLEL_REMOVALS = sweep._PARALLEL_REMOVALS, at_once
     try:
         yield
     finally:
-        sweep._AT_ONCE = kept
+        sweep._PARALLEL_REMOVALS = kept
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def _server(place: Path) -> Iterator[S3]:
         proxy = Proxy(server.port)
         os.environ.update(server.behind(proxy.port).environment)
         try:
-            yield S3(proxy, f"s3://{server.bucket}/graph-{ids.nonce()}", server)
+            yield S3(proxy, f"s3://{server.bucket}/graph-{ids.new_nonce()}", server)
         finally:
             proxy.stop()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from omnigraph.errors import RecoveryRequired
 from omnigraph.evolve.apply import apply_plan
-from omnigraph.evolve.proposal import propose
-from omnigraph.history.branches import open_line
-from omnigraph.history.plan import Signature
+from omnigraph.evolve.proposal import propose_schema
+from omnigraph.history.branches import open_branch
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.history.recover import recover
 from omnigraph.history.schemas import read_schema
 from omnigraph.storage.effects import Fault
@@ -35,10 +35,10 @@ def apply_schema(source: str, *, hard: bool = False) -> Callable[[Store], object
     """Gives main another schema."""
 
     def run(store: Store) -> object:
-        line = open_line(store, MAIN)
+        line = open_branch(store, MAIN)
         row = line.refresh().state.schema
-        plan = propose(row, read_schema(store, row), source, allow_data_loss=hard)
-        return apply_plan(line, plan, Signature())
+        plan = propose_schema(row, read_schema(store, row), source, allow_data_loss=hard)
+        return apply_plan(line, plan, CommitMetadata())
 
     return run
 

@@ -102,7 +102,7 @@ def test_ends_of_the_process(matrix: Matrix, verb: str, at: int) -> None:
 def test_a_merge_with_conflicts_has_no_effect_to_be_cut_off_at(tmp_path: Path) -> None:
     store = open_store(str(make_start("clashing", tmp_path)), durability="os")
     before = files(store)
-    with store.effects.recorded() as done, pytest.raises(MergeConflict):
+    with store.effects.recording() as done, pytest.raises(MergeConflict):
         merge_side(store)
     assert done == []
     assert files(store) == before

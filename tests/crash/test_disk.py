@@ -15,7 +15,7 @@ import pytest
 from omnigraph.api import opening as graphs
 from omnigraph.errors import OmnigraphError, RecoveryRequired, StorageError
 from omnigraph.history.branches import create_branch
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
 from tests.crash.matrix import shape
@@ -23,7 +23,7 @@ from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import TABLES, append, init_small, line_at, read_graph, write, write_long
 
-Run = Callable[[Line, str], object]
+Run = Callable[[BranchState, str], object]
 VERBS: dict[str, Run] = {
     "append": lambda line, name: write(line, append({name: 1}), TABLES),
     "long": lambda line, name: write_long(line, append({name: 1}), TABLES),

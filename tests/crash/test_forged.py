@@ -7,8 +7,8 @@ import pytest
 
 from omnigraph.api import opening as graphs
 from omnigraph.history import intent as intents
-from omnigraph.history.audit import list_outcomes
-from omnigraph.history.line import Line
+from omnigraph.history.audit import list_recovery_records
+from omnigraph.history.line import BranchState
 from tests.crash.verbs import make_start, overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import PERSON, append, line_at, read_branch, write
@@ -21,7 +21,7 @@ def root(tmp_path: Path) -> Path:
     return Path(shutil.copytree(make_start("confirmed", tmp_path), tmp_path / "copy"))
 
 
-def _version(line: Line) -> Path:
+def _version(line: BranchState) -> Path:
     entry = line.refresh().state.tables[PERSON]
     return Path(
         line.store.root.path, entry.location, "_versions", f"d{entry.lance_version}.manifest"
@@ -33,13 +33,13 @@ def test_recovery_on_a_version_that_is_gone_sets_the_operation_aside(root: Path)
     path = _version(line)
     body = path.read_bytes()
     path.unlink()
-    head = line.base().state.head
+    head = line.last_known().state.head
     with overdue():
         (waiting,) = graphs.open(root, durability="os").maintenance.operations.set_aside()
     assert "missing" in waiting.error
-    assert intents.listing(line.store).pending == ()
+    assert intents.list_intents(line.store).pending == ()
     assert line.refresh().state.head == head
-    assert [one.kind for one in list_outcomes(line.store)] == ["set_aside"]
+    assert [one.kind for one in list_recovery_records(line.store)] == ["set_aside"]
     before = files(line.store)
     assert graphs.open(root, read_only=True).log()
     assert files(line.store) == before

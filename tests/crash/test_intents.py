@@ -28,11 +28,11 @@ from omnigraph.errors import (
 from omnigraph.history import intent as intents
 from omnigraph.history import long, recover
 from omnigraph.history import publish as publishing
-from omnigraph.history.audit import list_outcomes
+from omnigraph.history.audit import list_recovery_records
 from omnigraph.history.branches import create_branch, delete_branch
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import swap_state
-from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
+from omnigraph.history.plan import CommitMetadata, PublishPlan, WriteTxn
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store
@@ -57,14 +57,14 @@ class Two:
     """Two processes at one graph, as good as."""
 
     root: Path
-    owner: Line
-    other: Line
+    owner: BranchState
+    other: BranchState
 
     def people(self) -> list[tuple[str, int]]:
         return read_branch(self.other)[PERSON]
 
     def kinds(self) -> list[str]:
-        return [one.kind for one in list_outcomes(self.other.store)]
+        return [one.kind for one in list_recovery_records(self.other.store)]
 
     def recover(self) -> None:
         with overdue():
@@ -109,16 +109,16 @@ def confirmed(two: Two, rows: dict[str, int]) -> tuple[intents.Intent, PublishPl
 
     # The intent, one staged table, the confirmation; the fourth effect is the verdict.
     with two.owner.store.effects.failing(Fault(4, "before")), pytest.raises(RecoveryRequired):
-        long.publish_long(two.owner, "load", stage, Signature(actor="ann"))
-    (pending,) = intents.listing(two.owner.store).pending
+        long.publish_long_operation(two.owner, "load", stage, CommitMetadata(actor="ann"))
+    (pending,) = intents.list_intents(two.owner.store).pending
     assert pending.confirmed
     return pending.intent, seen[0]
 
 
-def fence(line: Line) -> None:
+def fence(line: BranchState) -> None:
     """What a collector does to a branch before it sweeps."""
     base = line.refresh()
-    head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.nonce())
+    head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.new_nonce())
     line.advance(swap_state(line.store, base, replace(base.state, head=head)))
 
 
@@ -142,7 +142,7 @@ def test_an_owner_that_sleeps_after_the_verdict_finds_its_commit(two: Two) -> No
     assert intents.decide(two.owner.store, intent, "publish") == "publish"
     two.recover()
     write(two.other, append({"later": 3}))
-    commit = long.finish(two.owner, intent, lambda _: staged)
+    commit = long.finish_confirmed(two.owner, intent, lambda _: staged)
     assert (commit.id, commit.actor, commit.created_at) == (
         intent.commit_id,
         "ann",
@@ -158,10 +158,10 @@ def test_without_the_look_for_the_commit_every_row_is_there_twice(
     """The schedule above, with the rule taken away: it is the rule that holds it."""
     intent, staged = confirmed(two, {"big": 2})
     two.recover()
-    monkeypatch.setattr(long, "find", lambda *_: None)
+    monkeypatch.setattr(long, "find_intent_commit", lambda *_: None)
     naive = replace(staged, requirements=())  # ids are fresh: nobody looks for them
     with pytest.raises(ConcurrentCommit):
-        long.finish(two.owner, intent, lambda _: naive)
+        long.finish_confirmed(two.owner, intent, lambda _: naive)
     assert [row for row, _ in two.people()].count("big") == 2
 
 
@@ -182,7 +182,7 @@ def test_an_owner_repeats_the_checks_on_the_state_it_finds(two: Two) -> None:
         return staged
 
     with pytest.raises(KeyConflict):
-        long.publish_long(two.owner, "load", stage, Signature())
+        long.publish_long_operation(two.owner, "load", stage, CommitMetadata())
     assert two.people() == [("a", 1), ("big", 9)]
     check_invariants(two.root)
 
@@ -192,11 +192,11 @@ def test_a_refused_operation_is_not_published_by_who_had_read_it_before(two: Two
     assert intents.decide(two.owner.store, intent, "publish") == "publish"
     write(two.other, append({"ghost": 9}))
     with pytest.raises(KeyConflict):
-        long.finish(two.owner, intent, lambda _: staged)
+        long.finish_confirmed(two.owner, intent, lambda _: staged)
     # What it clashed with goes, and only then the finisher wakes.
     write(two.other, delete(["ghost"]))
     with pytest.raises(ReadSetConflict):
-        long.finish(two.other, intent, lambda _: staged)
+        long.finish_confirmed(two.other, intent, lambda _: staged)
     assert two.people() == [("a", 1)]
     check_invariants(two.root)
 
@@ -208,18 +208,18 @@ def test_without_the_refusal_a_failure_becomes_a_commit(
     intent, staged = confirmed(two, {"ghost": 2})
     write(two.other, append({"ghost": 9}))
     with monkeypatch.context() as patch:
-        patch.setattr(long, "refuse", lambda *_: None)
+        patch.setattr(long, "publish_refusal", lambda *_: None)
         with pytest.raises(KeyConflict):
-            long.finish(two.owner, intent, lambda _: staged)
+            long.finish_confirmed(two.owner, intent, lambda _: staged)
     write(two.other, delete(["ghost"]))
-    long.finish(two.other, intent, lambda _: staged)
+    long.finish_confirmed(two.other, intent, lambda _: staged)
     assert ("ghost", 2) in two.people()
 
 
 def test_who_refuses_while_another_publishes_hears_what_stands(two: Two) -> None:
     intent, staged = confirmed(two, {"big": 2})
-    commit = long.finish(two.other, intent, lambda _: staged)
-    assert long.refuse(two.owner, intent) == commit
+    commit = long.finish_confirmed(two.other, intent, lambda _: staged)
+    assert long.publish_refusal(two.owner, intent) == commit
     assert two.people() == [("a", 1), ("big", 2)]
     check_invariants(two.root, acknowledged=[commit])
 
@@ -228,7 +228,7 @@ def test_a_discarded_operation_is_not_revived_by_a_new_verdict(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def discard() -> None:
-        (one,) = intents.listing(two.other.store).pending
+        (one,) = intents.list_intents(two.other.store).pending
         store = two.other.store
         store.objects.create_json(
             layout.intent_name(one.intent.id, "verdict"), {"verdict": "discard"}
@@ -243,7 +243,7 @@ def test_a_discarded_operation_is_not_revived_by_a_new_verdict(
 
 
 def test_an_intent_is_removed_before_its_verdict(two: Two) -> None:
-    with two.owner.store.effects.recorded() as seen:
+    with two.owner.store.effects.recording() as seen:
         write_long(two.owner, append({"big": 2}))
     removed = [one.target.rpartition(".")[2] for one in seen if one.kind == "remove"]
     assert removed == ["json", "confirmed", "lease", "verdict"]
@@ -275,7 +275,7 @@ def test_a_fence_does_not_keep_a_confirmed_operation_from_its_end(
         two.recover()
     else:
         monkeypatch.setattr(publishing, "swap_state", swap)
-        long.publish_long(two.owner, "load", stage, Signature())
+        long.publish_long_operation(two.owner, "load", stage, CommitMetadata())
     assert two.people() == [("a", 1), ("big", 2)]
     check_invariants(two.root)
 
@@ -292,7 +292,7 @@ def test_without_the_exemption_a_confirmed_operation_survives_no_fence(
             raise ReadSetConflict(member="tables", expected=intent.base_commit)
 
     with monkeypatch.context() as patch:
-        patch.setattr(long, "_fits", literal)
+        patch.setattr(long, "_check_still_applies", literal)
         with pytest.raises(AssertionError):
             _finished(two)
 
@@ -305,7 +305,7 @@ def _finished(two: Two) -> None:
 def test_a_busy_branch_makes_an_operation_try_again_not_give_up(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "ATTEMPTS", 1)
+    monkeypatch.setattr(publishing, "MAX_SWAP_ATTEMPTS", 1)
     real = swap_state
     lost: list[int] = []
 
@@ -313,7 +313,7 @@ def test_a_busy_branch_makes_an_operation_try_again_not_give_up(
         if threading.current_thread().name == "MainThread" and len(lost) < 3:
             lost.append(1)
             base = two.other.refresh()
-            head = replace(base.state.head, nonce=ids.nonce())
+            head = replace(base.state.head, nonce=ids.new_nonce())
             two.other.advance(real(two.other.store, base, replace(base.state, head=head)))
         return real(*args)
 
@@ -359,17 +359,17 @@ def test_an_operation_on_a_dropped_table_is_refused(two: Two) -> None:
     from omnigraph.history.publish import publish
 
     confirmed(two, {"big": 2})
-    publish(two.other, lambda _: PublishPlan("schema", dropped=frozenset({PERSON})))
+    publish(two.other, lambda _: PublishPlan("schema", dropped_tables=frozenset({PERSON})))
     two.recover()
     assert two.kinds() == ["refused"]
-    assert intents.listing(two.other.store).pending == ()
+    assert intents.list_intents(two.other.store).pending == ()
 
 
 def test_a_living_owner_is_left_alone(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intents, "RENEWAL", 0.001)
+    monkeypatch.setattr(intents, "RENEWAL_SECONDS", 0.001)
 
     def stage(txn: WriteTxn) -> PublishPlan | None:
-        (before,) = intents.listing(txn.store).pending
+        (before,) = intents.list_intents(txn.store).pending
         old = before.alive_at.timestamp() - 3600
         os.utime(two.root / layout.intent_name(before.intent.id), (old, old))
         while not (two.root / layout.intent_name(before.intent.id, "lease")).exists():
@@ -377,7 +377,7 @@ def test_a_living_owner_is_left_alone(two: Two, monkeypatch: pytest.MonkeyPatch)
         assert recover.recover(two.other.store) == []
         return plan(txn, append({"big": 2}))
 
-    assert long.publish_long(two.owner, "load", stage, Signature()) is not None
+    assert long.publish_long_operation(two.owner, "load", stage, CommitMetadata()) is not None
     check_invariants(two.root)
 
 
@@ -388,14 +388,14 @@ def test_an_owner_whose_lease_ran_out_is_discarded_and_told(two: Two) -> None:
         return staged
 
     with pytest.raises(ConcurrentCommit, match="discarded"):
-        long.publish_long(two.owner, "load", stage, Signature())
+        long.publish_long_operation(two.owner, "load", stage, CommitMetadata())
     assert two.people() == [("a", 1)]
     assert two.kinds() == ["discarded"]
 
 
 def test_a_failure_while_staging_leaves_nothing(two: Two) -> None:
     with pytest.raises(ZeroDivisionError):
-        long.publish_long(two.owner, "load", lambda _: 1 / 0, Signature())  # type: ignore[arg-type, return-value]
+        long.publish_long_operation(two.owner, "load", lambda _: 1 / 0, CommitMetadata())  # type: ignore[arg-type, return-value]
     check_invariants(two.root)
 
 
@@ -531,12 +531,12 @@ def test_parts_without_their_intent_go_when_they_are_old(two: Two) -> None:
 
 
 def test_the_look_is_due_at_open_and_then_every_few_seconds(two: Two) -> None:
-    with ids.fixed() as clock, overdue():
+    with ids.deterministic_ids() as clock, overdue():
         graph = graphs.open(two.root, durability="fsync")
         confirmed(two, {"big": 2})
         write(graph._handle.branch_head, append({"one": 1}))
         assert two.kinds() == []
-        clock.advance(seconds=recover.INTERVAL - 0.1)
+        clock.advance(seconds=recover.RECOVERY_INTERVAL_SECONDS - 0.1)
         write(graph._handle.branch_head, append({"two": 2}))
         assert two.kinds() == []
         clock.advance(seconds=0.2)
@@ -551,11 +551,11 @@ def test_a_listing_that_fails_when_it_is_due_is_loud_and_due_again(
     def fail(*_: object) -> None:
         raise StorageError("no listing", kind="transient", effect="none")
 
-    with ids.fixed() as clock:
+    with ids.deterministic_ids() as clock:
         graph = graphs.open(two.root, durability="fsync")
         clock.advance(minutes=1)
         with monkeypatch.context() as patch:
-            patch.setattr(intents, "listing", fail)
+            patch.setattr(intents, "list_intents", fail)
             for _ in range(2):
                 with pytest.raises(StorageError, match="no listing"):
                     write(graph._handle.branch_head, append({"one": 1}))
@@ -565,7 +565,7 @@ def test_a_listing_that_fails_when_it_is_due_is_loud_and_due_again(
 
 
 def test_a_repeated_long_operation_gives_the_commit_of_its_key(two: Two) -> None:
-    signature = Signature(key="once", request="r")
+    signature = CommitMetadata(idempotency_key="once", request_hash="r")
     first = write_long(two.owner, append({"big": 2}), signature=signature)
     again = write_long(two.other, append({"bigger": 2}), signature=signature)
     assert first == again
@@ -580,6 +580,6 @@ def test_strict_operations_are_refused_after_a_logical_change(two: Two) -> None:
         return staged
 
     with pytest.raises(VersionConflict):
-        long.publish_long(two.owner, "load", stage, Signature())
+        long.publish_long_operation(two.owner, "load", stage, CommitMetadata())
     assert two.people() == [("a", 1), ("b", 2)]
     check_invariants(two.root)

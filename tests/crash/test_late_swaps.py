@@ -12,10 +12,10 @@ from omnigraph.errors import BranchNotFound, InitializationIndeterminate, Storag
 from omnigraph.history import branches, closing
 from omnigraph.history import publish as publishing
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
-from omnigraph.history.manifest import Opened, read_manifest, swap_state
-from omnigraph.history.state import State
+from omnigraph.history.manifest import LoadedManifest, read_manifest, swap_state
+from omnigraph.history.state import GraphState
 from omnigraph.storage import root as roots
-from omnigraph.storage.cell import UnsureSwap
+from omnigraph.storage.cell import SwapOutcomeUnknown
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
 from tests.history.apart import apart
@@ -36,7 +36,7 @@ from tests.rig.writes import (
 
 SWAP, STATE = "*__manifest/_versions/*", "*__manifest/data/*"
 CLOSE, CLOSING = "*__branches/*/_versions/*", "*__branches/*/data/*"
-Held = tuple[Store, Opened, State]
+Held = tuple[Store, LoadedManifest, GraphState]
 
 
 def people(root: str) -> list[str]:
@@ -54,10 +54,10 @@ def on_its_way(monkeypatch: pytest.MonkeyPatch) -> list[Held]:
     """The first swap is sent and gets no answer; the test decides when it arrives."""
     sent: list[Held] = []
 
-    def swap(store: Store, base: Opened, state: State) -> Opened:
+    def swap(store: Store, base: LoadedManifest, state: GraphState) -> LoadedManifest:
         if not sent:
             sent.append((store, base, state))
-            raise UnsureSwap("timeout") from ValueError("no answer")
+            raise SwapOutcomeUnknown("timeout") from ValueError("no answer")
         return swap_state(store, base, state)
 
     monkeypatch.setattr(publishing, "swap_state", swap)
@@ -71,11 +71,11 @@ def then_fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         real = vars(module)["swap_state"]
         tried: list[int] = []
 
-        def swap(*args: Any, real: Any = real, tried: list[int] = tried) -> Opened:
+        def swap(*args: Any, real: Any = real, tried: list[int] = tried) -> LoadedManifest:
             tried.append(1)
             if len(tried) > 1:
                 raise error
-            made: Opened = real(*args)
+            made: LoadedManifest = real(*args)
             return made
 
         monkeypatch.setattr(module, "swap_state", swap)
@@ -95,8 +95,8 @@ def test_a_write_that_may_still_land_did_not_fail(
 def test_nor_was_the_branch_merely_too_busy(
     root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "ATTEMPTS", 1)
-    monkeypatch.setattr(publishing, "PREPARATIONS", 1)
+    monkeypatch.setattr(publishing, "MAX_SWAP_ATTEMPTS", 1)
+    monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 1)
     with pytest.raises(StorageError) as caught:
         write(apart(root), append({"a": 1}))
     assert caught.value.effect == "unknown"
@@ -108,7 +108,7 @@ def test_nor_is_there_nothing_to_do(root: str, on_its_way: list[Held]) -> None:
 
     def prepare(txn: Any) -> PublishPlan | None:
         calls.append(1)
-        return PublishPlan("touch", epoch=len(calls) - 2) if len(calls) == 1 else None
+        return PublishPlan("touch", gc_epoch=len(calls) - 2) if len(calls) == 1 else None
 
     with pytest.raises(StorageError) as caught:
         publishing.publish(line, prepare)
@@ -120,17 +120,17 @@ def test_it_failed_when_its_number_is_taken(
 ) -> None:
     real = vars(publishing)["swap_state"]
 
-    def overtaken(*args: Any) -> Opened:
+    def overtaken(*args: Any) -> LoadedManifest:
         try:
-            made: Opened = real(*args)
+            made: LoadedManifest = real(*args)
             return made
-        except UnsureSwap:
+        except SwapOutcomeUnknown:
             monkeypatch.setattr(publishing, "swap_state", swap_state)
             write(apart(root), append({"other": 1}), (CITY,))
             monkeypatch.setattr(publishing, "swap_state", refusing)
             raise
 
-    def refusing(*_: Any) -> Opened:
+    def refusing(*_: Any) -> LoadedManifest:
         raise ConnectionRefusedError
 
     monkeypatch.setattr(publishing, "swap_state", overtaken)
@@ -145,9 +145,9 @@ def test_a_write_that_lands_between_two_looks_is_found_once(
 ) -> None:
     """A reader of the same process moves the line on to the state that has it."""
     line = apart(root)
-    real: Callable[[], Opened] = line.base
+    real: Callable[[], LoadedManifest] = line.last_known
 
-    def base() -> Opened:
+    def base() -> LoadedManifest:
         if on_its_way and len(on_its_way) == 1 and looked:
             on_its_way.append(on_its_way[0])
             swap_state(*on_its_way[0])
@@ -155,14 +155,14 @@ def test_a_write_that_lands_between_two_looks_is_found_once(
         return real()
 
     looked: list[int] = []
-    look = publishing._look
+    look = publishing._verify_commit_landed
 
     def looking(*args: Any) -> bool:
         found = look(*args)
         looked.append(1)
         return found
 
-    monkeypatch.setattr(publishing, "_look", looking)
+    monkeypatch.setattr(publishing, "_verify_commit_landed", looking)
     monkeypatch.setattr(line, "base", base)
     commit = write(line, append({"a": 1}))
     assert commit is not None
@@ -198,7 +198,7 @@ def test_a_deletion_that_may_still_land_did_not_fail(
 
 @pytest.fixture
 def impatient(s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
-    monkeypatch.setitem(roots._TIMEOUTS, "client_max_retries", "0")
+    monkeypatch.setitem(roots._DEFAULT_TIMEOUTS, "client_max_retries", "0")
     return s3
 
 
@@ -239,7 +239,7 @@ def test_a_deletion_that_lands_late_on_s3_was_not_told_as_failed(impatient: S3) 
 
     def closed() -> bool:
         try:
-            branches.open_line(open_store(impatient.url), "f")
+            branches.open_branch(open_store(impatient.url), "f")
         except BranchNotFound:
             return True
         return False

@@ -14,13 +14,13 @@ import pytest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.health.check import check_graph
-from omnigraph.health.finding import DAMAGE
+from omnigraph.health.finding import DAMAGE_KINDS
 from omnigraph.history import unnamed
 from omnigraph.history.manifest import manifest_exists, read_manifest
 from omnigraph.history.recover import recover
 from omnigraph.history.retention import claim
 from omnigraph.history.retention.collect import cleanup
-from omnigraph.history.retention.policy import Policy
+from omnigraph.history.retention.policy import RetentionPolicy
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import Store, open_store
 from tests.crash.verbs import VERBS, make_start, overdue
@@ -53,7 +53,7 @@ def copied_after_effects(store: Store, place: Path) -> Iterator[Copies]:
 def damage(root: Path) -> list[str]:
     """What `check` claims; of an interrupted write it may say that a version might be lost."""
     store = open_store(str(root), effects=Effects(read_only=True))
-    found = [one for one in check_graph(store, quick=True).findings if one.kind in DAMAGE]
+    found = [one for one in check_graph(store, quick=True).findings if one.kind in DAMAGE_KINDS]
     return [str(one) for one in found if "a write was interrupted" not in one.reason]
 
 
@@ -64,12 +64,12 @@ def judge(root: Path) -> None:
     with overdue():
         recover(store)
     assert damage(root) == []
-    store.objects.remove(claim.NAME)  # of a collector that crashed
-    done = cleanup(store, Policy(keep=99, grace=timedelta()))
+    store.objects.remove(claim.CLAIM_NAME)  # of a collector that crashed
+    done = cleanup(store, RetentionPolicy(keep=99, grace=timedelta()))
     assert not done.unnamed
     assert damage(root) == []
-    names = unnamed.read_names(store)
-    for ulid in unnamed.branch_ulids(store) - names.ulids:
+    names = unnamed.list_refs_consistently(store)
+    for ulid in unnamed.list_manifest_ulids(store) - names.named_ulids:
         assert read_manifest(store, ulid).state.head.closed
 
 
@@ -105,7 +105,7 @@ def test_nor_does_a_failure(verb: str, how: Literal["before", "after"], tmp_path
         root = shutil.copytree(start, tmp_path / f"fail-{at}")
         store = open_store(str(root), durability="os")
         effects, refused = store.effects, suppress(OSError, OmnigraphError)
-        with effects.recorded() as done, effects.failing(Fault(at, how)), refused:
+        with effects.recording() as done, effects.failing(Fault(at, how)), refused:
             VERBS[verb].run(store)
         judge(root)
         if len(done) < at - (how == "before"):
@@ -126,7 +126,7 @@ def test_a_creation_that_is_forgotten_by_its_intent_would_be_claimed(tmp_path: P
     with copied_after_effects(store, tmp_path) as copies:
         VERBS["branch-create"].run(store)
     stores = ((one, open_store(str(one))) for one in copies)
-    before_name = next(one for one, store in stores if len(unnamed.branch_ulids(store)) == 2)
+    before_name = next(one for one, store in stores if len(unnamed.list_manifest_ulids(store)) == 2)
     assert damage(before_name) == []
     (record,) = (before_name / "__recovery").glob("*.json")
     record.write_bytes(b"{")  # damaged, but there: the creation is not over

@@ -11,9 +11,9 @@ import pytest
 from omnigraph.api import opening as graphs
 from omnigraph.history import intent as intents
 from omnigraph.history import recover
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
-from omnigraph.history.intent import PARTS
-from omnigraph.history.line import Line
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.intent import INTENT_PARTS
+from omnigraph.history.line import BranchState
 from omnigraph.storage import layout
 from omnigraph.storage.store import open_store
 from tests.crash.matrix import shape
@@ -21,47 +21,47 @@ from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import append, init_small, line_at, write, write_long
 
-Deed = Callable[[Line], object]
+Deed = Callable[[BranchState], object]
 
 
-def long_append(line: Line) -> None:
+def long_append(line: BranchState) -> None:
     write_long(line, append({"long": 1}))
 
 
-def create(line: Line) -> None:
+def create(line: BranchState) -> None:
     create_branch(line.store, "side", line)
 
 
-def create_and_delete(line: Line) -> None:
+def create_and_delete(line: BranchState) -> None:
     create_branch(line.store, "side", line)
     delete_branch(line.store, "side")
 
 
-def create_write_and_delete_again(line: Line) -> None:
+def create_write_and_delete_again(line: BranchState) -> None:
     create_and_delete(line)
     write(create_branch(line.store, "side", line), append({"second": 1}))
 
 
 DEEDS: list[Deed] = [long_append, create, create_and_delete, create_write_and_delete_again]
-SUBSETS = [kept for count in range(1, 5) for kept in combinations(PARTS, count)]
+SUBSETS = [kept for count in range(1, 5) for kept in combinations(INTENT_PARTS, count)]
 
 
 @pytest.fixture
-def line(tmp_path: Path) -> Line:
+def line(tmp_path: Path) -> BranchState:
     init_small(tmp_path / "graph")
     found = line_at(tmp_path / "graph")
     write(found, append({"a": 1}))
     return found
 
 
-def buried(line: Line, deed: Deed, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+def buried(line: BranchState, deed: Deed, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Do something, and give the control objects of its first intent as they were removed."""
     seen: dict[str, bytes] = {}
     real = intents.retire
 
     def remember(store: Any, intent: Any, *parts: Any) -> None:
         intents.renew(store, intent)
-        for part in PARTS:
+        for part in INTENT_PARTS:
             body = store.objects.read(layout.intent_name(intent.id, part))
             if body is not None and not any(intent.id not in name for name in seen):
                 seen[layout.intent_name(intent.id, part)] = body
@@ -76,7 +76,7 @@ def buried(line: Line, deed: Deed, monkeypatch: pytest.MonkeyPatch) -> dict[str,
 
 @pytest.mark.parametrize("deed", DEEDS)
 def test_whatever_part_of_an_intent_comes_back_changes_nothing(
-    line: Line, deed: Deed, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, deed: Deed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = Path(line.store.root.path)
     gone = buried(line, deed, monkeypatch)
@@ -96,7 +96,7 @@ def test_whatever_part_of_an_intent_comes_back_changes_nothing(
 
 
 def test_a_creation_that_was_cut_off_after_the_deletion_of_its_branch_stays_deleted(
-    line: Line, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(intents, "retire", lambda *_: None)
@@ -106,11 +106,11 @@ def test_a_creation_that_was_cut_off_after_the_deletion_of_its_branch_stays_dele
     with overdue():
         recover.recover(other)
     assert list_branches(other) == ["main"]
-    assert intents.listing(other).pending == ()
+    assert intents.list_intents(other).pending == ()
 
 
 def test_a_name_that_somebody_else_took_since_stays_theirs(
-    line: Line, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(intents, "retire", lambda *_: None)
@@ -119,11 +119,11 @@ def test_a_name_that_somebody_else_took_since_stays_theirs(
     theirs = create_branch(line.store, "side", line)
     with overdue():
         recover.recover(line.store)
-    assert open_line(line.store, "side").ulid == theirs.ulid
+    assert open_branch(line.store, "side").ulid == theirs.ulid
 
 
 def test_a_creation_whose_manifest_was_torn_is_made_again(
-    line: Line, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(intents, "retire", lambda *_: None)
@@ -134,9 +134,9 @@ def test_a_creation_whose_manifest_was_torn_is_made_again(
     with overdue():
         (outcome, *_) = recover.recover(line.store)
     assert outcome.kind == "finished"
-    found = open_line(open_store(line.store.root.path), "side")
+    found = open_branch(open_store(line.store.root.path), "side")
     assert found.ulid == made.ulid
-    assert found.base().state.tables == line.base().state.tables
+    assert found.last_known().state.tables == line.last_known().state.tables
 
 
 def test_an_intent_is_gone_for_good_before_its_verdict_goes(
@@ -169,7 +169,7 @@ def test_an_intent_is_gone_for_good_before_its_verdict_goes(
 OLD = 2 * 60 * 60
 
 
-def test_unfinished_files_of_dead_processes_go_when_they_are_old(line: Line) -> None:
+def test_unfinished_files_of_dead_processes_go_when_they_are_old(line: BranchState) -> None:
     root = Path(line.store.root.path)
     create_branch(line.store, "side", line)
     names = [
@@ -189,4 +189,4 @@ def test_unfinished_files_of_dead_processes_go_when_they_are_old(line: Line) -> 
     graphs.open(root, durability="os")
     assert [name for name in names if (root / name).exists()] == []
     assert all((root / f"{name}9").exists() for name in names)
-    assert open_line(line.store, "side").name == "side"
+    assert open_branch(line.store, "side").name == "side"

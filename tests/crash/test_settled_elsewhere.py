@@ -12,9 +12,9 @@ from omnigraph.errors import InputError, ReadSetConflict, RecoveryRequired, Stor
 from omnigraph.history import intent as intents
 from omnigraph.history import log as logs
 from omnigraph.history import publish as publishing
-from omnigraph.history.log import Log
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import swap_state
-from omnigraph.history.plan import Signature
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.history.recover import recover
 from omnigraph.storage.store import open_store
 from tests.rig.writes import PERSON, append, init_small, line_at, read_branch, write, write_long
@@ -42,7 +42,7 @@ def test_a_refusal_is_never_acknowledged_as_a_write(
             slept.append(True)
             write(other, append({"x": 99}))
             with monkeypatch.context() as patch:
-                patch.setattr(intents, "LEASE", EXPIRED)
+                patch.setattr(intents, "LEASE_DURATION", EXPIRED)
                 assert [one.kind for one in recover(other.store)] == ["refused"]
         return real(store, base, state)
 
@@ -57,11 +57,13 @@ def test_an_operation_that_can_never_land_blocks_no_open(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = line_at(root, durability="fsync")
-    write(line, append({"a": 1}), signature=Signature(key="K", request="r1"))
+    write(line, append({"a": 1}), signature=CommitMetadata(idempotency_key="K", request_hash="r1"))
     with pytest.raises(InputError, match="another request"):
-        write_long(line, append({"b": 1}), signature=Signature(key="K", request="r2"))
-    assert not intents.listing(line.store).pending
-    monkeypatch.setattr(intents, "LEASE", EXPIRED)
+        write_long(
+            line, append({"b": 1}), signature=CommitMetadata(idempotency_key="K", request_hash="r2")
+        )
+    assert not intents.list_intents(line.store).pending
+    monkeypatch.setattr(intents, "LEASE_DURATION", EXPIRED)
     assert omnigraph.open(root).head.operation == "refused"
 
 
@@ -70,11 +72,11 @@ def test_a_busy_branch_decides_nothing_about_a_confirmed_operation(
 ) -> None:
     line = line_at(root, durability="fsync")
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "PREPARATIONS", 0)
+        patch.setattr(publishing, "MAX_PREPARATIONS", 0)
         with pytest.raises(RecoveryRequired):
             write_long(line, append({"b": 1}))
-    assert len(intents.listing(line.store).pending) == 1
-    monkeypatch.setattr(intents, "LEASE", EXPIRED)
+    assert len(intents.list_intents(line.store).pending) == 1
+    monkeypatch.setattr(intents, "LEASE_DURATION", EXPIRED)
     assert [one.kind for one in recover(line.store)] == ["finished"]
     assert ("b", 1) in read_branch(line)[PERSON]
 
@@ -82,13 +84,13 @@ def test_a_busy_branch_decides_nothing_about_a_confirmed_operation(
 def test_threads_share_a_log_and_a_failed_chunk_is_read_again(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "SEAL", 4)
+    monkeypatch.setattr(logs, "CHUNK_COMMITS", 4)
     line = line_at(root, durability="os")
     for number in range(20):
         write(line, append({f"a{number}": number}))
     state = line.refresh().state
-    log = Log(open_store(root), state)  # a store that remembers no chunks
-    real = logs._read_chunk
+    log = HistoryLog(open_store(root), state)  # a store that remembers no chunks
+    real = logs._read_chunk_object
     failed: list[bool] = []
 
     def blip(store: Any, chunk: Any) -> Any:
@@ -97,7 +99,7 @@ def test_threads_share_a_log_and_a_failed_chunk_is_read_again(
             raise StorageError("a blip", kind="transient")
         return real(store, chunk)
 
-    monkeypatch.setattr(logs, "_read_chunk", blip)
+    monkeypatch.setattr(logs, "_read_chunk_object", blip)
     with pytest.raises(StorageError):
         log.ancestors(state.head.commit_id)
     found: list[int] = []

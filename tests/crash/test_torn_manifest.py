@@ -8,12 +8,12 @@ import pytest
 
 from omnigraph.api import opening as graphs
 from omnigraph.errors import GraphNotInitialized, StorageError
-from omnigraph.history.audit import list_outcomes
-from omnigraph.history.mend import set_torn_aside
+from omnigraph.history.audit import list_recovery_records
+from omnigraph.history.mend import set_aside_torn_versions
 from omnigraph.storage import layout, torn
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
-from omnigraph.storage.torn import TornError
+from omnigraph.storage.torn import TornVersionError
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import append, init_small, line_at, make_graph, read_graph, write
 
@@ -52,17 +52,17 @@ def test_a_torn_newest_version_is_set_aside_by_a_read_write_open(root: Path, how
     write(line_at(root), append({"never": 9}))
     tear(root, 5, how)
     before = files(open_store(str(root)))
-    with pytest.raises(TornError, match="power loss"):
+    with pytest.raises(TornVersionError, match="power loss"):
         graphs.open(root, read_only=True)
     assert files(open_store(str(root))) == before
 
     assert graphs.open(root).table("Person").count_rows() == 3
-    (one,) = list_outcomes(open_store(str(root)))
+    (one,) = list_recovery_records(open_store(str(root)))
     assert (one.kind, one.branch) == ("set_aside", "main")
     assert len(list((root / layout.ASIDE).iterdir())) == 1
     assert write(line_at(root), append({"next": 1})) is not None
     graphs.open(root)
-    assert len(list_outcomes(open_store(str(root)))) == 1
+    assert len(list_recovery_records(open_store(str(root)))) == 1
     check_invariants(root)
 
 
@@ -73,14 +73,14 @@ def test_a_version_that_was_written_to_its_end_is_damage_and_stays(root: Path) -
         with pytest.raises(StorageError, match="__manifest is damaged"):
             graphs.open(root, read_only=read_only)
     assert version_file(root, 5).exists()
-    assert list_outcomes(open_store(str(root))) == []
+    assert list_recovery_records(open_store(str(root))) == []
 
 
 def test_a_torn_version_before_the_newest_is_not_touched(root: Path) -> None:
     tear(root, 3, TEARS["empty"])
     assert graphs.open(root).table("Person").count_rows() == 3
     assert version_file(root, 3).exists()
-    assert list_outcomes(open_store(str(root))) == []
+    assert list_recovery_records(open_store(str(root))) == []
 
 
 @pytest.mark.parametrize("how", TEARS.values(), ids=TEARS.keys())
@@ -91,12 +91,12 @@ def test_a_whole_torn_run_is_set_aside(root: Path, how: Tear, count: int) -> Non
     for number in range(count):
         tear(root, 5 + number, TEARS["empty"] if number else how)
     before = files(open_store(str(root)))
-    with pytest.raises(TornError, match=f"version {4 + count} .*power loss"):
+    with pytest.raises(TornVersionError, match=f"version {4 + count} .*power loss"):
         graphs.open(root, read_only=True)
     assert files(open_store(str(root))) == before
 
     assert graphs.open(root).table("Person").count_rows() == 3
-    outcomes = list_outcomes(open_store(str(root)))
+    outcomes = list_recovery_records(open_store(str(root)))
     assert [one.kind for one in outcomes] == ["set_aside"] * count
     assert len(list((root / layout.ASIDE).iterdir())) == count
     made = write(line_at(root), append({"next": 1}))
@@ -114,11 +114,11 @@ def test_who_goes_on_after_a_cut_sets_the_rest_of_a_run_aside(root: Path) -> Non
     # The record and the move of the newest version; then the process ends.
     fault = Fault(3, "before", KeyboardInterrupt())
     with store.effects.failing(fault), pytest.raises(KeyboardInterrupt):
-        set_torn_aside(store, "main", "main")
+        set_aside_torn_versions(store, "main", "main")
     assert not version_file(root, 6).exists()
     assert version_file(root, 5).exists()
     assert graphs.open(root).table("Person").count_rows() == 3
-    assert len(list_outcomes(store)) == 2
+    assert len(list_recovery_records(store)) == 2
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -131,7 +131,7 @@ def test_torn_versions_without_a_readable_one_below_are_left_alone(
     before = files(open_store(str(root)))
     with pytest.raises(StorageError, match="damaged") as caught:
         graphs.open(root, read_only=read_only)
-    assert not isinstance(caught.value, TornError)
+    assert not isinstance(caught.value, TornVersionError)
     assert (caught.value.kind, caught.value.effect) == ("permanent", "none")
     assert files(open_store(str(root))) == before
 
@@ -148,7 +148,7 @@ def test_files_that_may_not_be_read_are_not_torn(
         return real(path)
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    assert torn.torn_version(open_store(str(root)), "__manifest") is None
+    assert torn.find_torn_version(open_store(str(root)), "__manifest") is None
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -173,13 +173,13 @@ def test_a_torn_first_version_is_an_init_that_never_ended(tmp_path: Path) -> Non
 def test_the_second_opener_reads_once_more_and_leaves_a_reused_number_alone(root: Path) -> None:
     store = open_store(str(root))
     tear(root, 4, TEARS["empty"])
-    assert torn.torn_version(store, "__manifest") == 4
+    assert torn.find_torn_version(store, "__manifest") == 4
     # Both openers have seen version 4 torn; the first sets it aside and publishes a new one.
     graphs.open(root)
     commit = write(line_at(root), append({"new": 4}))
     assert commit is not None
     assert commit.manifest_version == 4
-    assert torn.set_aside(store, "__manifest", 4, lambda _: pytest.fail("recorded")) is None
+    assert torn.set_aside_version(store, "__manifest", 4, lambda _: pytest.fail("recorded")) is None
     check_invariants(root, acknowledged=[commit])
 
 
@@ -191,15 +191,15 @@ def test_an_aside_that_was_cut_off_after_its_record_leaves_one_record(root: Path
         """The process ended."""
 
     def cut(event: str) -> None:
-        from omnigraph.history.audit import record_set_aside
+        from omnigraph.history.audit import record_torn_version
 
-        record_set_aside(store, event, "main")
+        record_torn_version(store, event, "main")
         raise CutError
 
     with pytest.raises(CutError):
-        torn.set_aside(store, "__manifest", 4, cut)
+        torn.set_aside_version(store, "__manifest", 4, cut)
     graphs.open(root)
-    assert [one.kind for one in list_outcomes(store)] == ["set_aside"]
+    assert [one.kind for one in list_recovery_records(store)] == ["set_aside"]
 
 
 def test_a_failure_that_passes_sets_nothing_aside(
@@ -211,7 +211,7 @@ def test_a_failure_that_passes_sets_nothing_aside(
     monkeypatch.setattr("lance.dataset", refuse)
     with pytest.raises(StorageError) as caught:
         graphs.open(root)
-    assert not isinstance(caught.value, TornError)
+    assert not isinstance(caught.value, TornVersionError)
     monkeypatch.undo()
     assert version_file(root, 4).exists()
     assert graphs.open(root).table("Person").count_rows() == 3

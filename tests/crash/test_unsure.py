@@ -12,8 +12,8 @@ import pytest
 from omnigraph.errors import StorageError
 from omnigraph.history import publish as publishing
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
-from omnigraph.history.line import Line
-from omnigraph.history.plan import Signature
+from omnigraph.history.line import BranchState
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.storage import root as roots
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
@@ -27,7 +27,7 @@ PUBLISH = 4  # the effect of a one-table write that makes it visible
 
 
 @pytest.fixture
-def line(tmp_path: Path) -> Line:
+def line(tmp_path: Path) -> BranchState:
     """The main line of a small graph on disk."""
     init_small(tmp_path / "graph")
     found = line_at(tmp_path / "graph")
@@ -36,21 +36,21 @@ def line(tmp_path: Path) -> Line:
 
 
 @pytest.fixture
-def distant(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Line:
+def distant(s3: S3, monkeypatch: pytest.MonkeyPatch) -> BranchState:
     """The same behind the proxy, with a client that does not try again by itself."""
-    monkeypatch.setitem(roots._TIMEOUTS, "client_max_retries", "0")
+    monkeypatch.setitem(roots._DEFAULT_TIMEOUTS, "client_max_retries", "0")
     init_small(s3.url)
     found = line_at(s3.url)
     write(found, append({"a": 1}))
     return found
 
 
-def people(line: Line) -> list[str]:
+def people(line: BranchState) -> list[str]:
     """The ids in the table, as they are now."""
     return [row for row, _ in read_branch(line)[PERSON]]
 
 
-def directly(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Line:
+def directly(s3: S3, monkeypatch: pytest.MonkeyPatch) -> BranchState:
     """Another process at the same graph, past the proxy."""
     with monkeypatch.context() as patch:
         for name, value in s3.server.environment.items():
@@ -60,7 +60,7 @@ def directly(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Line:
 
 @pytest.mark.parametrize("error", [OSError("lost"), TimeoutError(), RuntimeError("odd")])
 def test_a_swap_that_landed_is_acknowledged_whatever_it_answered(
-    line: Line, error: Exception
+    line: BranchState, error: Exception
 ) -> None:
     with line.store.effects.failing(Fault(PUBLISH, "after", error)):
         commit = write(line, append({"b": 2}))
@@ -69,7 +69,7 @@ def test_a_swap_that_landed_is_acknowledged_whatever_it_answered(
     check_invariants(line.store.root.path, acknowledged=[commit])
 
 
-def test_a_swap_that_a_disk_refused_is_told_and_had_no_effect(line: Line) -> None:
+def test_a_swap_that_a_disk_refused_is_told_and_had_no_effect(line: BranchState) -> None:
     error = OSError(errno.EIO, "input/output error")
     with (
         line.store.effects.failing(Fault(PUBLISH, "before", error)),
@@ -84,7 +84,7 @@ def test_a_swap_that_a_disk_refused_is_told_and_had_no_effect(line: Line) -> Non
 
 @pytest.mark.parametrize(("how", "left"), [("before", ["a"]), ("after", ["a", "b"])])
 def test_an_interrupt_in_the_swap_goes_on_and_says_what_was_written(
-    line: Line, how: Any, left: list[str]
+    line: BranchState, how: Any, left: list[str]
 ) -> None:
     with (
         line.store.effects.failing(Fault(PUBLISH, how, KeyboardInterrupt())),
@@ -94,7 +94,7 @@ def test_an_interrupt_in_the_swap_goes_on_and_says_what_was_written(
     assert people(line) == left
     (note,) = caught.value.__notes__
     if "b" in left:
-        assert note == f"commit {line.base().state.head.commit_id} was written"
+        assert note == f"commit {line.last_known().state.head.commit_id} was written"
     else:  # a thread of Lance that nobody waits for any more could still do it
         assert "may still be written" in note
     assert write(line, append({"c": 3})) is not None
@@ -102,7 +102,7 @@ def test_an_interrupt_in_the_swap_goes_on_and_says_what_was_written(
 
 
 def test_an_interrupt_in_the_look_says_that_the_write_may_be_there(
-    line: Line, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(_: object) -> bool:
         raise KeyboardInterrupt
@@ -118,7 +118,7 @@ def test_an_interrupt_in_the_look_says_that_the_write_may_be_there(
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-def test_an_interrupted_deletion_of_a_branch_is_done_or_not(line: Line, how: Any) -> None:
+def test_an_interrupted_deletion_of_a_branch_is_done_or_not(line: BranchState, how: Any) -> None:
     create_branch(line.store, "side", line)
     told = pytest.raises(KeyboardInterrupt) if how == "before" else nullcontext()
     with line.store.effects.failing(Fault(2, how, KeyboardInterrupt())), told:
@@ -130,7 +130,7 @@ def test_an_interrupted_deletion_of_a_branch_is_done_or_not(line: Line, how: Any
     check_invariants(line.store.root.path)
 
 
-def test_a_full_disk_does_not_look_like_a_busy_branch(line: Line) -> None:
+def test_a_full_disk_does_not_look_like_a_busy_branch(line: BranchState) -> None:
     create_branch(line.store, "side", line)
     real = line.store.effects.run
 
@@ -147,7 +147,7 @@ def test_a_full_disk_does_not_look_like_a_busy_branch(line: Line) -> None:
     delete_branch(line.store, "side")
 
 
-def test_a_lost_answer_of_the_swap_on_s3(s3: S3, distant: Line) -> None:
+def test_a_lost_answer_of_the_swap_on_s3(s3: S3, distant: BranchState) -> None:
     rule = s3.proxy.drop("PUT", SWAP)
     commit = write(distant, append({"b": 2}))
     assert rule.hit.is_set()
@@ -158,10 +158,10 @@ def test_a_lost_answer_of_the_swap_on_s3(s3: S3, distant: Line) -> None:
 
 @pytest.mark.parametrize("landed", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_swap_and_a_store_that_says_nothing_more_on_s3(
-    s3: S3, distant: Line, landed: bool
+    s3: S3, distant: BranchState, landed: bool
 ) -> None:
     rule = s3.proxy.cut(1, "PUT", SWAP, forward=landed)
-    signature = Signature(key="once", request="r")
+    signature = CommitMetadata(idempotency_key="once", request_hash="r")
     with pytest.raises(StorageError) as caught:
         write(distant, append({"b": 2}), signature=signature)
     assert rule.hit.is_set()
@@ -180,7 +180,7 @@ def test_a_swap_and_a_store_that_says_nothing_more_on_s3(
 @pytest.mark.parametrize("status", [500, 503])
 @pytest.mark.parametrize("times", [1, 3])
 def test_an_error_instead_of_the_answer_on_s3(
-    s3: S3, distant: Line, status: int, forward: bool, times: int
+    s3: S3, distant: BranchState, status: int, forward: bool, times: int
 ) -> None:
     rule = s3.proxy.answer(status, "PUT", SWAP, forward=forward, times=times)
     commit = write(distant, append({"b": 2}))
@@ -192,7 +192,7 @@ def test_an_error_instead_of_the_answer_on_s3(
 
 @pytest.mark.parametrize("deleted", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_an_answer_held_back_until_others_published_and_versions_were_deleted(
-    s3: S3, distant: Line, monkeypatch: pytest.MonkeyPatch, deleted: bool
+    s3: S3, distant: BranchState, monkeypatch: pytest.MonkeyPatch, deleted: bool
 ) -> None:
     other = directly(s3, monkeypatch)
     rule = s3.proxy.hold("PUT", SWAP)
@@ -221,8 +221,8 @@ def test_a_swap_that_times_out_and_lands_later_on_s3(
 ) -> None:
     init_small(s3.url)
     # One request is held until the client gives up; the others must not need that long.
-    monkeypatch.setitem(roots._TIMEOUTS, "client_max_retries", "0")
-    monkeypatch.setitem(roots._TIMEOUTS, "timeout", "5s")
+    monkeypatch.setitem(roots._DEFAULT_TIMEOUTS, "client_max_retries", "0")
+    monkeypatch.setitem(roots._DEFAULT_TIMEOUTS, "timeout", "5s")
     line = line_at(s3.url)
     rule = s3.proxy.hold("PUT", SWAP)
     commit = write(line, append({"b": 2}))

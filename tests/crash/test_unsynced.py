@@ -11,8 +11,8 @@ import pytest
 import omnigraph
 from omnigraph.errors import InitializationIndeterminate, RecoveryRequired, StorageError
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
-from omnigraph.history.line import Line
-from omnigraph.history.plan import Signature
+from omnigraph.history.line import BranchState
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.storage import written_files
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
@@ -41,24 +41,24 @@ def refusing(monkeypatch: pytest.MonkeyPatch, part: str) -> Iterator[list[str]]:
         real(handle)
 
     with monkeypatch.context() as patch:
-        patch.setattr(written_files, "_fsync", fsync)
+        patch.setattr(written_files, "_sync_handle", fsync)
         yield synced
 
 
 @pytest.fixture
-def line(tmp_path: Path) -> Line:
+def line(tmp_path: Path) -> BranchState:
     init_small(tmp_path / "g", durability="fsync")
     found = line_at(tmp_path / "g", durability="fsync")
     write(found, append({"a": 1}))
     return found
 
 
-def people(line: Line) -> list[str]:
+def people(line: BranchState) -> list[str]:
     return [name for name, _ in read_graph(line.store.root.path)["main"][PERSON]]
 
 
-def test_a_write_is_not_acknowledged(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    signature = Signature(key="once", request="r")
+def test_a_write_is_not_acknowledged(line: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
+    signature = CommitMetadata(idempotency_key="once", request_hash="r")
     with (
         refusing(monkeypatch, "__manifest/_versions"),
         pytest.raises(StorageError) as caught,
@@ -72,9 +72,9 @@ def test_a_write_is_not_acknowledged(line: Line, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_repeated_key_is_not_acknowledged_either(
-    line: Line, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    signature = Signature(key="once", request="r")
+    signature = CommitMetadata(idempotency_key="once", request_hash="r")
     write(line, append({"b": 1}), signature=signature)
     with refusing(monkeypatch, "__manifest/_versions"), pytest.raises(StorageError) as caught:
         write(line, append({"b": 1}), signature=signature)
@@ -82,7 +82,7 @@ def test_a_repeated_key_is_not_acknowledged_either(
 
 
 def test_a_swap_that_landed_without_an_answer_is_synced_before_the_answer(
-    line: Line, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
         refusing(monkeypatch, "nowhere") as synced,
@@ -92,20 +92,22 @@ def test_a_swap_that_landed_without_an_answer_is_synced_before_the_answer(
     assert any("__manifest/_versions" in one for one in synced)
 
 
-def test_a_long_operation_is_left_to_recovery(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_operation_is_left_to_recovery(
+    line: BranchState, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with refusing(monkeypatch, "__manifest/_versions"), pytest.raises(RecoveryRequired) as caught:
         write_long(line, append({"b": 1}))
     assert caught.value.effect == "unknown"
 
 
-def test_a_branch_is_not_named(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_branch_is_not_named(line: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
     with refusing(monkeypatch, "__branches"), pytest.raises(StorageError) as caught:
         create_branch(line.store, "f", line)
     assert caught.value.effect == "unknown"
     assert list_branches(line.store) == ["main"]
 
 
-def test_a_deletion_is_not_acknowledged(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_is_not_acknowledged(line: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
     create_branch(line.store, "f", line)
     with refusing(monkeypatch, "__branches"), pytest.raises(StorageError) as caught:
         delete_branch(line.store, "f")
@@ -147,4 +149,4 @@ def test_a_new_root_below_a_directory_that_cannot_be_listed(tmp_path: Path) -> N
     (tmp_path / "closed" / "g").mkdir(parents=True)
     (tmp_path / "closed").chmod(0o300)
     omnigraph.init(tmp_path / "closed" / "g", SCHEMA)
-    assert open_store(str(tmp_path / "closed" / "g")).root.local
+    assert open_store(str(tmp_path / "closed" / "g")).root.is_local

@@ -16,18 +16,18 @@ import pyarrow as pa
 from omnigraph.engine.optimize import optimize
 from omnigraph.engine.tend import ensure_indices
 from omnigraph.health.repair import repair_graph
-from omnigraph.history.audit import list_outcomes
-from omnigraph.history.branches import create_branch, delete_branch, open_line
-from omnigraph.history.line import Line
+from omnigraph.history.audit import list_recovery_records
+from omnigraph.history.branches import create_branch, delete_branch, open_branch
+from omnigraph.history.line import BranchState
 from omnigraph.history.retention import claim
 from omnigraph.history.retention.absence import find_traces
-from omnigraph.history.retention.collect import cleanup, preview
-from omnigraph.history.retention.erase import rewrite_deleted
-from omnigraph.history.retention.policy import Policy
+from omnigraph.history.retention.collect import cleanup, preview_cleanup
+from omnigraph.history.retention.erase import rewrite_deleted_data
+from omnigraph.history.retention.policy import RetentionPolicy
 from omnigraph.history.retention.report import Cleanup
 from omnigraph.history.tags import create_tag
-from omnigraph.storage.hands import Here
-from omnigraph.storage.index import covered
+from omnigraph.storage.hands import LocalMaintenanceExecutor
+from omnigraph.storage.index import index_coverage
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import open_table, stage_append
@@ -48,8 +48,8 @@ KEPT = 2
 ALL = 99
 ERASED = "somebody-who-wants-to-be-forgotten"
 FOREIGN = "appended-by-another-program"
-_POLICY = Policy(keep=KEPT, grace=timedelta())
-_ONE = Here(1)  # one table after another: effects are numbered
+_POLICY = RetentionPolicy(keep=KEPT, grace=timedelta())
+_ONE = LocalMaintenanceExecutor(1)  # one table after another: effects are numbered
 
 
 def _clean(store: Store) -> Cleanup:
@@ -57,37 +57,37 @@ def _clean(store: Store) -> Cleanup:
 
 
 def _erase(store: Store) -> Cleanup:
-    rewrite_deleted(store)
-    return cleanup(store, Policy(keep=1, grace=timedelta()))
+    rewrite_deleted_data(store)
+    return cleanup(store, RetentionPolicy(keep=1, grace=timedelta()))
 
 
 def _repair(store: Store) -> None:
-    repair_graph(store, open_line(store, MAIN), confirm=True, force=True)
+    repair_graph(store, open_branch(store, MAIN), confirm=True, force=True)
 
 
 def _index(store: Store) -> object:
-    return ensure_indices(open_line(store, MAIN), hands=_ONE)
+    return ensure_indices(open_branch(store, MAIN), executor=_ONE)
 
 
 def _optimize(store: Store) -> object:
-    return optimize(open_line(store, MAIN), hands=_ONE)
+    return optimize(open_branch(store, MAIN), executor=_ONE)
 
 
 @contextmanager
 def _abandoned() -> Iterator[None]:
     """Whoever claimed the cleanup is taken for gone."""
-    before, claim.LEASE = claim.LEASE, timedelta(seconds=-10)
+    before, claim.CLAIM_LEASE = claim.CLAIM_LEASE, timedelta(seconds=-10)
     try:
         yield
     finally:
-        claim.LEASE = before
+        claim.CLAIM_LEASE = before
 
 
 def _cleaned(store: Store) -> None:
     """The next cleanup ends the work: nothing is left that nobody needs."""
     with _abandoned():
         assert not _clean(store).failed
-    assert preview(store, _POLICY).datasets == ()
+    assert preview_cleanup(store, _POLICY).datasets == ()
     assert store.objects.list("__gc") == []
 
 
@@ -97,31 +97,31 @@ def _erased(store: Store) -> None:
         assert not _erase(store).failed
     found = find_traces(open_store(store.root.uri), "Person", ERASED)
     assert found, found.traces
-    _assert_covered(open_line(store, MAIN), PERSON)
+    _assert_covered(open_branch(store, MAIN), PERSON)
 
 
 def _tended(store: Store) -> None:
     """Every row is covered when the same is done again."""
-    line = open_line(store, MAIN)
+    line = open_branch(store, MAIN)
     ensure_indices(line)
     _assert_covered(line, *line.refresh().state.tables)
 
 
-def _assert_covered(line: Line, *keys: str) -> None:
+def _assert_covered(line: BranchState, *keys: str) -> None:
     for key in keys:
         entry = line.refresh().state.tables[key]
         table = open_table(line.store, entry.location, entry.lance_version)
         present = {one.fragment_id for one in table.dataset.get_fragments()}
-        assert present <= covered(table).get("id", frozenset())
+        assert present <= index_coverage(table).get("id", frozenset())
 
 
 def _repaired(store: Store) -> None:
     """Rows of others are taken over exactly once, with one record of it."""
     _repair(store)
-    line = open_line(store, MAIN)
+    line = open_branch(store, MAIN)
     rows = [one for one, _ in read_rows(store, line.refresh().state.tables[PERSON])]
     assert rows.count(FOREIGN) == 1
-    assert [one.kind for one in list_outcomes(store)].count("repaired") == 1
+    assert [one.kind for one in list_recovery_records(store)].count("repaired") == 1
 
 
 def _wear(root: Path) -> None:
@@ -147,7 +147,7 @@ def _delete_somebody(root: Path) -> None:
     write_rows(line, delete([ERASED]))
 
 
-def _anew(root: Path, rows: dict[str, int]) -> Line:
+def _anew(root: Path, rows: dict[str, int]) -> BranchState:
     shutil.rmtree(root)
     init_small(root)
     line = line_at(root)
@@ -157,7 +157,7 @@ def _anew(root: Path, rows: dict[str, int]) -> Line:
 
 def _drift(root: Path) -> None:
     line = line_at(root)
-    place = str(root / line.base().state.tables[PERSON].location)
+    place = str(root / line.last_known().state.tables[PERSON].location)
     schema = lance.dataset(place).schema
     rows = pa.Table.from_pylist([{"id": FOREIGN, "n": 5}], schema=schema)
     lance.write_dataset(rows, place, mode="append")

@@ -12,17 +12,17 @@ from pathlib import Path
 
 from omnigraph.errors import RecoveryRequired, StorageError
 from omnigraph.history import intent as intents
-from omnigraph.history.branches import create_branch, delete_branch, open_line
+from omnigraph.history.branches import create_branch, delete_branch, open_branch
 from omnigraph.history.copy import copy_graph
-from omnigraph.history.log import Log
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import manifest_exists
-from omnigraph.history.points import find_point
+from omnigraph.history.points import resolve_revision
 from omnigraph.history.recover import recover
 from omnigraph.history.rename import rename_branch
-from omnigraph.history.snapshot import snapshot
+from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.tags import create_tag, delete_tag
-from omnigraph.merging.merge import Request, merge
-from omnigraph.merging.replay import Way, replay
+from omnigraph.merging.merge import MergeRequest, merge
+from omnigraph.merging.replay import ReplayKind, replay
 from omnigraph.merging.strategy import Strategy
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.layout import MAIN
@@ -55,32 +55,32 @@ _COPY = ".copy"
 
 def _changes(name: str, change: Change) -> dict[str, Verb]:
     def on(keys: tuple[str, ...]) -> Verb:
-        return Verb(lambda store: write(open_line(store, MAIN), change, keys))
+        return Verb(lambda store: write(open_branch(store, MAIN), change, keys))
 
     return {f"{name}-1": on((PERSON,)), f"{name}-3": on(TABLES)}
 
 
 def _create_from_past(store: Store) -> None:
-    line = open_line(store, MAIN)
-    state = line.base().state
-    *_, oldest = Log(store, state).first_parents(state.head.commit_id)
+    line = open_branch(store, MAIN)
+    state = line.last_known().state
+    *_, oldest = HistoryLog(store, state).first_parents(state.head.commit_id)
     create_branch(store, "past", line, commit_id=oldest.id)
 
 
-def _again(way: Way, point: str) -> Verb:
+def _again(way: ReplayKind, point: str) -> Verb:
     """A commit made again, or taken back, on main."""
 
     def run(store: Store) -> None:
-        line = open_line(store, MAIN)
-        shown = find_point(store, line, snapshot(store, line), point)
-        replay(way, line, shown, Request())
+        line = open_branch(store, MAIN)
+        shown = resolve_revision(store, line, load_snapshot(store, line), point)
+        replay(way, line, shown, MergeRequest())
 
     return Verb(run)
 
 
 def _tag_past(store: Store) -> None:
-    line = open_line(store, MAIN)
-    past = find_point(store, line, snapshot(store, line), "HEAD~1")
+    line = open_branch(store, MAIN)
+    past = resolve_revision(store, line, load_snapshot(store, line), "HEAD~1")
     create_tag(store, "v1", line, commit_id=past.commit_id)
 
 
@@ -92,7 +92,7 @@ def copy_beside(store: Store) -> None:
 
 def merge_side(store: Store, strategy: Strategy = None) -> None:
     """Merge the branch of the base into main."""
-    merge(open_line(store, "side"), open_line(store, MAIN), Request(strategy=strategy))
+    merge(open_branch(store, "side"), open_branch(store, MAIN), MergeRequest(strategy=strategy))
 
 
 VERBS: dict[str, Verb] = {
@@ -103,18 +103,18 @@ VERBS: dict[str, Verb] = {
     **_changes("delete", delete(["a"])),
     **_changes("overwrite", overwrite({"only": 7})),
     **_changes("rewrite", rewrite()),
-    "branch-create": Verb(lambda s: create_branch(s, "fresh", open_line(s, MAIN))),
+    "branch-create": Verb(lambda s: create_branch(s, "fresh", open_branch(s, MAIN))),
     "branch-create-past": Verb(_create_from_past),
     "branch-delete": Verb(lambda s: delete_branch(s, "side")),
     "branch-rename": Verb(lambda s: rename_branch(s, "side", "other")),
-    "tag-create": Verb(lambda s: create_tag(s, "v1", open_line(s, MAIN))),
+    "tag-create": Verb(lambda s: create_tag(s, "v1", open_branch(s, MAIN))),
     "tag-create-past": Verb(_tag_past),
     "tag-delete": Verb(lambda s: delete_tag(s, "old"), "tagged"),
     "revert": _again("revert", "HEAD"),
     "cherry-pick": _again("cherry_pick", "side"),
     "copy": Verb(copy_beside, beside=_COPY),
-    "long-append-3": Verb(lambda s: write_long(open_line(s, MAIN), append({"new": 7}), TABLES)),
-    "long-rewrite-3": Verb(lambda s: write_long(open_line(s, MAIN), rewrite(), TABLES)),
+    "long-append-3": Verb(lambda s: write_long(open_branch(s, MAIN), append({"new": 7}), TABLES)),
+    "long-rewrite-3": Verb(lambda s: write_long(open_branch(s, MAIN), rewrite(), TABLES)),
     "merge-forward": Verb(merge_side, alone=True),
     "merge": Verb(merge_side, "apart", alone=True),
     "merge-decided": Verb(lambda s: merge_side(s, "theirs"), "clashing", alone=True),
@@ -187,7 +187,7 @@ def _arm(root: Path) -> None:
 
 def _begin_creation(root: Path) -> None:
     line = line_at(root)
-    head = line.base().state.head.commit_id
+    head = line.last_known().state.head.commit_id
     intent = intents.Intent(
         "01J00000000000000000000000",
         "branch_create",
@@ -195,7 +195,7 @@ def _begin_creation(root: Path) -> None:
         MAIN,
         head,
         0,
-        creates="01J00000000000000000000001",
+        created_ulid="01J00000000000000000000001",
         facts={"name": "fresh"},
     )
     intents.arm(line.store, intent)
@@ -230,7 +230,7 @@ _cut_off = {
 
 def end_after(verb: str, root: str, at: int) -> None:
     """Run a verb in a process of its own, which ends right after its `at`-th effect."""
-    intents.LEASE = OVERDUE
+    intents.LEASE_DURATION = OVERDUE
     store = open_store(root, durability="os")
     with store.effects.failing(Fault(at, "exit")):
         VERBS[verb].run(store)
@@ -253,8 +253,8 @@ def write_elsewhere(root: str, row: str) -> str:
 @contextmanager
 def overdue() -> Iterator[None]:
     """Every lease has run out, as if much time had passed."""
-    lease, intents.LEASE = intents.LEASE, OVERDUE
+    lease, intents.LEASE_DURATION = intents.LEASE_DURATION, OVERDUE
     try:
         yield
     finally:
-        intents.LEASE = lease
+        intents.LEASE_DURATION = lease

@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.engine.limits import Limits
-from omnigraph.engine.run import Answer, run_read
-from omnigraph.history.branches import open_line
+from omnigraph.engine.limits import QueryLimits
+from omnigraph.engine.run import ReadOutput, run_read
+from omnigraph.history.branches import open_branch
 from omnigraph.history.init import init_graph
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
-from omnigraph.history.schemas import Contract
-from omnigraph.history.snapshot import Snapshot, snapshot
+from omnigraph.history.schemas import StoredSchema
+from omnigraph.history.snapshot import Snapshot, load_snapshot
 from omnigraph.ids import new_ulid
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema import compile_schema
@@ -34,9 +34,9 @@ class Small:
     def __init__(self, root: Path, schema: str, rows: Rows) -> None:
         self.store = open_store(str(root), durability="os")
         init_graph(
-            self.store, Contract(schema, new_identity(compile_schema(schema, "s"), new_ulid()))
+            self.store, StoredSchema(schema, new_identity(compile_schema(schema, "s"), new_ulid()))
         )
-        self.line = open_line(self.store, "main")
+        self.line = open_branch(self.store, "main")
         if rows:
             self.append(rows)
 
@@ -48,7 +48,7 @@ class Small:
                 key: tables.stage_append(txn.store, txn.table(key), shaped(txn.table(key), some))
                 for key, some in rows.items()
             }
-            return PublishPlan("load", staged, (), epoch=txn.base.state.head.gc_epoch)
+            return PublishPlan("load", staged, (), gc_epoch=txn.base.state.head.gc_epoch)
 
         publish(self.line, plan)
 
@@ -62,19 +62,19 @@ class Small:
             staged = tables.stage_change(
                 txn.store,
                 table,
-                removed=found["_rowaddr"].to_pylist(),
-                replaced=(kept, shaped(table, rows)) if rows else None,
+                removed_addresses=found["_rowaddr"].to_pylist(),
+                replacements=(kept, shaped(table, rows)) if rows else None,
             )
-            return PublishPlan("update", {key: staged}, (), epoch=txn.base.state.head.gc_epoch)
+            return PublishPlan("update", {key: staged}, (), gc_epoch=txn.base.state.head.gc_epoch)
 
         publish(self.line, plan)
 
     @property
     def snapshot(self) -> Snapshot:
         """The newest state."""
-        return snapshot(self.store, self.line)
+        return load_snapshot(self.store, self.line)
 
-    def run(self, text: str, limits: Limits | None = None, **params: Any) -> Answer:
+    def run(self, text: str, limits: QueryLimits | None = None, **params: Any) -> ReadOutput:
         """Run a query; a body without a header is wrapped."""
         if not text.lstrip().startswith("query"):
             text = f"query q() {{ {text} }}"

@@ -11,25 +11,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.engine.cache import Caches
-from omnigraph.engine.context import Context
-from omnigraph.engine.limits import Meter
-from omnigraph.history.branches import open_line
+from omnigraph.engine.cache import QueryCaches
+from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.limits import QueryMeter
+from omnigraph.history.branches import open_branch
 from omnigraph.history.init import init_graph
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
-from omnigraph.history.schemas import Contract
-from omnigraph.history.snapshot import of_state
+from omnigraph.history.schemas import StoredSchema
+from omnigraph.history.snapshot import manifest_snapshot
 from omnigraph.ids import new_ulid
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
 from omnigraph.storage import scan as scans
 from omnigraph.storage import table as tables
-from omnigraph.storage.compact import stage_rewrite
+from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import open_store
-from omnigraph.storage.table import Staged, Table
+from omnigraph.storage.table import StagedChange, Table
 
 SCHEMA = """
 node Person { age: I64? }
@@ -41,10 +41,10 @@ edge WorksAt: Person -> Firm { since: I64? }
 Pair = tuple[str, str]
 
 
-class Ungated(Meter):
+class Ungated(QueryMeter):
     """A meter that never waits: nobody ends these executions, so nobody would leave the gate."""
 
-    def enter(self) -> None:
+    def enter_gate(self) -> None:
         """Go on."""
 
 
@@ -52,14 +52,16 @@ class Ungated(Meter):
 class SmallGraph:
     """A graph on a disk, and the ways to change it."""
 
-    line: Line
+    line: BranchState
 
-    def context(self, caches: Caches | None = None, meter: Meter | None = None) -> Context:
+    def context(
+        self, caches: QueryCaches | None = None, meter: QueryMeter | None = None
+    ) -> ExecutionContext:
         """What an operator needs, on the newest state."""
         state = self.line.refresh()
-        snapshot = of_state(self.line.store, self.line, state)
+        snapshot = manifest_snapshot(self.line.store, self.line, state)
         catalog = compile_schema(SCHEMA, "small.pg")
-        return Context(snapshot, catalog, {}, meter or Ungated(), caches or Caches())
+        return ExecutionContext(snapshot, catalog, {}, meter or Ungated(), caches or QueryCaches())
 
     def table(self, key: str) -> Table:
         """A table of the newest state."""
@@ -91,7 +93,7 @@ class SmallGraph:
     def update(self, key: str, ids: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> None:
         """Replace rows of these ids, keeping their row ids."""
 
-        def stage(txn: WriteTxn, table: Table) -> Staged:
+        def stage(txn: WriteTxn, table: Table) -> StagedChange:
             found = scans.find_rows(table, "id", list(ids), ["id"])
             place = {one: at for at, one in enumerate(ids)}
             order = [place[one] for one in found["id"].to_pylist()]
@@ -99,8 +101,8 @@ class SmallGraph:
             return tables.stage_change(
                 txn.store,
                 table,
-                removed=found["_rowaddr"].to_pylist(),
-                replaced=(found["_rowid"].to_pylist(), given),
+                removed_addresses=found["_rowaddr"].to_pylist(),
+                replacements=(found["_rowid"].to_pylist(), given),
             )
 
         self.change(key, stage)
@@ -108,15 +110,15 @@ class SmallGraph:
     def delete(self, key: str, ids: Sequence[str]) -> None:
         """Remove rows of these ids."""
 
-        def stage(txn: WriteTxn, table: Table) -> Staged | None:
+        def stage(txn: WriteTxn, table: Table) -> StagedChange | None:
             gone = scans.find_rows(table, "id", list(ids), ["id"])["_rowaddr"].to_pylist()
-            return tables.stage_change(txn.store, table, removed=gone) if gone else None
+            return tables.stage_change(txn.store, table, removed_addresses=gone) if gone else None
 
         self.change(key, stage)
 
     def rewrite(self, key: str) -> None:
         """Put fragments together."""
-        self.change(key, lambda txn, table: stage_rewrite(txn.store, table))
+        self.change(key, lambda txn, table: stage_compaction(txn.store, table))
 
     def change(self, key: str, stage: Any) -> None:
         """Publish one change of one table, if there is one."""
@@ -125,7 +127,7 @@ class SmallGraph:
             staged = stage(txn, txn.table(key))
             if staged is None:
                 return None
-            return PublishPlan("test", {key: staged}, epoch=txn.base.state.head.gc_epoch)
+            return PublishPlan("test", {key: staged}, gc_epoch=txn.base.state.head.gc_epoch)
 
         publish(self.line, prepare)
 
@@ -146,5 +148,5 @@ def small_graph(root: Path) -> SmallGraph:
     """A new graph without rows."""
     store = open_store(str(root), durability="os")
     identity = new_identity(compile_schema(SCHEMA, "small.pg"), new_ulid())
-    init_graph(store, Contract(SCHEMA, identity))
-    return SmallGraph(open_line(store, MAIN))
+    init_graph(store, StoredSchema(SCHEMA, identity))
+    return SmallGraph(open_branch(store, MAIN))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from omnigraph.engine import neighbours, recall
-from omnigraph.engine.adjacency import Lists
-from omnigraph.engine.arrays import Disk
-from omnigraph.engine.cache import Caches, Memory, open_caches, shared_caches
-from omnigraph.engine.neighbours import topology
-from omnigraph.engine.recall import forget
-from omnigraph.engine.topology import Topology, build
+from omnigraph.engine.adjacency import NeighbourLists
+from omnigraph.engine.arrays import ArrayFileCache
+from omnigraph.engine.cache import MemoryCache, QueryCaches, open_caches, shared_caches
+from omnigraph.engine.neighbours import load_topology
+from omnigraph.engine.recall import drop_root
+from omnigraph.engine.topology import Topology, build_topology
 from tests.engine.small_graphs import SmallGraph, small_graph
 
 PERSON, KNOWS = "node:Person", "edge:Knows"
@@ -45,15 +45,15 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     def counted(*args: object, **how: object) -> Topology:
         made.append(args)
-        return build(*args, **how)  # type: ignore[arg-type]
+        return build_topology(*args, **how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(neighbours, "build", counted)
+    monkeypatch.setattr(neighbours, "build_topology", counted)
     return made
 
 
-def lists(graph: SmallGraph, caches: Caches, *, bags: bool = False) -> list[int]:
-    found = topology(graph.context(caches), "Knows", bags=bags)
-    return [int(one) for one in found.out.values]
+def lists(graph: SmallGraph, caches: QueryCaches, *, bags: bool = False) -> list[int]:
+    found = load_topology(graph.context(caches), "Knows", bags=bags)
+    return [int(one) for one in found.by_source.values]
 
 
 def only_file(place: Path) -> Path:
@@ -76,8 +76,8 @@ def test_what_a_root_left_in_the_caches_is_forgotten(
 ) -> None:
     caches = open_caches(place)
     lists(graph, caches)
-    forget(caches, graph.context(caches).snapshot.store)
-    assert caches.memory.recent() == []
+    drop_root(caches, graph.context(caches).snapshot.store)
+    assert caches.memory.recent_keys() == []
     assert list(place.glob("*.arrays")) == []
     lists(graph, caches)
     assert len(builds) == 2
@@ -129,7 +129,7 @@ def test_a_directory_that_refuses_is_done_without(graph: SmallGraph, tmp_path: P
 
 
 def test_the_least_recently_used_goes_first(place: Path) -> None:
-    disk = Disk(place, budget=3 * 5000)
+    disk = ArrayFileCache(place, budget=3 * 5000)
     for at, name in enumerate(("a", "b", "c")):
         disk.save(name, {}, {"x": np.arange(10)})
         os.utime(place / f"{name}.arrays", (at + 1, at + 1))
@@ -141,7 +141,7 @@ def test_the_least_recently_used_goes_first(place: Path) -> None:
 
 
 def test_what_a_killed_process_left_is_swept(place: Path) -> None:
-    disk = Disk(place, budget=1 << 20)
+    disk = ArrayFileCache(place, budget=1 << 20)
     place.mkdir()
     (place / "x.abc.unfinished").write_bytes(b"half")
     os.utime(place / "x.abc.unfinished", (1, 1))
@@ -167,7 +167,7 @@ def test_the_environment_names_the_directory(
 
 
 def test_threads_make_a_value_once() -> None:
-    memory, made, ready = Memory(1000), [], threading.Barrier(8)
+    memory, made, ready = MemoryCache(1000), [], threading.Barrier(8)
 
     def make() -> int:
         made.append(1)
@@ -175,7 +175,7 @@ def test_threads_make_a_value_once() -> None:
 
     def ask() -> None:
         ready.wait()
-        assert memory.make("k", make, lambda _: 1) == 7
+        assert memory.get_or_build("k", make, lambda _: 1) == 7
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for one in threads:
@@ -183,15 +183,15 @@ def test_threads_make_a_value_once() -> None:
     for one in threads:
         one.join()
     assert made == [1]
-    assert memory.used == 1
+    assert memory.used_bytes == 1
 
 
 def test_what_fails_is_not_remembered() -> None:
-    memory = Memory(10)
-    assert memory.make("k", lambda: None, lambda _: 1) is None
+    memory = MemoryCache(10)
+    assert memory.get_or_build("k", lambda: None, lambda _: 1) is None
     with pytest.raises(ValueError, match="no"):
-        memory.make("k", _fail, lambda _: 1)
-    assert memory.make("k", lambda: 3, lambda _: 1) == 3
+        memory.get_or_build("k", _fail, lambda _: 1)
+    assert memory.get_or_build("k", lambda: 3, lambda _: 1) == 3
     memory.put("large", 1, 11)
     assert (memory.get("large"), memory.get("k")) == (None, 3)
 
@@ -201,5 +201,5 @@ def _fail() -> int:
 
 
 def test_lists_hold_numbers_beyond_32_bits() -> None:
-    wide = Lists(np.array([0, 1]), np.array([1 << 40]))
-    assert wide.of(np.array([0, 0]))[1].tolist() == [1 << 40, 1 << 40]
+    wide = NeighbourLists(np.array([0, 1]), np.array([1 << 40]))
+    assert wide.expand(np.array([0, 0]))[1].tolist() == [1 << 40, 1 << 40]

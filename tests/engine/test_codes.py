@@ -5,9 +5,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.codes import order_codes, ranks, value_codes
+from omnigraph.engine.codes import dense_ranks, order_codes, value_codes
 from omnigraph.engine.columns import HotColumn
-from omnigraph.engine.strings import string_places
+from omnigraph.engine.strings import string_ranks
 
 TEXTS = st.lists(
     st.one_of(
@@ -41,8 +41,8 @@ def test_a_slice_of_strings_is_in_order(texts: list[str | None]) -> None:
     every = pa.array([*(one or "" for one in texts), "tail"], pa.string())
     part = every.slice(len(texts) // 3)
     assert (
-        ranks(string_places(part)).tolist()
-        == ranks(string_places(pa.array(part.to_pylist()))).tolist()
+        dense_ranks(string_ranks(part)).tolist()
+        == dense_ranks(string_ranks(pa.array(part.to_pylist()))).tolist()
     )
 
 
@@ -55,7 +55,7 @@ def test_the_first_numbers_are_right(
 ) -> None:
     """Repeated, so that there are enough of them for the shortcut."""
     many = numbers * 8
-    found = order_codes(pa.array(many, pa.int64()), descending=descending, most=most).tolist()
+    found = order_codes(pa.array(many, pa.int64()), descending=descending, row_limit=most).tolist()
     key = [(one is not None, one or 0) for one in many]
     expected = sorted(key, reverse=descending)[:most]
     order = sorted(range(len(many)), key=lambda at: found[at])[:most]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.engine.context import Context
+from omnigraph.engine.context import ExecutionContext
 from omnigraph.engine.expand import expand
-from omnigraph.engine.limits import Limits
-from omnigraph.engine.rows import Binding, Rows
+from omnigraph.engine.limits import QueryLimits
+from omnigraph.engine.rows import Rows, VariableBinding
 from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.lang.query import plan
 from tests.engine.small_graphs import Pair, SmallGraph, Ungated, small_graph
@@ -26,7 +26,7 @@ def pairs() -> st.SearchStrategy[list[Pair]]:
 
 
 def expand_op(
-    steps: tuple[plan.Step, ...], low: int = 1, high: int = 1, edge: str | None = None
+    steps: tuple[plan.PlanStep, ...], low: int = 1, high: int = 1, edge: str | None = None
 ) -> plan.Expand:
     return plan.Expand("p", "q", steps, "Person", low, high, edge_variable=edge)
 
@@ -39,14 +39,14 @@ class Model:
             name: [one for one in ends if "nobody" not in one] for name, ends in edges.items()
         }
 
-    def walked(self, step: plan.Step) -> Iterator[Pair]:
+    def walked(self, step: plan.PlanStep) -> Iterator[Pair]:
         for one, other in self.edges[step.edge_type]:
             if step.direction in ("out", "both"):
                 yield one, other
             if step.direction in ("in", "both"):
                 yield other, one
 
-    def neighbours(self, steps: tuple[plan.Step, ...], node: str) -> set[str]:
+    def neighbours(self, steps: tuple[plan.PlanStep, ...], node: str) -> set[str]:
         return {to for step in steps for one, to in self.walked(step) if one == node}
 
     def reached(self, op: plan.Expand, start: str) -> set[str]:
@@ -64,7 +64,7 @@ class Model:
                 found |= following
         return found
 
-    def by_edge(self, steps: tuple[plan.Step, ...], node: str) -> list[tuple[str, str]]:
+    def by_edge(self, steps: tuple[plan.PlanStep, ...], node: str) -> list[tuple[str, str]]:
         found = []
         for step in steps:
             for one, other in self.edges[step.edge_type]:
@@ -75,9 +75,9 @@ class Model:
         return sorted(found)
 
 
-def start_rows(context: Context, ids: dict[str, int], starts: list[str | None]) -> Rows:
+def start_rows(context: ExecutionContext, ids: dict[str, int], starts: list[str | None]) -> Rows:
     known = [-1 if one is None else ids[one] for one in starts]
-    return Rows.of({"p": Binding(("node:Person",), np.array(known, np.int64))})
+    return Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array(known, np.int64))})
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,10 @@ def set_edges(graph: SmallGraph, edges: dict[str, list[Pair]]) -> None:
 
 DIRECTIONS: list[plan.Direction] = ["out", "in", "both"]
 STEPS = st.one_of(
-    st.sampled_from(DIRECTIONS).map(lambda d: (plan.Step("Knows", d),)),
-    st.sampled_from(DIRECTIONS).map(lambda d: (plan.Step("Knows", d), plan.Step("Likes", d))),
+    st.sampled_from(DIRECTIONS).map(lambda d: (plan.PlanStep("Knows", d),)),
+    st.sampled_from(DIRECTIONS).map(
+        lambda d: (plan.PlanStep("Knows", d), plan.PlanStep("Likes", d))
+    ),
 )
 STARTS = st.lists(st.sampled_from([*PEOPLE, None]), max_size=8)
 
@@ -121,7 +123,7 @@ def test_an_expansion_gives_what_its_definition_says(
     graph: SmallGraph,
     mode: str,
     edges: dict[str, list[Pair]],
-    steps: tuple[plan.Step, ...],
+    steps: tuple[plan.PlanStep, ...],
     starts: list[str | None],
     data: st.DataObject,
 ) -> None:
@@ -143,7 +145,7 @@ def test_an_expansion_gives_what_its_definition_says(
 
     got = sorted(
         (str(start_of(p)), names[q])
-        for p, q in zip(found["p"].ids.tolist(), found["q"].ids.tolist(), strict=True)
+        for p, q in zip(found["p"].row_ids.tolist(), found["q"].row_ids.tolist(), strict=True)
     )
     want = sorted(
         (one, other) for one in starts if one is not None for other in model.reached(op, one)
@@ -160,10 +162,16 @@ def test_an_expansion_gives_what_its_definition_says(
 def edge_rows(graph: SmallGraph, rows: Rows, names: dict[int, str]) -> list[tuple[str, str, str]]:
     """(start, edge type, end) of every row; the edge row must join the two."""
     edge, found = rows["w"], []
-    tables = {key: ends_of(graph, key) for key in edge.types}
-    kinds = edge.kinds if edge.kinds is not None else np.zeros(len(edge.ids), np.int16)
-    for p, q, row, kind in zip(rows["p"].ids, rows["q"].ids, edge.ids, kinds, strict=True):
-        key = edge.types[kind]
+    tables = {key: ends_of(graph, key) for key in edge.table_keys}
+    kinds = (
+        edge.type_indexes
+        if edge.type_indexes is not None
+        else np.zeros(len(edge.row_ids), np.int16)
+    )
+    for p, q, row, kind in zip(
+        rows["p"].row_ids, rows["q"].row_ids, edge.row_ids, kinds, strict=True
+    ):
+        key = edge.table_keys[kind]
         assert {names[p], names[q]} == set(tables[key][row])
         found.append((names[p], key.removeprefix("edge:"), names[q]))
     return sorted(found)
@@ -186,17 +194,19 @@ def test_edges_between_two_types_do_not_chain(
     graph.edges("edge:WorksAt", [("a", "f"), ("b", "a"), ("b", "f")])
     context = graph.context()
     firms = graph.ids("node:Firm")
-    rows = Rows.of({"p": Binding(("node:Person",), np.array([0, 1], np.int64))})
-    step = (plan.Step("WorksAt", "out"),)
+    rows = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array([0, 1], np.int64))})
+    step = (plan.PlanStep("WorksAt", "out"),)
     one = expand(context, rows, plan.Expand("p", "q", step, "Firm", 1, 3))
-    pairs = zip(one["p"].ids.tolist(), one["q"].ids.tolist(), strict=True)
+    pairs = zip(one["p"].row_ids.tolist(), one["q"].row_ids.tolist(), strict=True)
     assert sorted((p, firms[q]) for p, q in pairs) == [(0, "f"), (1, "a"), (1, "f")]
     assert expand(context, rows, plan.Expand("p", "q", step, "Firm", 2, 3)).count == 0
     # A row of another type reaches nothing, though its number may be that of a person.
-    mixed = Binding(("node:Firm", "node:Person"), np.array([0, 0]), np.array([0, 1], np.int16))
-    found = expand(context, Rows.of({"p": mixed}), plan.Expand("p", None, step, "Firm"))
-    assert found["p"].kinds is not None
-    assert found["p"].kinds.tolist() == [1]
+    mixed = VariableBinding(
+        ("node:Firm", "node:Person"), np.array([0, 0]), np.array([0, 1], np.int16)
+    )
+    found = expand(context, Rows.from_bindings({"p": mixed}), plan.Expand("p", None, step, "Firm"))
+    assert found["p"].type_indexes is not None
+    assert found["p"].type_indexes.tolist() == [1]
 
 
 def test_a_hub_that_is_too_much_is_refused_before_it_is_made(tmp_path: Path) -> None:
@@ -204,7 +214,7 @@ def test_a_hub_that_is_too_much_is_refused_before_it_is_made(tmp_path: Path) -> 
     many = [f"n{at}" for at in range(300)]
     graph.nodes("node:Person", many)
     graph.edges("edge:Knows", [("n0", one) for one in many])
-    context = graph.context(meter=Ungated(Limits(memory=200_000)))
-    hub = Rows.of({"p": Binding(("node:Person",), np.zeros(100, np.int64))})
+    context = graph.context(meter=Ungated(QueryLimits(memory=200_000)))
+    hub = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.zeros(100, np.int64))})
     with pytest.raises(ResourceLimitExceeded):
-        expand(context, hub, expand_op((plan.Step("Knows", "out"),)))
+        expand(context, hub, expand_op((plan.PlanStep("Knows", "out"),)))

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.engine.adjacency import Lists
-from omnigraph.engine.patch import patch
-from omnigraph.engine.topology import Tables, Topology, build
+from omnigraph.engine.adjacency import NeighbourLists
+from omnigraph.engine.patch import patch_topology
+from omnigraph.engine.topology import EdgeTables, Topology, build_topology
 from omnigraph.storage.difference import changed_rows
 from tests.engine.small_graphs import SmallGraph, small_graph
 
@@ -17,13 +17,13 @@ PERSON, KNOWS = "node:Person", "edge:Knows"
 NAMES = [f"p{at}" for at in range(6)]
 
 
-def tables_of(graph: SmallGraph) -> Tables:
+def tables_of(graph: SmallGraph) -> EdgeTables:
     context = graph.context()
     person = context.table(PERSON)
-    return Tables(context.table(KNOWS), person, person)
+    return EdgeTables(context.table(KNOWS), person, person)
 
 
-def plain(lists: Lists) -> tuple[object, ...]:
+def plain(lists: NeighbourLists) -> tuple[object, ...]:
     """The content of lists, with rows that have none at the end left out."""
     last = int(np.flatnonzero(np.diff(lists.starts)).max(initial=-1)) + 1
     repeats = [one.tolist() for one in lists.repeats or ()]
@@ -32,7 +32,10 @@ def plain(lists: Lists) -> tuple[object, ...]:
 
 
 def same(one: Topology, other: Topology) -> bool:
-    return (plain(one.out), plain(one.back)) == (plain(other.out), plain(other.back))
+    return (plain(one.by_source), plain(one.by_target)) == (
+        plain(other.by_source),
+        plain(other.by_target),
+    )
 
 
 name = st.sampled_from(NAMES)
@@ -103,17 +106,17 @@ def test_patched_lists_are_the_lists_made_anew(
     )
     fresh = [0]
     before = tables_of(graph)
-    old = {edges: build(before, edges=edges) for edges in (False, True)}
+    old = {edges: build_topology(before, with_edge_ids=edges) for edges in (False, True)}
     steps = [(before, old)]
     for change in changes:
         apply(graph, change, fresh)
         after = tables_of(graph)
-        new = {edges: build(after, edges=edges) for edges in (False, True)}
+        new = {edges: build_topology(after, with_edge_ids=edges) for edges in (False, True)}
         for base, lists in (steps[0], steps[-1]):
             for edges in (False, True):
-                found = patch(lists[edges], base, after)
+                found = patch_topology(lists[edges], base, after)
                 assert found is None or same(found, new[edges])
-                back = patch(new[edges], after, base)
+                back = patch_topology(new[edges], after, base)
                 assert back is None or same(back, lists[edges])
         steps.append((after, new))
 
@@ -126,8 +129,8 @@ def graph(tmp_path: Path) -> SmallGraph:
     return made
 
 
-def patched(graph: SmallGraph, before: Tables) -> Topology | None:
-    return patch(build(before, edges=False), before, tables_of(graph))
+def patched(graph: SmallGraph, before: EdgeTables) -> Topology | None:
+    return patch_topology(build_topology(before, with_edge_ids=False), before, tables_of(graph))
 
 
 def test_small_changes_are_patched_and_not_given_up(graph: SmallGraph) -> None:
@@ -143,9 +146,9 @@ def test_small_changes_are_patched_and_not_given_up(graph: SmallGraph) -> None:
     graph.rewrite(KNOWS)
     found = patched(graph, before)
     assert found is not None
-    assert found.out.values.tolist() == [1, 2, 0]
-    assert found.out.repeats is not None
-    assert len(found.out.repeats[0]) == 0
+    assert found.by_source.values.tolist() == [1, 2, 0]
+    assert found.by_source.repeats is not None
+    assert len(found.by_source.repeats[0]) == 0
 
 
 def test_an_id_that_came_back_is_another_row(graph: SmallGraph) -> None:
@@ -157,13 +160,13 @@ def test_an_id_that_came_back_is_another_row(graph: SmallGraph) -> None:
     graph.delete(KNOWS, ["a", "b", "c"])
     found = patched(graph, before)
     assert found is not None
-    assert len(found.out.values) == 0
+    assert len(found.by_source.values) == 0
 
 
 def test_an_edge_that_waits_for_its_end_is_not_forgotten(graph: SmallGraph) -> None:
     graph.edges(KNOWS, [("p0", "p5")], ["d"])
     before = tables_of(graph)
-    assert build(before, edges=False).dangling == 1
+    assert build_topology(before, with_edge_ids=False).dangling_count == 1
     graph.nodes(PERSON, ["p5"])
     assert patched(graph, before) is None
 
@@ -181,12 +184,12 @@ def test_rows_that_were_only_moved_are_no_change(graph: SmallGraph) -> None:
 
 
 def test_a_deletion_reads_only_what_was_deleted(graph: SmallGraph) -> None:
-    from omnigraph.storage.difference import compare
+    from omnigraph.storage.difference import compare_versions
 
     before = graph.table(PERSON)
     graph.delete(PERSON, ["p2"])
-    found = compare(before, graph.table(PERSON))
-    assert (found.gone, found.come, len(found.marked), found.rows) == ((), (), 1, 1)
+    found = compare_versions(before, graph.table(PERSON))
+    assert (found.removed, found.added, len(found.redeleted), found.max_rows_read) == ((), (), 1, 1)
     lost, won = changed_rows(before, graph.table(PERSON), ["id", "age"])
     assert (lost.to_pylist(), won.num_rows) == ([{"id": "p2", "age": None, "_rowid": 2}], 0)
 
@@ -211,5 +214,5 @@ def test_two_branches_that_give_one_row_id_to_two_nodes(graph: SmallGraph) -> No
     other.edges(KNOWS, [("p2", "yours"), ("yours", "yours")])
     one, two = tables_of(graph), tables_of(other)
     for bags in (False, True):
-        found = patch(build(one, edges=bags), one, two)
-        assert found is None or same(found, build(two, edges=bags))
+        found = patch_topology(build_topology(one, with_edge_ids=bags), one, two)
+        assert found is None or same(found, build_topology(two, with_edge_ids=bags))

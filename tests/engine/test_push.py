@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnigraph.engine.context import Context
-from omnigraph.engine.evaluate import TableSource, mask
-from omnigraph.engine.push import push
+from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.evaluate import TableSource, true_mask
+from omnigraph.engine.push import to_storage_filter
 from omnigraph.lang.query import plan
 from omnigraph.storage import scan
 from omnigraph.values import PropertyType, ScalarType
@@ -91,16 +91,16 @@ def predicates(name: str) -> list[plan.Predicate]:
 @pytest.mark.parametrize("name", list(VALUES))
 def test_storage_decides_as_we_do(table: Small, name: str) -> None:
     shown = table.snapshot
-    context = Context(shown, shown.schema.ir.catalog, {})
+    context = ExecutionContext(shown, shown.schema.ir.catalog, {})
     stored = context.table("node:T")
     every = scan.scan(stored, [name], row_ids=True)
     pushed = 0
     for predicate in predicates(name):
-        expression = push(stored.schema, predicate, context.constant)
+        expression = to_storage_filter(stored.schema, predicate, context.constant)
         if expression is None:
             continue
         pushed += 1
-        expected = scan.row_id_array(every)[mask(TableSource(every, {}), predicate)]
+        expected = scan.row_id_array(every)[true_mask(TableSource(every, {}), predicate)]
         found = scan.row_id_array(scan.scan(stored, [], expression, row_ids=True))
         assert np.sort(found).tolist() == np.sort(expected).tolist(), predicate
     assert pushed > 10
@@ -129,7 +129,7 @@ def test_evaluation_is_by_value(table: Small, name: str) -> None:
             plan.PropertyValue("_", name, kind), operator, plan.Constant(constant, kind)
         )
         expected = [one is not None and python[operator](one, constant) for one in values]
-        assert mask(TableSource(every, {}), test).tolist() == expected, test
+        assert true_mask(TableSource(every, {}), test).tolist() == expected, test
 
 
 @pytest.mark.parametrize(("left", "right"), list(product(list(VALUES)[:6], repeat=2)))
@@ -137,5 +137,5 @@ def test_columns_compare_by_value(table: Small, left: str, right: str) -> None:
     every = scan.scan(table.snapshot.table("node:T"), sorted({left, right}))
     sides = [plan.PropertyValue("_", name, PropertyType(SCALARS[name])) for name in (left, right)]
     pairs = list(zip(every[left].to_pylist(), every[right].to_pylist(), strict=True))
-    found = mask(TableSource(every, {}), plan.Compare(sides[0], "<", sides[1])).tolist()
+    found = true_mask(TableSource(every, {}), plan.Compare(sides[0], "<", sides[1])).tolist()
     assert found == [a is not None and b is not None and a < b for a, b in pairs]

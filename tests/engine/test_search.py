@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.engine.stem import stem
-from omnigraph.engine.text import analyse, token_of, tokenize
+from omnigraph.engine.text import analyse_texts, token_of_word, tokenize
 from omnigraph.errors import EmbeddingError, ParameterError
 from tests.engine.small import Small
 
@@ -141,19 +141,21 @@ def test_texts_of_ascii_are_cut_as_all_others_are() -> None:
     some = ["".join(chance.choices(letters, k=chance.randrange(9))) for _ in range(400)]
     mixed = [one + chance.choice(["", "", "É", "ß x"]) if one else None for one in some]
     column = pa.array(mixed, pa.string())
-    tokens = analyse(column)
+    tokens = analyse_texts(column)
     found: list[list[str]] = [[] for _ in mixed]
-    for owner, code in zip(tokens.owners, tokens.codes, strict=True):
-        found[owner].append(tokens.words[code])
+    for owner, code in zip(tokens.text_indexes, tokens.codes, strict=True):
+        found[owner].append(tokens.vocabulary[code])
     assert found == [[] if one is None else _one_by_one(one) for one in mixed]
-    part = analyse(column.slice(17, 50))
-    assert [part.words[code] for code in part.codes] == [one for row in found[17:67] for one in row]
-    assert analyse(column.slice(0, 0)).words == ()
-    assert analyse(pa.array(["u v", "w", "x y"]).slice(1)).words == ("w", "x", "y")
+    part = analyse_texts(column.slice(17, 50))
+    assert [part.vocabulary[code] for code in part.codes] == [
+        one for row in found[17:67] for one in row
+    ]
+    assert analyse_texts(column.slice(0, 0)).vocabulary == ()
+    assert analyse_texts(pa.array(["u v", "w", "x y"]).slice(1)).vocabulary == ("w", "x", "y")
 
 
 def _one_by_one(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKD", text.lower())
     bare = "".join(one for one in folded if not unicodedata.combining(one))
     pieces = re.split(r"[^a-z0-9ß]+", bare)
-    return [one for one in map(token_of, pieces) if one]
+    return [one for one in map(token_of_word, pieces) if one]

@@ -9,64 +9,79 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.engine import passes
-from omnigraph.engine.cache import Caches
-from omnigraph.engine.context import Context
-from omnigraph.engine.physical import Alone, FoldScan, Linked, Reach, Weigh
-from omnigraph.engine.run import execute
+from omnigraph.engine.cache import QueryCaches
+from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.physical import (
+    DistinctExpand,
+    DistinctValueScan,
+    EdgeExists,
+    NoNeighbour,
+    WeightByDegree,
+)
+from omnigraph.engine.run import execute_plan
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.query.plan import ReadPlan
 from tests.engine.small_graphs import SmallGraph, Ungated, small_graph
 
 PEOPLE = [f"p{at:02}" for at in range(12)]
 QUERIES: dict[str, tuple[str, set[type]]] = {
-    "all two-paths": ("$a: Person $a knows $b $b knows $c } return { count($c) as n", {Weigh}),
-    "neighbours": ("$a: Person $a knows $_ } return { count($a) as n", {Weigh}),
+    "all two-paths": (
+        "$a: Person $a knows $b $b knows $c } return { count($c) as n",
+        {WeightByDegree},
+    ),
+    "neighbours": ("$a: Person $a knows $_ } return { count($a) as n", {WeightByDegree}),
     "by age": (
         "$a: Person $a knows $b $b likes $c } return { $b.age as age, count($c) as n } order { age",
-        {Weigh},
+        {WeightByDegree},
     ),
     "a filter keeps its rows": (
         "$a: Person $a knows $b $b.age > 2 } return { count($b) as n",
-        {Weigh},
+        {WeightByDegree},
     ),
-    "alternation": ("$a: Person $a knows|likes $b } return { count($b) as n", {Weigh}),
-    "either way": ("$a: Person $a <knows> $b } return { count($b) as n, count($a) as m", {Weigh}),
+    "alternation": ("$a: Person $a knows|likes $b } return { count($b) as n", {WeightByDegree}),
+    "either way": (
+        "$a: Person $a <knows> $b } return { count($b) as n, count($a) as m",
+        {WeightByDegree},
+    ),
     "a star": (
         "$a: Person $a knows $b $a likes $c $d knows $a } return { count($d) as n",
-        {Weigh},
+        {WeightByDegree},
     ),
     "distinct is looked at": (
         "$a: Person $a knows $b $b likes $c } return { count(distinct $b) as n, count($c) as m",
-        {Weigh},
+        {WeightByDegree},
     ),
     "triangles": (
         "$a: Person $a knows $b $b knows $c $c knows $a } return { count($c) as n",
-        {Linked},
+        {EdgeExists},
     ),
     "mutual": (
         "$a: Person $a knows $b $b likes|knows $a } return { $a.id as x, $b.id as y",
-        {Linked},
+        {EdgeExists},
     ),
     "not linked": (
         "$a: Person $b: Person not { $a <knows> $b } } return { $a.id as x, $b.id as y",
-        {Linked},
+        {EdgeExists},
     ),
-    "nobody": ("$a: Person not { $a knows $_ } } return { $a.id as x", {Alone}),
-    "nobody, in many steps": ("$a: Person not { $a knows{1,3} $_ } } return { $a.id as x", {Alone}),
+    "nobody": ("$a: Person not { $a knows $_ } } return { $a.id as x", {NoNeighbour}),
+    "nobody, in many steps": (
+        "$a: Person not { $a knows{1,3} $_ } } return { $a.id as x",
+        {NoNeighbour},
+    ),
     "two steps are not one": ("$a: Person not { $a knows{2,3} $_ } } return { $a.id as x", set()),
     "in an optional": (
         "$a: Person optional { $a knows $b $b likes $c $c knows $a } } "
         "return { $a.id as x, $c.id as y",
-        {Linked},
+        {EdgeExists},
     ),
     "which nodes, not how often": (
         "$a: Person { age: 1 } $a knows $b $b knows $c } return { count(distinct $c) as n",
-        {Reach},
+        {DistinctExpand},
     ),
     "which nodes, over alternations and bounds": (
         "$a: Person { age: 2 } $a knows|likes $b $b <knows> $c $c likes{1,2} $d $d.age >= 1 } "
         "return { count(distinct $d) as n, min($d.age) as low, max($d.id) as high",
-        {Reach},
+        {DistinctExpand},
     ),
     "an average knows how often": (
         "$a: Person { age: 1 } $a knows $b $b knows $c } return { avg($c.age) as m",
@@ -75,16 +90,16 @@ QUERIES: dict[str, tuple[str, set[type]]] = {
     "two variables are pairs": (
         "$a: Person $a knows $b $b knows $c } "
         "return { count(distinct $b) as n, count(distinct $c) as m",
-        {Weigh},
+        {WeightByDegree},
     ),
     "groups of values": (
         "$a: Person $a.age >= 1 } return { $a.age as age, count($a) as n, sum($a.age) as s } "
         "order { age",
-        {FoldScan},
+        {DistinctValueScan},
     ),
     "values without groups": (
         "$a: Person } return { count($a.age) as n, min($a.age) as low, avg($a.age) as mean",
-        {FoldScan},
+        {DistinctValueScan},
     ),
 }
 
@@ -95,15 +110,15 @@ def kinds(operators: Any) -> set[type]:
 
 
 def answer(
-    graph: SmallGraph, context: Context, query: str, *, quick: bool
+    graph: SmallGraph, context: ExecutionContext, query: str, *, quick: bool
 ) -> tuple[Any, set[type]]:
     ir = context.snapshot.schema.ir
     end = "" if query[-1].isdigit() else " }"
     compiled = compile_query(f"query q() {{ match {{ {query}{end} }}", context.catalog)
     what = compiled.plan
     assert isinstance(what, ReadPlan)
-    what = passes.rewrite(what, ir) if quick else what
-    return execute(context, what).to_pylist(), kinds(what.operators)
+    what = passes.rewrite_plan(what, ir) if quick else what
+    return execute_plan(context, what).to_pylist(), kinds(what.operators)
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +153,8 @@ def test_shortcuts_change_no_answer(
         quick, made = answer(graph, context, query, quick=True)
         assert quick == slow, title
         assert wanted <= made, title
-        assert wanted or not made & {Weigh, Linked, Alone}, title
-        assert (Reach in wanted) == (Reach in made), title
+        assert wanted or not made & {WeightByDegree, EdgeExists, NoNeighbour}, title
+        assert (DistinctExpand in wanted) == (DistinctExpand in made), title
 
 
 def test_columns_in_memory_change_no_answer(tmp_path: Path) -> None:
@@ -156,11 +171,11 @@ def test_columns_in_memory_change_no_answer(tmp_path: Path) -> None:
         "$a: Person $a knows $b $b.age > 2 } return { $a.id as x, $b.age as y",
     ]
     cold = [answer(graph, graph.context(), one, quick=True)[0] for one in queries]
-    caches = Caches()
+    caches = QueryCaches()
     for _ in range(3):
         warm = [answer(graph, graph.context(caches), one, quick=True)[0] for one in queries]
         assert warm == cold
-    kept = {key[3] for key in caches.memory.recent() if isinstance(key, tuple)}
+    kept = {key[3] for key in caches.memory.recent_keys() if isinstance(key, tuple)}
     assert {"rows", "column", "ranks", "folded"} <= kept
     graph.update("node:Person", ids[20:21], {"age": [78]})
     assert answer(graph, graph.context(caches), queries[0].replace("77", "78"), quick=True)[0] == [
@@ -169,14 +184,14 @@ def test_columns_in_memory_change_no_answer(tmp_path: Path) -> None:
 
 
 def test_what_no_number_can_tell_is_refused(tmp_path: Path) -> None:
-    from omnigraph.engine.limits import Limits
+    from omnigraph.engine.limits import QueryLimits
     from omnigraph.errors import ResourceLimitExceeded
 
     graph = small_graph(tmp_path / "g")
     many = [f"n{at:03}" for at in range(200)]
     graph.nodes("node:Person", many)
     graph.edges("edge:Knows", [(one, other) for one in many for other in many])
-    context = graph.context(meter=Ungated(Limits(memory=100_000_000)))
+    context = graph.context(meter=Ungated(QueryLimits(memory=100_000_000)))
     steps = " ".join(f"$a knows $b{at}" for at in range(10))
     with pytest.raises(ResourceLimitExceeded):
         answer(graph, context, f"$a: Person {steps} }} return {{ count($a) as n", quick=True)

@@ -16,7 +16,7 @@ def test_a_paused_stream_keeps_no_place(tmp_path: Path, monkeypatch: pytest.Monk
     graph.insert("N", *({"name": name, "size": at} for at, name in enumerate(names)))
     graph.connect_nodes("E", [(name, names[-1 - at]) for at, name in enumerate(names)])
     gate = threading.BoundedSemaphore(1)
-    monkeypatch.setattr(limits, "_gate", gate)
+    monkeypatch.setattr(limits, "_heavy_query_gate", gate)
     text = "match { $a: N  $a e $b } return { $a.name  $b.name  $b.size }"
     with graph.stream(text) as shown:
         assert next(iter(shown)).num_rows == 300

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.engine import stream as streaming
 from omnigraph.engine.explain import explain
-from omnigraph.engine.limits import Limits
+from omnigraph.engine.limits import QueryLimits
 from omnigraph.engine.run import stream_read
 from omnigraph.errors import QueryTimeout, ResourceLimitExceeded, UsageError
 from omnigraph.lang.query import compile_query
@@ -55,7 +55,7 @@ def streamed(graph: Small, text: str, **params: Any) -> tuple[pa.Schema, list[pa
 def test_a_stream_has_the_rows_of_the_answer(
     chain: Small, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "BATCH", 64)
+    monkeypatch.setattr(streaming, "BATCH_ROWS", 64)
     schema, batches = streamed(chain, text)
     table = pa.Table.from_batches(batches, schema)
     answer = chain.run(text).table
@@ -65,7 +65,7 @@ def test_a_stream_has_the_rows_of_the_answer(
 
 
 def test_a_stream_stops_at_its_limit(chain: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "BATCH", 7)
+    monkeypatch.setattr(streaming, "BATCH_ROWS", 7)
     for limit, offset, expected in ((10, 0, 10), (10, 495, 5), (0, 0, 0), (3, 600, 0)):
         text = f"match {{ $l: Left }} return {{ $l.n }} limit {limit} offset {offset}"
         _, batches = streamed(chain, text)
@@ -81,7 +81,7 @@ def test_an_ordered_stream_is_in_order(chain: Small) -> None:
 def test_too_large_a_product_is_refused_and_the_graph_stays_usable(chain: Small) -> None:
     text = "match { $a: Left $b: Left $c: Left } return { count($a) as n }"
     with pytest.raises(ResourceLimitExceeded) as caught:
-        chain.run(text, Limits(memory=1 << 20))
+        chain.run(text, QueryLimits(memory=1 << 20))
     assert caught.value.limit == 1 << 20
     assert caught.value.actual is not None
     assert chain.rows("match { $a: Left } return { count($a) as n }") == [(MANY,)]
@@ -89,14 +89,14 @@ def test_too_large_a_product_is_refused_and_the_graph_stays_usable(chain: Small)
 
 def test_a_query_that_takes_too_long_ends(chain: Small) -> None:
     with pytest.raises(QueryTimeout) as caught:
-        chain.run("match { $a: Left } return { $a.n }", Limits(timeout=1e-9))
+        chain.run("match { $a: Left } return { $a.n }", QueryLimits(timeout=1e-9))
     assert caught.value.resource == "query_wall_ms"
 
 
 def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_QUERY_TIMEOUT", "2.5")
     monkeypatch.setenv("OMNIGRAPH_QUERY_MEMORY", "1000")
-    assert Limits.default() == Limits(2.5, 1000)
+    assert QueryLimits.default() == QueryLimits(2.5, 1000)
 
 
 def test_explain_shows_what_is_expected_and_what_was(chain: Small) -> None:

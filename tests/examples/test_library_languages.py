@@ -11,7 +11,7 @@ from omnigraph.errors import LanguageError
 from omnigraph.lang.query import compile_queries, diagnose_queries, format_queries, lint_queries
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.schema import compile_schema, format_schema, lint_schema
-from omnigraph.lang.schema.catalog import Catalog, Edge, Node, Unique
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType, Unique
 from omnigraph.lang.schema.migrate import plan_migration
 from omnigraph.values import coerce_loaded, entity_id
 from tests.examples import library_rules as rules
@@ -61,7 +61,7 @@ def test_a_schema_is_formatted_and_fits_a_page(library: Path, name: str) -> None
     assert max(map(len, text.splitlines())) <= 100
 
 
-def properties(of: Node | Edge) -> set[str]:
+def properties(of: NodeType | EdgeType) -> set[str]:
     return {one.name + "?" * one.type.nullable for one in of.properties}
 
 
@@ -73,7 +73,8 @@ def test_the_schema_is_the_one_the_data_was_checked_against(catalog: Catalog) ->
     }
     assert {name: node.key for name, node in nodes.items()} == rules.KEYS
     assert {
-        name: (e.source, e.target, e.low, e.high, properties(e)) for name, e in edges.items()
+        name: (e.source, e.target, e.min_cardinality, e.max_cardinality, properties(e))
+        for name, e in edges.items()
     } == {name: (*facts[:4], set(facts[4])) for name, facts in rules.EDGES.items()}
     unique = [
         (node.name, one.columns)
@@ -85,7 +86,7 @@ def test_the_schema_is_the_one_the_data_was_checked_against(catalog: Catalog) ->
 
 
 def test_enums_are_what_the_data_was_checked_against(catalog: Catalog) -> None:
-    known: list[tuple[Node | Edge, dict[str, rules.Rule]]] = []
+    known: list[tuple[NodeType | EdgeType, dict[str, rules.Rule]]] = []
     known += [(node, rules.NODES[node.name]) for node in catalog.nodes]
     known += [(edge, rules.EDGES[edge.name][4]) for edge in catalog.edges]
     enums = [(o, p) for o, _ in known for p in o.properties if p.type.is_enum]
@@ -104,10 +105,10 @@ def test_every_value_is_one_that_a_load_accepts(library: Path, catalog: Catalog)
         assert owner is not None
         for one in owner.properties:
             value = row["data"].get(one.name)
-            coerce_loaded(one.type, value, type_name=owner.name, property=one.name)
-        if isinstance(owner, Node):
+            coerce_loaded(one.type, value, type_name=owner.name, property_name=one.name)
+        if isinstance(owner, NodeType):
             assert owner.key is not None
-            types = [owner.by_name[name].type for name in owner.key]
+            types = [owner.properties_by_name[name].type for name in owner.key]
             parts = [row["data"][name] for name in owner.key]
             assert entity_id(types, parts) == rules.identity_of(owner.name, row["data"])
 

@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.history.plan import Signature
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.storage.layout import STAMP_KEY
 from tests.rig.writes import SCHEMA, append, delete, update, write
 
@@ -24,12 +24,12 @@ def graph(tmp_path: Path) -> Graph:
     write(
         made._handle.branch_head,
         append({"ada": 1, "bob": 2}),
-        signature=Signature("ada", "the first"),
+        signature=CommitMetadata("ada", "the first"),
     )
     review = made.branches.create("review/a")
-    write(review._handle.branch_head, delete(["bob"]), signature=Signature("bob"))
-    write(review._handle.branch_head, update({"ada": 10}), signature=Signature("bob"))
-    write(made._handle.branch_head, append({"cy": 3}), signature=Signature("cy"))
+    write(review._handle.branch_head, delete(["bob"]), signature=CommitMetadata("bob"))
+    write(review._handle.branch_head, update({"ada": 10}), signature=CommitMetadata("bob"))
+    write(made._handle.branch_head, append({"cy": 3}), signature=CommitMetadata("cy"))
     return made.refresh()
 
 

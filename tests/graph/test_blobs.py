@@ -8,7 +8,7 @@ from lance.blob import blob_array
 import omnigraph
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
-from omnigraph.storage.compact import stage_rewrite
+from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.table import stage_append
 
 LARGE = bytes(range(256)) * 20_000
@@ -27,7 +27,7 @@ def test_null_empty_and_large_stay_apart(tmp_path: Path) -> None:
         publish(graph._handle.branch_head, prepare)
 
     def rewrite(txn: WriteTxn) -> PublishPlan:
-        staged = stage_rewrite(txn.store, txn.table("node:Doc"))
+        staged = stage_compaction(txn.store, txn.table("node:Doc"))
         assert staged is not None
         return PublishPlan("optimize", {"node:Doc": staged}, maintenance=True)
 

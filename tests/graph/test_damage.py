@@ -49,7 +49,7 @@ def test_missing_files_of_the_past_were_reclaimed(graph: Graph) -> None:
 
 
 def test_a_missing_piece_of_the_log_is_told(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "SEAL", 2)
+    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
     for n in range(4):
         write(graph._handle.branch_head, append({f"new{n}": n}))
     chunks = list(Path(graph.uri, "_commits").iterdir())
@@ -65,7 +65,7 @@ def test_a_missing_piece_of_the_log_is_told(graph: Graph, monkeypatch: pytest.Mo
 def test_a_missing_schema_is_told_and_not_made_up(graph: Graph) -> None:
     (place,) = Path(graph.uri, "_schemas").iterdir()
     before = place.read_bytes()
-    schemas._known.clear()
+    schemas._schema_cache.clear()
     place.unlink()
     with pytest.raises(StorageError, match="schema of this state is missing"):
         _ = omnigraph.open(graph.uri).schema.source

@@ -9,8 +9,8 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
 from omnigraph.history import intent as intents
 from omnigraph.history import log
-from omnigraph.history.long import _intent
-from omnigraph.history.plan import Signature
+from omnigraph.history.long import _build_intent
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.storage.layout import COMMITS
 from tests.graph.conftest import tree
 from tests.rig.writes import append, write
@@ -20,7 +20,7 @@ from tests.rig.writes import append, write
 def test_a_damaged_piece_of_the_log_is_told(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, left: bytes | None
 ) -> None:
-    monkeypatch.setattr(log, "SEAL", 2)
+    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
     for n in range(4):
         write(graph._handle.branch_head, append({f"n{n}": n}))
     for piece in Path(graph.uri, COMMITS).iterdir():
@@ -35,10 +35,10 @@ def test_a_damaged_piece_of_the_log_is_told(
 @pytest.mark.parametrize("body", ['{"verdict": "perhaps"}', "{}", "[]", ""])
 def test_a_damaged_verdict_decides_nothing(graph: Graph, body: str) -> None:
     line = graph._handle.branch_head
-    intent = _intent(line, line.base(), "load", Signature(), ())
+    intent = _build_intent(line, line.last_known(), "load", CommitMetadata(), ())
     intents.arm(line.store, intent)
     Path(graph.uri, f"__recovery/{intent.id}.verdict").write_text(body)
     with pytest.raises(StorageError) as told:
         intents.decide(line.store, intent, "publish")
     assert (told.value.kind, told.value.effect) == ("permanent", "none")
-    assert [one.intent.id for one in intents.listing(line.store).pending] == [intent.id]
+    assert [one.intent.id for one in intents.list_intents(line.store).pending] == [intent.id]

@@ -101,7 +101,8 @@ def test_a_property_that_only_looks_reserved_is_accepted(tmp_path: Path) -> None
 
 def test_a_dropped_table_is_gone_now_and_there_before(graph: Graph) -> None:
     publish(
-        graph._handle.branch_head, lambda _: PublishPlan("drop", dropped=frozenset({"node:City"}))
+        graph._handle.branch_head,
+        lambda _: PublishPlan("drop", dropped_tables=frozenset({"node:City"})),
     )
     before = graph.head
     assert "node:City" not in graph.refresh().snapshot.tables
@@ -109,7 +110,7 @@ def test_a_dropped_table_is_gone_now_and_there_before(graph: Graph) -> None:
     assert "node:City" in graph.at(before.id).snapshot.tables
     again = graph.at(before.id).snapshot.tables["node:City"]
     publish(
-        graph._handle.branch_head, lambda _: PublishPlan("add", registered={"node:City": again})
+        graph._handle.branch_head, lambda _: PublishPlan("add", new_tables={"node:City": again})
     )
     assert graph.refresh().table("City").count_rows() == 0
 

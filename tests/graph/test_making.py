@@ -21,7 +21,7 @@ from omnigraph.errors import (
 )
 from omnigraph.history import init
 from omnigraph.history.commit import SchemaRow
-from omnigraph.history.schemas import Contract, write_schema
+from omnigraph.history.schemas import StoredSchema, write_schema
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import Store, open_store
@@ -73,7 +73,7 @@ def interrupted(root: Path, fault: Fault) -> Effects:
 def effects_of_init(root: Path) -> list[str]:
     effects = Effects()
     make_graph(open_store(str(root), effects=effects, durability="os"))
-    return [one.target for one in effects.done]
+    return [one.target for one in effects.completed]
 
 
 def test_an_init_cut_off_before_the_first_state_can_be_made_again(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_who_loses_the_making_of_a_graph_leaves_the_handle_of_the_winner_alone(
 ) -> None:
     root, won = tmp_path / "g", []
 
-    def overtaken(store: Store, contract: Contract) -> SchemaRow:
+    def overtaken(store: Store, contract: StoredSchema) -> SchemaRow:
         monkeypatch.undo()
         won.append(omnigraph.init(root, SCHEMA, force=True))
         return write_schema(store, contract)

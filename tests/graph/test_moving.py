@@ -35,7 +35,7 @@ Everything = dict[str, dict[str, Any]]
 @pytest.fixture
 def aged(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Graph:
     """The graph with sealed chunks, a branch from the past, and a name that was used before."""
-    monkeypatch.setattr(log, "SEAL", 2)
+    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
     for n in range(6):
         write(graph._handle.branch_head, append({f"p{n}": n}))
     graph.branches.create("then", commit=graph.log()[-2].id)
@@ -171,7 +171,7 @@ def store_pair(source: str, target: Path) -> tuple[Store, Store]:
 def test_a_copy_that_was_cut_off_cannot_be_opened(graph: Graph, tmp_path: Path) -> None:
     source, whole = store_pair(graph.uri, tmp_path / "whole")
     before, copied = tree(graph.uri), copy_graph(source, whole)
-    names = [one.target for one in whole.effects.done]
+    names = [one.target for one in whole.effects.completed]
     commit_point = max(
         n for n, one in enumerate(names, 1) if one.startswith("__manifest/_versions")
     )
@@ -214,7 +214,7 @@ def test_the_rest_of_a_cut_off_copy_never_shows_in_a_new_graph(
 def _until_refs(source: Store, place: Path) -> Iterator[str]:
     whole = open_store(str(place), durability="os")
     copy_graph(source, whole)
-    for one in whole.effects.done:
+    for one in whole.effects.completed:
         yield one.target
         if one.target.startswith(layout.REFS):
             return
@@ -225,7 +225,7 @@ class Forgetful:
 
     def __init__(self, store: Store, names: str, times: int) -> None:
         self.left, self.names = times, names
-        self.blocks = store.objects.backend.blocks
+        self.blocks = store.objects.backend.read_blocks
 
     def __call__(self, name: str) -> Iterator[bytes] | None:
         if self.names in name and self.left:
@@ -239,7 +239,7 @@ def test_what_vanishes_under_way_makes_the_copy_look_again(
     aged: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str
 ) -> None:
     source, target = store_pair(aged.uri, tmp_path / "copy")
-    monkeypatch.setattr(LocalBackend, "blocks", staticmethod(Forgetful(source, names, 2)))
+    monkeypatch.setattr(LocalBackend, "read_blocks", staticmethod(Forgetful(source, names, 2)))
     copy_graph(source, target)
     monkeypatch.undo()
     assert everything(tmp_path / "copy") == everything(aged.uri)
@@ -249,8 +249,8 @@ def test_a_source_that_keeps_vanishing_is_given_up(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = store_pair(graph.uri, tmp_path / "copy")
-    monkeypatch.setattr(copying, "_ATTEMPTS", 3)
-    monkeypatch.setattr(LocalBackend, "blocks", staticmethod(Forgetful(source, "/data/", 99)))
+    monkeypatch.setattr(copying, "_MAX_ATTEMPTS", 3)
+    monkeypatch.setattr(LocalBackend, "read_blocks", staticmethod(Forgetful(source, "/data/", 99)))
     with pytest.raises(ConcurrentCommit, match="kept vanishing"):
         copy_graph(source, target)
     monkeypatch.undo()

@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InputError, StorageError
-from omnigraph.history.branches import open_line
+from omnigraph.history.branches import open_branch
 from omnigraph.storage.store import open_store
 from tests.rig.plugin import S3
 from tests.rig.writes import SCHEMA
@@ -41,9 +41,9 @@ def test_a_graph_is_reached_by_options_alone(
 
 def test_other_settings_are_another_line(s3: S3) -> None:
     omnigraph.init(s3.url, SCHEMA)
-    mine, theirs = open_store(s3.url), open_store(s3.url, options={"connect_timeout": "4s"})
-    assert open_line(mine, "main") is open_line(open_store(s3.url), "main")
-    assert open_line(theirs, "main") is not open_line(mine, "main")
+    mine, theirs = open_store(s3.url), open_store(s3.url, storage_options={"connect_timeout": "4s"})
+    assert open_branch(mine, "main") is open_branch(open_store(s3.url), "main")
+    assert open_branch(theirs, "main") is not open_branch(mine, "main")
 
 
 def test_wrong_options_are_told_and_never_shown(s3: S3, tmp_path: Path) -> None:

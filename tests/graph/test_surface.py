@@ -21,8 +21,8 @@ from omnigraph.errors import (
     NotFound,
     SnapshotNotFound,
 )
-from omnigraph.history.idempotency import replayed
-from omnigraph.history.plan import Signature
+from omnigraph.history.idempotency import find_replayed_commit
+from omnigraph.history.plan import CommitMetadata
 from tests.graph.conftest import people, tree
 from tests.rig.writes import SCHEMA, append, write
 
@@ -264,8 +264,8 @@ def test_the_actor_may_come_from_the_environment(
 
 
 def test_a_write_without_a_key_looks_for_none(graph: Graph) -> None:
-    state = graph._handle.branch_head.base().state
-    assert replayed(graph._handle.store, state, Signature()) is None
+    state = graph._handle.branch_head.last_known().state
+    assert find_replayed_commit(graph._handle.store, state, CommitMetadata()) is None
 
 
 def test_nothing_is_left_of_a_process_that_only_looked(graph: Graph) -> None:

@@ -22,14 +22,14 @@ from omnigraph.api.spark import Spark
 from omnigraph.api.tags import Tags
 from omnigraph.api.transactions import Transaction
 from omnigraph.baseline import Baseline
-from omnigraph.boundary import _SPECIAL, guarded
-from omnigraph.comparison import Diff, Found
+from omnigraph.boundary import _GUARDED_SPECIAL_METHODS, guarded
+from omnigraph.comparison import Diff, LazyTableChanges
 from omnigraph.errors import ConcurrentCommit, OmnigraphError, StorageError
 from omnigraph.feed import BlockChanges, ChangeBlock, Feed
 from omnigraph.merges import MergeResult, MergeSession
 from omnigraph.nodes import EdgeSet, NodeSet
 from omnigraph.result import ResultStream
-from omnigraph.storage.cell import LostSwap, UnsureSwap
+from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.failures import AbsentError
 
 SCHEMA = """
@@ -222,8 +222,8 @@ def test_what_others_raise_passes_unchanged(made: Path, mistake: Exception) -> N
     ("signal", "kind", "effect"),
     [
         (AbsentError("nodes/x is not there"), ConcurrentCommit, "none"),
-        (LostSwap(), ConcurrentCommit, "none"),
-        (UnsureSwap("timeout"), StorageError, "unknown"),
+        (SwapConflict(), ConcurrentCommit, "none"),
+        (SwapOutcomeUnknown("timeout"), StorageError, "unknown"),
     ],
 )
 def test_signals_between_layers_do_not_leave(
@@ -242,7 +242,7 @@ def test_signals_between_layers_do_not_leave(
 
 PUBLIC: tuple[type[Any], ...] = (
     *(Graph, Branches, Tags, Revisions, Schema, Changes, Maintenance, Operations, Spark),
-    *(Transaction, NodeSet, EdgeSet, ResultStream, Diff, Found, Feed),
+    *(Transaction, NodeSet, EdgeSet, ResultStream, Diff, LazyTableChanges, Feed),
     *(ChangeBlock, BlockChanges, Baseline, MergeResult, MergeSession),
 )
 
@@ -252,7 +252,7 @@ def test_every_public_method_is_guarded(cls: type[Any]) -> None:
     own = [one for one in cls.__mro__ if one.__module__.startswith("omnigraph.")]
     for one in own:
         for name, member in vars(one).items():
-            if name in _SPECIAL or not name.startswith("_"):
+            if name in _GUARDED_SPECIAL_METHODS or not name.startswith("_"):
                 call = getattr(member, "fget", None) or getattr(member, "func", None) or member
                 if callable(call) and not isinstance(member, type | classmethod | staticmethod):
                     assert call.__dict__.get("guarded"), f"{one.__name__}.{name}"

@@ -59,7 +59,8 @@ def contents(graph: Graph) -> list[bytes]:
 def heads(graph: Graph) -> dict[str, int]:
     """The newest version of every table directory: no write of ours ever moves it."""
     return {
-        key: graph._handle.store.open(one.location).version for key, one in _tables(graph).items()
+        key: graph._handle.store.open_dataset(one.location).version
+        for key, one in _tables(graph).items()
     }
 
 
@@ -158,13 +159,13 @@ def test_a_load_has_the_ceiling_that_it_is_given_and_no_other(graph: Graph) -> N
     rows = [{"type": "City", "data": {"name": f"c{n}"}} for n in range(8193)]
     few = LoadOptions(limits=LoadLimits(rows=8192))
     before, version = (
-        graph._handle.store.effects.counts(),
+        graph._handle.store.effects.counts_by_kind(),
         graph._handle.branch_head.refresh().version,
     )
     with pytest.raises(ResourceLimitExceeded) as refused:
         load(graph._handle.branch_head, rows, "merge", options=few)
     assert (refused.value.limit, refused.value.actual) == (8192, 8193)
-    assert graph._handle.store.effects.counts() == before  # no intent either
+    assert graph._handle.store.effects.counts_by_kind() == before  # no intent either
     assert graph._handle.branch_head.refresh().version == version
     done = graph.load(rows, mode="merge")
     assert isinstance(done, Receipt)

@@ -75,18 +75,18 @@ def row(number: int) -> dict[str, Any]:
 
 def build_graph(root: Path) -> None:
     """A graph that has every kind of file; small limits let it stay small."""
-    old = log.SEAL, file_checksums.INLINE
+    old = log.CHUNK_COMMITS, file_checksums.MAX_INLINE_FILES
     try:
-        log.SEAL = 3
+        log.CHUNK_COMMITS = 3
         graph = omnigraph.init(root, SCHEMA, durability="os")
-        file_checksums.INLINE = 1
+        file_checksums.MAX_INLINE_FILES = 1
         for start in (0, 60):
             rows = [row(number) for number in range(start, start + 60)]
             graph.load({"Doc": rows}, mode="append")
-        file_checksums.INLINE = old[1]
+        file_checksums.MAX_INLINE_FILES = old[1]
         _change_graph(graph)
     finally:
-        log.SEAL, file_checksums.INLINE = old
+        log.CHUNK_COMMITS, file_checksums.MAX_INLINE_FILES = old
 
 
 def _change_graph(graph: Graph) -> None:
@@ -113,7 +113,7 @@ def _write_intents(graph: Graph) -> None:
     for _ in range(2):
         begun = Intent(ids.new_ulid(), "load", "main", "main", head, 1, ids.new_ulid())
         intent.arm(graph._handle.store, begun)
-        audit.record(
+        audit.record_outcome(
             graph._handle.store, Intent(ids.new_ulid(), "load", "main", "main", head, 1), "seen"
         )
 

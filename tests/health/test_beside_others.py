@@ -9,7 +9,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.health import check as checks
-from omnigraph.health.past import Past, read_past
+from omnigraph.health.past import BranchLog, read_branch_log
 from tests.health.conftest import again
 from tests.rig.plugin import S3
 
@@ -20,27 +20,27 @@ def test_a_branch_that_moves_on_and_is_cleaned_up_meanwhile(
     """What the check began with is gone before it looks at the files."""
     moves = iter(range(2))
 
-    def late(store: Any, head: Any) -> Past:
+    def late(store: Any, head: Any) -> BranchLog:
         if next(moves, None) is not None:
             graph.load({"Person": [{"name": "ada", "age": 99}]}, mode="merge")
             graph.mutate('update Person set { age: 98 } where name = "bob"')
             graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
-        return read_past(store, head)
+        return read_branch_log(store, head)
 
-    monkeypatch.setattr(checks, "read_past", late)
+    monkeypatch.setattr(checks, "read_branch_log", late)
     found = again(graph).maintenance.check()
     assert found.findings == ()
     assert found.readable["main"] == again(graph).head.id
 
 
 def test_a_branch_that_is_deleted_meanwhile(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(store: Any, head: Any) -> Past:
+    def late(store: Any, head: Any) -> BranchLog:
         if head.label == "side" and "side" in graph.branches:
             graph.branches.delete("side")
             graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
-        return read_past(store, head)
+        return read_branch_log(store, head)
 
-    monkeypatch.setattr(checks, "read_past", late)
+    monkeypatch.setattr(checks, "read_branch_log", late)
     found = again(graph).maintenance.check()
     assert found.findings == ()
     assert "side" not in found.readable
@@ -97,6 +97,6 @@ def test_on_s3(s3: S3) -> None:
     assert found.findings == ()
     assert graph.maintenance.status().bytes > 0
     assert graph.maintenance.repair().damage == ()
-    from omnigraph.health.doctor import examine
+    from omnigraph.health.doctor import diagnose_environment
 
-    assert all(one.outcome != "error" for one in examine(graph.uri))
+    assert all(one.outcome != "error" for one in diagnose_environment(graph.uri))

@@ -21,7 +21,7 @@ PEOPLE = "match { $p: Person } return { $p.name } order { $p.name }"
 def data_files(graph: Graph, key: str = "node:Person") -> list[Path]:
     """The data files of the newest version of a table."""
     entry = graph.refresh().snapshot.tables[key]
-    names = version_files(graph._handle.store, entry.location, entry.lance_version).data
+    names = version_files(graph._handle.store, entry.location, entry.lance_version).data_files
     return [Path(graph.uri, name) for name in names]
 
 
@@ -94,14 +94,14 @@ def test_a_file_that_the_disk_cannot_read_is_named(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = data_files(graph)[0]
-    real = LocalBackend.blocks
+    real = LocalBackend.read_blocks
 
     def blocks(self: LocalBackend, name: str) -> Iterator[bytes] | None:
         if name.endswith(path.name):
             raise StorageError(kind="unknown", reason="Input/output error", effect="none")
         return real(self, name)
 
-    monkeypatch.setattr(LocalBackend, "blocks", blocks)
+    monkeypatch.setattr(LocalBackend, "read_blocks", blocks)
     checkup = graph.maintenance.check(sample=1.0)
     told = [one for one in checkup.findings if one.name == path.relative_to(graph.uri).as_posix()]
     assert "it cannot be read (Input/output error)" in told[0].reason
@@ -198,7 +198,7 @@ def test_a_verifying_handle_follows_other_writers(graph: Graph) -> None:
 def test_a_bulk_write_seals_its_checksums_in_an_object(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(file_checksums, "INLINE", 1)
+    monkeypatch.setattr(file_checksums, "MAX_INLINE_FILES", 1)
     graph.insert("Person", {"name": "walter"})
     (sealed,) = Path(graph.uri, "_checksums").iterdir()
     assert graph.head.files == {"sealed": f"_checksums/{sealed.name}"}

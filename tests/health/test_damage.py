@@ -47,7 +47,7 @@ def look(graph: Graph, *, quick: bool = False) -> Checkup:
 def data_file(graph: Graph, key: str = PERSON) -> Path:
     """The newest data file of a table."""
     entry = graph.snapshot.tables[key]
-    found = version_files(graph._handle.store, entry.location, entry.lance_version).data
+    found = version_files(graph._handle.store, entry.location, entry.lance_version).data_files
     return Path(graph.uri, found[-1])
 
 
@@ -58,7 +58,9 @@ def version_file(graph: Graph, key: str = PERSON) -> Path:
 
 def deletion_file(graph: Graph) -> Path:
     entry = graph.snapshot.tables[PERSON]
-    (found,) = version_files(graph._handle.store, entry.location, entry.lance_version).deletions
+    (found,) = version_files(
+        graph._handle.store, entry.location, entry.lance_version
+    ).deletion_files
     return Path(graph.uri, found)
 
 
@@ -189,7 +191,9 @@ def test_a_quick_look_sees_what_a_listing_shows(graph: Graph, spoil: Spoil) -> N
 @pytest.mark.parametrize("spoil", [lose, pytest.param(empty, marks=FULL)])
 def test_a_lost_index_is_named_and_answers_stay_right(graph: Graph, spoil: Spoil) -> None:
     entry = graph.snapshot.tables[PERSON]
-    places = version_files(graph._handle.store, entry.location, entry.lance_version).places
+    places = version_files(
+        graph._handle.store, entry.location, entry.lance_version
+    ).index_directories
     for place in places:
         for one in Path(graph.uri, place).iterdir():
             spoil(one)
@@ -265,7 +269,7 @@ def _index_places(graph: Graph) -> list[Path]:
 
 @pytest.mark.parametrize("spoil", [lose, pytest.param(scramble, marks=FULL)])
 def test_pieces_of_the_log(graph: Graph, spoil: Spoil, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "SEAL", 4)
+    monkeypatch.setattr(log, "CHUNK_COMMITS", 4)
     for number in range(9):
         graph.load({"Person": [{"name": f"n{number}"}]}, mode="append")
     chunk = sorted(Path(graph.uri, "_commits").iterdir())[0]

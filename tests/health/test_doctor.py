@@ -9,12 +9,12 @@ import pytest
 from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
 from omnigraph.health import doctor
-from omnigraph.health.doctor import Diagnosis, examine
+from omnigraph.health.doctor import EnvironmentDiagnosis, diagnose_environment
 from tests.cli.conftest import Program
 from tests.health.conftest import files
 
 
-def told(found: list[Diagnosis]) -> dict[str, Diagnosis]:
+def told(found: list[EnvironmentDiagnosis]) -> dict[str, EnvironmentDiagnosis]:
     return {one.name: one for one in found}
 
 
@@ -26,7 +26,7 @@ def no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_healthy_machine_and_store(graph: Graph) -> None:
     before = files(graph)
-    found = told(examine(graph.uri))
+    found = told(diagnose_environment(graph.uri))
     assert {one.outcome for one in found.values()} <= {"ok"} | {found["temporary files"].outcome}
     assert {"python", "pylance", "java", "cache", "graph", "store promises"} <= found.keys()
     assert graph.head.id in found["graph"].found
@@ -35,7 +35,7 @@ def test_a_healthy_machine_and_store(graph: Graph) -> None:
 
 
 def test_nothing_is_written_unless_it_may_be(graph: Graph) -> None:
-    assert "store clock" not in told(examine(graph.uri, probe=False))
+    assert "store clock" not in told(diagnose_environment(graph.uri, probe=False))
 
 
 def test_what_is_missing_or_wrong_is_told(
@@ -49,8 +49,8 @@ def test_what_is_missing_or_wrong_is_told(
     monkeypatch.setattr(doctor, "find_java", lambda *_: None)
     monkeypatch.setattr(doctor, "probe_create_if_absent", refuse)
     monkeypatch.setattr(doctor, "store_time", lambda _: datetime(2001, 1, 1, tzinfo=UTC))
-    monkeypatch.setattr(doctor, "_NEEDED", ("pylance", "no-such-package"))
-    found = told(examine(graph.uri))
+    monkeypatch.setattr(doctor, "_REQUIRED_PACKAGES", ("pylance", "no-such-package"))
+    found = told(diagnose_environment(graph.uri))
     outcomes = {name: one.outcome for name, one in found.items() if one.outcome != "ok"}
     outcomes.pop("temporary files", None)
     assert outcomes == {
@@ -64,11 +64,11 @@ def test_what_is_missing_or_wrong_is_told(
 
 
 def test_a_place_without_a_graph_and_a_damaged_one(graph: Graph, tmp_path: Path) -> None:
-    assert told(examine(str(tmp_path / "none")))["graph"].outcome == "warning"
+    assert told(diagnose_environment(str(tmp_path / "none")))["graph"].outcome == "warning"
     assert not (tmp_path / "none").exists()
     for one in Path(graph.uri, "__manifest", "data").iterdir():
         one.write_bytes(b"")
-    assert told(examine(graph.uri))["graph"].outcome == "error"
+    assert told(diagnose_environment(graph.uri))["graph"].outcome == "error"
 
 
 def test_on_the_command_line(shell: Program, graph: Graph) -> None:

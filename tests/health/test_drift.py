@@ -268,7 +268,7 @@ def test_an_operation_without_a_name_is_maintenance_only_if_nothing_changed(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compact(graph)
-    monkeypatch.setattr(heads, "_marks", lambda table: [table.version])
+    monkeypatch.setattr(heads, "_fragment_fingerprints", lambda table: [table.version])
     assert one(graph.maintenance.repair()).classification == "suspicious"
 
 
@@ -276,7 +276,7 @@ def test_a_compaction_that_changed_rows_is_none(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compact(graph)
-    monkeypatch.setattr(heads, "digest", lambda rows: str(id(rows)))
+    monkeypatch.setattr(heads, "rows_digest", lambda rows: str(id(rows)))
     assert one(graph.maintenance.repair()).classification == "suspicious"
 
 

@@ -10,10 +10,10 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import AlreadyExists, BranchNotFound, InputError, NotFound, StorageError
-from omnigraph.health.finding import Checkup, Finding
+from omnigraph.health.finding import Checkup, IntegrityFinding
 from omnigraph.history import branches, refs
-from omnigraph.history.closing import close
-from omnigraph.history.state import State
+from omnigraph.history.closing import publish_closing_version
+from omnigraph.history.state import GraphState
 from omnigraph.storage.store import open_store
 from tests.cli.conftest import Program
 from tests.cli.conftest import omnigraph as shell  # noqa: F401 - a fixture
@@ -79,7 +79,7 @@ def check(root: Path) -> Checkup:
     return omnigraph.open(root, read_only=True).maintenance.check(quick=True)
 
 
-def ref_findings(found: Checkup) -> list[Finding]:
+def ref_findings(found: Checkup) -> list[IntegrityFinding]:
     return [one for one in found.findings if one.kind in ("ref", "manifest")]
 
 
@@ -224,7 +224,7 @@ def test_a_damaged_ref_object(root: Path, body: bytes | None) -> None:
 
 def test_a_damaged_name_that_leads_nowhere_can_be_dropped(root: Path) -> None:
     graph = open_again(root)
-    close(graph._handle.store, branches.open_line(graph._handle.store, "used"))
+    publish_closing_version(graph._handle.store, branches.open_branch(graph._handle.store, "used"))
     ref_objects(root, "used")[-1].write_bytes(b"{")
     assert [one.branch for one in check(root).findings] == ["used"]
     assert [one.action for one in graph.maintenance.repair(confirm=True).names] == ["refused"]
@@ -312,8 +312,8 @@ def _as_older_release(monkeypatch: pytest.MonkeyPatch) -> None:
     """Record nothing of the creation, as before it was recorded."""
     from dataclasses import replace
 
-    real: Callable[..., State] = branches.forked
-    monkeypatch.setattr(branches, "forked", lambda *given: replace(real(*given), origin=None))
+    real: Callable[..., GraphState] = branches.forked_state
+    monkeypatch.setattr(branches, "forked_state", lambda *given: replace(real(*given), origin=None))
 
 
 def test_a_lost_name_race_leaves_garbage_and_no_damage(root: Path) -> None:
@@ -322,13 +322,13 @@ def test_a_lost_name_race_leaves_garbage_and_no_damage(root: Path) -> None:
     def take_first(*given: object) -> None:
         raise AlreadyExists("taken")
 
-    real = refs.take
-    refs.take = take_first  # type: ignore[assignment]
+    real = refs.open_name
+    refs.open_name = take_first  # type: ignore[assignment]
     try:
         with pytest.raises(AlreadyExists):
             graph.branches.create("late")
     finally:
-        refs.take = real
+        refs.open_name = real
     assert not check(root).findings
     assert graph.maintenance.cleanup(keep=1, grace=0, confirm=True).orphans
     assert not check(root).findings

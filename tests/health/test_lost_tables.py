@@ -134,7 +134,7 @@ def test_a_damaged_table_keeps_no_other_from_being_optimized(
 
 
 def test_nothing_is_asked_again_of_a_store_that_does_not_answer(graph: Graph) -> None:
-    from omnigraph.history.missing import told_when_missing
+    from omnigraph.history.missing import report_missing_files
 
     store = open_store(graph.uri, effects=Effects(read_only=True))
 
@@ -142,6 +142,6 @@ def test_nothing_is_asked_again_of_a_store_that_does_not_answer(graph: Graph) ->
         raise AssertionError
 
     for kind, effect in (("transient", "none"), ("unknown", "unknown")):
-        with pytest.raises(StorageError) as told, told_when_missing(store, asked):
+        with pytest.raises(StorageError) as told, report_missing_files(store, asked):
             raise StorageError(kind=kind, effect=effect)
         assert told.value.kind == kind

@@ -8,7 +8,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import Conflict, InputError, StorageError
-from omnigraph.health.finding import Finding
+from omnigraph.health.finding import IntegrityFinding
 from omnigraph.history import intent as intents
 from omnigraph.history.retention.fence import raise_fences
 from omnigraph.storage import layout
@@ -46,7 +46,7 @@ def lose_newest(graph: Graph, count: int = 1, ulid: str = "main") -> None:
         path.unlink()
 
 
-def findings(graph: Graph) -> list[Finding]:
+def findings(graph: Graph) -> list[IntegrityFinding]:
     return list(omnigraph.open(graph.uri, read_only=True).maintenance.check(quick=True).findings)
 
 
@@ -236,7 +236,7 @@ def test_an_unfinished_operation_is_a_witness(graph: Graph) -> None:
 
 def test_an_interrupted_write_is_a_warning_until_the_next_one(graph: Graph) -> None:
     store = graph._handle.store
-    with store.effects.recorded() as done:
+    with store.effects.recording() as done:
         add(graph, "c")
     at = next(n for n, one in enumerate(done, 1) if one.kind == "publish")
     with store.effects.failing(Fault(at, "before")), pytest.raises(StorageError):
@@ -275,4 +275,4 @@ def test_on_s3(s3: S3) -> None:
     assert [one.action for one in fresh.maintenance.repair(confirm=True).versions] == ["restored"]
     assert not omnigraph.open(s3.url).maintenance.check(quick=True).findings
     assert len(omnigraph.open(s3.url).query(QUERY)) == 2
-    assert intents.listing(graph._handle.store).pending == ()
+    assert intents.list_intents(graph._handle.store).pending == ()

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError, StorageError
-from omnigraph.storage.failures import reported, unpanicked
+from omnigraph.storage.failures import as_storage_errors, panics_as_errors
 from tests.health.conftest import again
 from tests.health.test_damage import FULL, PERSON, data_file, look, version_file
 
@@ -70,11 +70,11 @@ def test_readers_and_writers_get_a_typed_error(graph: Graph, verb: str) -> None:
 
 def test_only_panics_are_turned_into_errors() -> None:
     for other in (KeyboardInterrupt, SystemExit, GeneratorExit, ValueError):
-        with pytest.raises(other), unpanicked():
+        with pytest.raises(other), panics_as_errors():
             raise other
-    with pytest.raises(StorageError, match="decoded: range start must") as told, unpanicked():
+    with pytest.raises(StorageError, match="decoded: range start must") as told, panics_as_errors():
         raise PanicException("range start must not be greater\nthan its end")
     assert told.value.effect == "none"
-    with pytest.raises(StorageError) as told, reported("unknown"):
+    with pytest.raises(StorageError) as told, as_storage_errors("unknown"):
         raise PanicException("in the midst of a write")
     assert told.value.effect == "unknown"

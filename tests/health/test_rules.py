@@ -12,7 +12,7 @@ from omnigraph.health.check import check_graph
 from omnigraph.history.manifest import read_manifest, swap_state
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
-from omnigraph.history.state import State
+from omnigraph.history.state import GraphState
 from omnigraph.storage.store import open_store
 from tests.health.conftest import again, smuggle
 
@@ -58,8 +58,10 @@ def test_every_rule(
 def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
     def prepare(txn: WriteTxn) -> PublishPlan:
         entry = txn.base.state.tables[PERSON]
-        wrong = replace(entry, rows=entry.rows + 5, max_field_id=1, version=entry.version + 1)
-        return PublishPlan("forged", adopted={PERSON: wrong})
+        wrong = replace(
+            entry, row_count=entry.row_count + 5, max_field_id=1, version=entry.version + 1
+        )
+        return PublishPlan("forged", adopted_tables={PERSON: wrong})
 
     publish(graph._handle.branch_head, prepare)
     found = again(graph).maintenance.check()
@@ -68,7 +70,7 @@ def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
     def counted(txn: WriteTxn) -> PublishPlan:
         entry = txn.base.state.tables[PERSON]
         wrong = replace(entry, max_field_id=99, version=entry.version + 1)
-        return PublishPlan("forged", adopted={PERSON: wrong})
+        return PublishPlan("forged", adopted_tables={PERSON: wrong})
 
     publish(graph._handle.branch_head, counted)
     (told,) = again(graph).maintenance.check().findings
@@ -76,7 +78,7 @@ def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
     assert "but there are 3" in told.reason
 
 
-FORGED: list[tuple[Callable[[State], State], str]] = [
+FORGED: list[tuple[Callable[[GraphState], GraphState], str]] = [
     (lambda s: replace(s, tail=(*s.tail, s.tail[-1])), "is in the log twice"),
     (lambda s: replace(s, tail=(*s.tail[:2], *s.tail[3:])), "which is missing"),
     (lambda s: replace(s, head=replace(s.head, commit_id="0" * 26)), "is not in the log"),
@@ -86,7 +88,7 @@ FORGED: list[tuple[Callable[[State], State], str]] = [
     ),
     (
         lambda s: replace(
-            s, tables={**s.tables, PERSON: replace(s.tables[PERSON], lance_version=1, rows=0)}
+            s, tables={**s.tables, PERSON: replace(s.tables[PERSON], lance_version=1, row_count=0)}
         ),
         "the state and the log disagree on node:Person",
     ),
@@ -95,7 +97,7 @@ FORGED: list[tuple[Callable[[State], State], str]] = [
 
 @pytest.mark.parametrize(("forge", "why"), FORGED)
 def test_a_state_that_contradicts_its_log(
-    graph: Graph, forge: Callable[[State], State], why: str
+    graph: Graph, forge: Callable[[GraphState], GraphState], why: str
 ) -> None:
     opened = read_manifest(graph._handle.store)
     swap_state(graph._handle.store, opened, forge(opened.state))
@@ -106,7 +108,7 @@ def test_a_state_that_contradicts_its_log(
 
 
 def test_many_findings_are_counted(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "SHOWN", 3)
+    monkeypatch.setattr(checks, "MAX_FINDINGS", 3)
     smuggle(graph, PERSON, [{"id": f"x{n}", "name": f"x{n}", "age": -1} for n in range(10)])
     found = again(graph).maintenance.check()
     assert (len(found.findings), found.more) == (3, 7)

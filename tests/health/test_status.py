@@ -93,15 +93,15 @@ def test_a_write_asks_the_store_for_nothing_more(
     monkeypatch.setattr(limits, "FRAGMENTS", 1)
     monkeypatch.setattr(limits, "UNINDEXED", -1)
     graph.load({"Person": [{"name": "x"}]}, mode="append")
-    from omnigraph.health.written import written_warnings
+    from omnigraph.health.written import commit_warnings
 
-    opened, commit = graph._handle.branch_head.base(), graph.head
-    held = graph._handle.store.handles.get(
+    opened, commit = graph._handle.branch_head.last_known(), graph.head
+    held = graph._handle.store.dataset_cache.get(
         opened.state.tables[PERSON].location, opened.state.tables[PERSON].lance_version
     )
     assert held is not None
     before = held.io_stats_snapshot().read_iops
-    assert written_warnings(graph._handle.store, opened.state, commit)
+    assert commit_warnings(graph._handle.store, opened.state, commit)
     assert held.io_stats_snapshot().read_iops == before
 
 
@@ -136,11 +136,11 @@ def test_a_write_warns_of_a_full_cache(
     (place / "x.arrays").write_bytes(b"x" * 950)
     monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(place))
     monkeypatch.setenv("OMNIGRAPH_CACHE_BYTES", "1000")
-    monkeypatch.setattr(seldom, "_written", count(1))
+    monkeypatch.setattr(seldom, "_write_counter", count(1))
     with caplog.at_level(logging.WARNING, "omnigraph"):
         graph.insert("City", {"name": "x"})
         assert graph.warnings == [], "not every write looks"
-        monkeypatch.setattr(seldom, "_written", count())
+        monkeypatch.setattr(seldom, "_write_counter", count())
         graph.insert("City", {"name": "y"})
         graph.insert("City", {"name": "z"})
     (told,) = graph.warnings
@@ -152,7 +152,7 @@ def test_a_write_warns_of_a_full_cache(
 def test_a_write_warns_of_bytes_that_no_branch_shows(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seldom, "STATES", 1)
+    monkeypatch.setattr(seldom, "TABLE_CHECK_INTERVAL", 1)
     graph.load({"City": [{"name": f"n{n}"} for n in range(500)]}, mode="append")
     graph.load({"City": [{"name": "only"}]}, mode="overwrite")
     assert graph.warnings == []
@@ -172,15 +172,17 @@ def test_the_look_at_bytes_is_rare_and_one_request(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    real = objects.Objects.first
+    real = objects.ControlObjects.list_first
 
-    def first(self: objects.Objects, prefix: str, most: int) -> Sequence[objects.Found]:
+    def first(
+        self: objects.ControlObjects, prefix: str, most: int
+    ) -> Sequence[objects.ListedObject]:
         asked.append(prefix)
         return real(self, prefix, most)
 
-    monkeypatch.setattr(objects.Objects, "first", first)
+    monkeypatch.setattr(objects.ControlObjects, "list_first", first)
     start = graph.snapshot.manifest_version
-    monkeypatch.setattr(seldom, "STATES", start + 3)
+    monkeypatch.setattr(seldom, "TABLE_CHECK_INTERVAL", start + 3)
     for n in range(5):
         graph.insert("City", {"name": f"c{n}"})
     place = graph.snapshot.tables["node:City"].location
@@ -188,12 +190,12 @@ def test_the_look_at_bytes_is_rare_and_one_request(
 
 
 def test_a_look_that_fails_fails_no_write(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seldom, "STATES", 1)
+    monkeypatch.setattr(seldom, "TABLE_CHECK_INTERVAL", 1)
 
     def fail(*_: object) -> None:
         raise StorageError("it does not answer", kind="transient", effect="none")
 
-    monkeypatch.setattr(objects.Objects, "first", fail)
+    monkeypatch.setattr(objects.ControlObjects, "list_first", fail)
     assert graph.insert("City", {"name": "x"})
 
 

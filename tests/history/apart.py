@@ -12,8 +12,8 @@ import pytest
 
 from omnigraph.history import refs
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import Line
-from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
+from omnigraph.history.line import BranchState
+from omnigraph.history.plan import CommitMetadata, PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.storage import cell, layout
 from omnigraph.storage.store import open_store
@@ -22,10 +22,10 @@ from tests.rig.writes import PERSON, Change, append, plan
 _LAST = (1 << 64) - 1
 
 
-def apart(root: str | Path, branch: str = "main") -> Line:
+def apart(root: str | Path, branch: str = "main") -> BranchState:
     """A line that knows nothing yet and waits for nobody."""
     store = open_store(str(root), durability="os")
-    return Line(store, branch, refs.find_ref(store, branch).ulid)
+    return BranchState(store, branch, refs.find_ref(store, branch).ulid)
 
 
 def once(action: Callable[[], object]) -> Callable[[], None]:
@@ -41,11 +41,11 @@ def once(action: Callable[[], object]) -> Callable[[], None]:
 
 
 def write_while(
-    line: Line,
+    line: BranchState,
     change: Change,
     meanwhile: Callable[[], object],
     keys: tuple[str, ...] = (PERSON,),
-    signature: Signature | None = None,
+    signature: CommitMetadata | None = None,
 ) -> Commit | None:
     """One write; when it has staged its tables for the first time, something else happens."""
     happen = once(meanwhile)
@@ -65,14 +65,14 @@ def held(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> It
     It lands by its number alone, as a request does that was sent before the others came.
     """
     happen = once(meanwhile)
-    real = cell._commit
+    real = cell._commit_strictly
 
     def commit(store: Any, one: Any, transaction: Any) -> Any:
         happen()
         return real(store, one, transaction)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cell, "_commit", commit)
+        patch.setattr(cell, "_commit_strictly", commit)
         yield
 
 
@@ -81,7 +81,7 @@ def people(count: int, start: int = 0) -> Change:
     return append({f"p{n}": n for n in range(start, start + count)})
 
 
-def version_file(line: Line, version: int) -> Path:
+def version_file(line: BranchState, version: int) -> Path:
     """The file of one manifest version on disk."""
     directory = Path(line.store.root.path, layout.manifest_directory(line.ulid), "_versions")
     return directory / f"{_LAST - version:020}.manifest"

@@ -9,15 +9,15 @@ import pytest
 
 from omnigraph.errors import AlreadyExists, BranchNotFound, ReadSetConflict
 from omnigraph.history import branches, closing, intent, publish, refs
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
-from omnigraph.history.line import Line
-from omnigraph.history.log import Log
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.line import BranchState
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import create_manifest, read_manifest, swap_state
-from omnigraph.history.plan import Signature
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.history.snapshot import find_commit
 from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
-from omnigraph.storage.cell import LostSwap
+from omnigraph.storage.cell import SwapConflict
 from omnigraph.storage.store import Store, open_store
 from tests.history.apart import apart, once, people, version_file, write_while
 from tests.rig.writes import (
@@ -35,7 +35,7 @@ from tests.rig.writes import (
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     store = init_small(tmp_path / "g")
-    main = open_line(store, "main")
+    main = open_branch(store, "main")
     write(main, append({"base": 0}))
     create_branch(store, "f", main)
     return tmp_path / "g"
@@ -45,7 +45,7 @@ def _delete(root: Path, name: str = "f") -> None:
     delete_branch(open_store(str(root), durability="os"), name)
 
 
-def _create(root: Path, name: str = "f") -> Line:
+def _create(root: Path, name: str = "f") -> BranchState:
     store = open_store(str(root), durability="os")
     return create_branch(store, name, apart(root))
 
@@ -66,7 +66,7 @@ def test_a_stale_writer_learns_that_its_branch_was_deleted(root: Path) -> None:
 def test_without_the_closing_version_it_would_be_acknowledged(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(branches, "close", lambda *_: False)
+    monkeypatch.setattr(branches, "publish_closing_version", lambda *_: False)
     line = apart(root, "f")
     assert write_while(line, people(1), lambda: _delete(root)) is not None
     assert "f" not in list_branches(line.store)
@@ -85,23 +85,25 @@ def test_a_stale_writer_does_not_reach_the_next_branch_of_that_name(root: Path) 
 def test_in_a_directory_of_the_same_name_it_would(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cells, "_in_line", lambda *_: True)
+    monkeypatch.setattr(cells, "_is_same_history", lambda *_: True)
     line = apart(root, "f")
     write(line, append({"old": 1}))
-    real = branches._intent
-    monkeypatch.setattr(branches, "_intent", lambda *a: replace(real(*a), creates=line.ulid))
+    real = branches._branch_intent
+    monkeypatch.setattr(
+        branches, "_branch_intent", lambda *a: replace(real(*a), created_ulid=line.ulid)
+    )
 
     def again() -> None:
         _delete(root)
         shutil.rmtree(root / layout.manifest_directory(line.ulid))
         new = _create(root)
-        write(Line(open_store(str(root)), "f", new.ulid), append({"new": 1}))
+        write(BranchState(open_store(str(root)), "f", new.ulid), append({"new": 1}))
 
     assert write_while(line, people(1), again) is not None
     assert "old" in dict(read_graph(root)["f"][PERSON])
 
 
-def _sweep_closed(root: Path, line: Line, *, tombstone: bool) -> None:
+def _sweep_closed(root: Path, line: BranchState, *, tombstone: bool) -> None:
     """Delete a branch and everything of its manifest, with or without the closing version."""
     _delete(root)
     store = open_store(str(root))
@@ -134,7 +136,7 @@ def test_a_missing_chunk_of_a_deleted_branch_says_that_it_was_deleted(
 ) -> None:
     from omnigraph.history import log as logs
 
-    monkeypatch.setattr(logs, "SEAL", 2)
+    monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
     line = apart(root, "f")
 
     def seal_delete_sweep() -> None:
@@ -156,7 +158,7 @@ def _late_release(root: Path) -> None:
     _delete(root)
     _create(root)
     write(apart(root, "f"), people(1))
-    refs.release(store, old)
+    refs.close_name(store, old)
 
 
 def test_a_late_deletion_does_not_touch_the_successor(root: Path) -> None:
@@ -171,7 +173,7 @@ def test_deleting_a_name_would_take_it_from_the_successor(
         for one in store.objects.list(layout.ref_name(ref.name, 0).rpartition("/")[0]):
             store.objects.remove(one.name)
 
-    monkeypatch.setattr(refs, "release", release)
+    monkeypatch.setattr(refs, "close_name", release)
     _late_release(root)
     assert "f" not in read_graph(root)
 
@@ -188,7 +190,7 @@ def _sweep(root: Path) -> None:
         if not found.name.endswith(".json"):
             continue
         state = read_manifest(store, facts["branch_ulid"]).state
-        tables, _ = Log(store, state).state_of(facts["base_commit"])
+        tables, _ = HistoryLog(store, state).tables_and_schema_at(facts["base_commit"])
         named |= {(one.location, one.lance_version) for one in tables.values()}
     for one in root.glob("nodes/*/_versions/d*.manifest"):
         location = str(one.parent.parent.relative_to(root))
@@ -196,7 +198,7 @@ def _sweep(root: Path) -> None:
             one.unlink()
 
 
-def _fork_while_swept(root: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
+def _fork_while_swept(root: Path, monkeypatch: pytest.MonkeyPatch) -> BranchState:
     """The source moves on and is swept when the state is read and nothing is named yet."""
     real = create_manifest
 
@@ -245,24 +247,24 @@ def test_a_source_that_moves_while_it_is_forked_is_forked_all_the_same(
     monkeypatch.setattr(intent, "arm", arm)
     source = apart(root)
     made = create_branch(source.store, "g", source)
-    state = made.base().state
-    assert Log(made.store, state).find(state.head.commit_id) is not None
+    state = made.last_known().state
+    assert HistoryLog(made.store, state).find(state.head.commit_id) is not None
     rows = read_branch(apart(root, "g"))[PERSON]
     assert ("base", 0) in rows
-    assert state.tables[PERSON].rows == len(rows)
+    assert state.tables[PERSON].row_count == len(rows)
     check_invariants(root)
 
 
 def _cut_off_deletion(root: Path, name: str = "f") -> None:
     """A deletion that ended between the closing version and the name."""
     store = open_store(str(root), durability="os")
-    closing.close(store, apart(root, name))
+    closing.publish_closing_version(store, apart(root, name))
 
 
 def test_a_name_left_behind_is_closed_by_whoever_meets_it(root: Path) -> None:
     _cut_off_deletion(root)
     with pytest.raises(BranchNotFound):
-        open_line(open_store(str(root)), "f")
+        open_branch(open_store(str(root)), "f")
     assert list_branches(open_store(str(root))) == ["main"]
 
 
@@ -294,7 +296,7 @@ def test_a_name_left_behind_is_no_obstacle_for_finding_a_commit(root: Path) -> N
     assert late is not None
     _cut_off_deletion(root)
     store = open_store(str(root))
-    assert find_commit(store, open_line(store, "main"), late.id)[2] == late
+    assert find_commit(store, open_branch(store, "main"), late.id)[2] == late
 
 
 def test_two_names_one_above_the_other_never_both_stay(
@@ -318,7 +320,7 @@ def test_two_names_one_above_the_other_never_both_stay(
 def test_a_branch_that_is_deleted_at_once_is_not_acknowledged(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, listed = refs.list_numbers, list[int]()
+    real, listed = refs.list_highest_numbers, list[int]()
 
     def listing(store: Store) -> dict[str, int]:
         listed.append(1)
@@ -326,7 +328,7 @@ def test_a_branch_that_is_deleted_at_once_is_not_acknowledged(
             _delete(root, "g")
         return real(store)
 
-    monkeypatch.setattr(refs, "list_numbers", listing)
+    monkeypatch.setattr(refs, "list_highest_numbers", listing)
     with pytest.raises(BranchNotFound):
         _create(root, "g")
     assert list_branches(open_store(str(root))) == ["f", "main"]
@@ -340,7 +342,7 @@ def test_a_closing_that_loses_to_writers_goes_on(
     def losing(*args: Any) -> Any:
         if lost:
             write(apart(root, "f"), people(1, lost.pop()))
-            raise LostSwap
+            raise SwapConflict
         return swap_state(*args)
 
     monkeypatch.setattr(closing, "swap_state", losing)
@@ -351,13 +353,13 @@ def test_a_closing_that_loses_to_writers_goes_on(
 
 def test_a_fork_of_an_old_commit_shows_only_what_it_stands_on(root: Path) -> None:
     main = apart(root)
-    signature = Signature(key="k", request="r")
-    old = main.base().state.head.commit_id
+    signature = CommitMetadata(idempotency_key="k", request_hash="r")
+    old = main.last_known().state.head.commit_id
     later = write(main, people(1), signature=signature)
     assert later is not None
     create_branch(main.store, "g", main, commit_id=old)
     g = apart(root, "g")
-    log = Log(g.store, g.base().state)
+    log = HistoryLog(g.store, g.last_known().state)
     assert log.find(later.id) is not None  # the log may hold more
     assert later.id not in log.ancestors(old)
     again = write(g, people(1), signature=signature)
@@ -368,10 +370,10 @@ def test_a_fork_of_an_old_commit_shows_only_what_it_stands_on(root: Path) -> Non
 
 
 def test_the_head_decides_what_a_state_is_not_the_number(root: Path) -> None:
-    assert publish.ATTEMPTS == 5
+    assert publish.MAX_SWAP_ATTEMPTS == 5
     a, b = apart(root, "f"), apart(root)
     write(a, people(1, 1))
     write(b, people(1, 2))
-    one, two = (each.base().state.tables[PERSON] for each in (a, b))
+    one, two = (each.last_known().state.tables[PERSON] for each in (a, b))
     assert one.version == two.version
     assert one.content_id != two.content_id

@@ -12,11 +12,11 @@ from omnigraph.errors import (
     InputError,
     NotFound,
 )
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
-from omnigraph.history.line import Line, line_of
-from omnigraph.history.log import Log, in_order
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.line import BranchState, branch_state_of
+from omnigraph.history.log import HistoryLog, sort_newest_first
 from omnigraph.history.refs import find_ref
-from omnigraph.ids import fixed, new_ulid
+from omnigraph.ids import deterministic_ids, new_ulid
 from omnigraph.storage.store import Store, open_store
 from tests.history.apart import apart, people
 from tests.rig.invariants import files
@@ -26,21 +26,21 @@ from tests.rig.writes import PERSON, append, check_invariants, init_small, read_
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     store = init_small(tmp_path / "g")
-    write(open_line(store, "main"), append({"base": 0}))
+    write(open_branch(store, "main"), append({"base": 0}))
     return store
 
 
-def _main(store: Store) -> Line:
-    return open_line(store, "main")
+def _main(store: Store) -> BranchState:
+    return open_branch(store, "main")
 
 
 def test_a_new_branch_adds_no_commit_and_touches_no_table(store: Store) -> None:
-    before = _main(store).base()
+    before = _main(store).last_known()
     create_branch(store, "review/a", _main(store))
     assert list_branches(store) == ["main", "review/a"]
     after = _main(store).refresh()
     assert (after.version, after.state) == (before.version, before.state)
-    assert open_line(store, "review/a").base().state.tables == before.state.tables
+    assert open_branch(store, "review/a").last_known().state.tables == before.state.tables
     ref = find_ref(store, "review/a")
     assert (ref.parent, ref.fork_commit) == ("main", before.state.head.commit_id)
 
@@ -70,7 +70,7 @@ def test_a_name_is_taken_once_and_paths_do_not_overlap(store: Store) -> None:
 def test_what_is_not_there_is_said_to_be_missing(store: Store) -> None:
     for name in ("nobody", "nobody/else"):
         with pytest.raises(BranchNotFound):
-            open_line(store, name)
+            open_branch(store, name)
         with pytest.raises(BranchNotFound):
             delete_branch(store, name)
     with pytest.raises(NotFound):
@@ -83,8 +83,8 @@ def test_main_and_the_own_branch_are_not_deleted(store: Store) -> None:
     with pytest.raises(InputError):
         delete_branch(store, "main")
     with pytest.raises(BranchBusy):
-        delete_branch(store, "f", bound="f")
-    delete_branch(store, "f", bound="main")
+        delete_branch(store, "f", current_branch="f")
+    delete_branch(store, "f", current_branch="main")
     assert list_branches(store) == ["main"]
 
 
@@ -105,7 +105,7 @@ def test_a_branch_outlives_the_one_it_was_made_from(store: Store) -> None:
     delete_branch(store, "f")
     fresh = apart(store.root.path, "g")
     assert read_branch(fresh)[PERSON] == [("base", 0), ("own", 1)]
-    assert Log(fresh.store, fresh.base().state).get(on_f.id) == on_f
+    assert HistoryLog(fresh.store, fresh.last_known().state).get(on_f.id) == on_f
     write(g, append({"more": 1}))
     check_invariants(store.root.path)
 
@@ -123,19 +123,19 @@ def test_a_commit_of_a_deleted_branch_is_found_where_a_log_holds_it(store: Store
 
 
 def test_the_log_of_a_branch_is_its_own_commits_and_those_before_the_fork(store: Store) -> None:
-    with fixed(seed=3):  # all times are equal: the order is still the same each time
+    with deterministic_ids(seed=3):  # all times are equal: the order is still the same each time
         f = create_branch(store, "f", _main(store))
         own = [write(f, people(1, n)) for n in range(3)]
         write(_main(store), people(1, 9))
-    state = apart(store.root.path, "f").base().state
-    found = in_order(Log(store, state).ancestors(state.head.commit_id).values())
+    state = apart(store.root.path, "f").last_known().state
+    found = sort_newest_first(HistoryLog(store, state).ancestors(state.head.commit_id).values())
     assert [one.operation for one in found] == ["insert"] * 4 + ["init"]
     assert found[:3] == own[::-1]
     assert [one.branch for one in found] == ["f", "f", "f", "main", "main"]
 
 
 def test_a_branch_of_a_past_commit_shows_what_it_showed(store: Store) -> None:
-    then = _main(store).base().state.head.commit_id
+    then = _main(store).last_known().state.head.commit_id
     write(_main(store), append({"late": 1}))
     g = create_branch(store, "g", _main(store), commit_id=then)
     assert read_branch(g)[PERSON] == [("base", 0)]
@@ -153,14 +153,14 @@ def test_a_fork_inherits_the_tokens_of_streams(store: Store) -> None:
     publish(_main(store), lambda _: PublishPlan("load", streams={"s": "7"}))
     f = create_branch(store, "f", _main(store))
     publish(f, lambda _: PublishPlan("load", streams={"s": "8"}))
-    assert apart(store.root.path, "f").base().state.streams == {"s": "8"}
-    assert apart(store.root.path).base().state.streams == {"s": "7"}
+    assert apart(store.root.path, "f").last_known().state.streams == {"s": "8"}
+    assert apart(store.root.path).last_known().state.streams == {"s": "7"}
 
 
 def test_all_handles_of_a_process_share_a_line(store: Store, tmp_path: Path) -> None:
     line = _main(store)
     again = open_store(str(tmp_path / "." / "g"), durability="os")
-    assert line_of(again, "main", "main") is line
+    assert branch_state_of(again, "main", "main") is line
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "g")
-    assert line_of(open_store(str(link), durability="os"), "main", "main") is line
+    assert branch_state_of(open_store(str(link), durability="os"), "main", "main") is line

@@ -13,7 +13,7 @@ from omnigraph.history import log
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.copy import copy_graph
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.storage import layout
 from omnigraph.storage import transfer as transferring
 from omnigraph.storage.store import Store, open_store
@@ -33,15 +33,15 @@ from tests.rig.writes import (
 
 
 @pytest.fixture
-def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
+def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BranchState:
     """A graph with a sealed piece of its log."""
-    monkeypatch.setattr(log, "SEAL", 2)
+    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
     init_small(tmp_path / "graph")
     found = line_at(tmp_path / "graph")
     for n in range(6):
         write(found, append({f"p{n}": n, f"x{n}": n}))
     write(found, delete(["x1"]))
-    assert found.base().state.chunks
+    assert found.last_known().state.chunks
     return found
 
 
@@ -50,38 +50,38 @@ def target(tmp_path: Path) -> Store:
     return open_store(str(tmp_path / "copy"), durability="os")
 
 
-def entry_of(line: Line) -> TableEntry:
-    return line.base().state.tables[PERSON]
+def entry_of(line: BranchState) -> TableEntry:
+    return line.last_known().state.tables[PERSON]
 
 
-def version_file(line: Line, entry: TableEntry) -> Path:
+def version_file(line: BranchState, entry: TableEntry) -> Path:
     place = Path(line.store.root.path, entry.location, "_versions")
     return place / f"d{entry.lance_version}.manifest"
 
 
-def data_files(line: Line, entry: TableEntry) -> list[Path]:
+def data_files(line: BranchState, entry: TableEntry) -> list[Path]:
     fragments = open_table(line.store, entry.location, entry.lance_version).dataset.get_fragments()
     place = Path(line.store.root.path, entry.location, "data")
     return [place / one.path for f in fragments for one in f.metadata.files]
 
 
-def deletion_files(line: Line, entry: TableEntry) -> list[Path]:
+def deletion_files(line: BranchState, entry: TableEntry) -> list[Path]:
     return list(Path(line.store.root.path, entry.location, "_deletions").iterdir())
 
 
 def after_capture(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Let something happen once, between the reading of the states and the listing of files."""
-    real, happen = copying._capture, once(action)
+    real, happen = copying._capture_branches, once(action)
 
     def capture(source: Store) -> Any:
         found = real(source)
         happen()
         return found
 
-    monkeypatch.setattr(copying, "_capture", capture)
+    monkeypatch.setattr(copying, "_capture_branches", capture)
 
 
-TAKEN: dict[str, Callable[[Line, TableEntry], list[Path]]] = {
+TAKEN: dict[str, Callable[[BranchState, TableEntry], list[Path]]] = {
     "the version": lambda line, entry: [version_file(line, entry)],
     "its data": data_files,
     "its deletions": deletion_files,
@@ -90,10 +90,10 @@ TAKEN: dict[str, Callable[[Line, TableEntry], list[Path]]] = {
 
 @pytest.mark.parametrize("taken", TAKEN.values(), ids=TAKEN.keys())
 def test_what_a_collector_took_after_the_states_were_read_is_noticed(
-    line: Line,
+    line: BranchState,
     target: Store,
     monkeypatch: pytest.MonkeyPatch,
-    taken: Callable[[Line, TableEntry], list[Path]],
+    taken: Callable[[BranchState, TableEntry], list[Path]],
 ) -> None:
     before = entry_of(line)
 
@@ -109,16 +109,16 @@ def test_what_a_collector_took_after_the_states_were_read_is_noticed(
 
 
 def test_pieces_of_the_log_that_were_merged_meanwhile_are_noticed(
-    line: Line, target: Store, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, target: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = {one.name for one in line.base().state.chunks}
+    before = {one.name for one in line.last_known().state.chunks}
 
     def merged() -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(log, "FAN", 2)
+            patch.setattr(log, "MERGE_FAN_IN", 2)
             for n in range(8):
                 write(line, append({f"q{n}": n}))
-        gone = before - {one.name for one in line.base().state.chunks}
+        gone = before - {one.name for one in line.last_known().state.chunks}
         assert gone
         for name in gone:
             Path(line.store.root.path, name).unlink()
@@ -130,7 +130,7 @@ def test_pieces_of_the_log_that_were_merged_meanwhile_are_noticed(
 
 
 def test_blobs_that_go_after_their_data_file_are_noticed(
-    line: Line, target: Store, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, target: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sweep takes a data file before what stands beside it: then it is gone from the source."""
     before, real = entry_of(line), transferring.transfer
@@ -147,7 +147,9 @@ def test_blobs_that_go_after_their_data_file_are_noticed(
     assert read_graph(target.root.path)["main"][PERSON] == [("only", 1)]
 
 
-def test_files_that_a_graph_lost_are_told_and_not_waited_for(line: Line, target: Store) -> None:
+def test_files_that_a_graph_lost_are_told_and_not_waited_for(
+    line: BranchState, target: Store
+) -> None:
     (lost, *_) = data_files(line, entry_of(line))
     lost.unlink()
     with pytest.raises(StorageError, match="missing") as caught:
@@ -157,11 +159,11 @@ def test_files_that_a_graph_lost_are_told_and_not_waited_for(line: Line, target:
 
 @pytest.mark.parametrize("half", [False, True])
 def test_history_that_was_reclaimed_is_reclaimed_in_the_copy(
-    line: Line, target: Store, half: bool
+    line: BranchState, target: Store, half: bool
 ) -> None:
     old = entry_of(line)
     write(line, overwrite({"only": 1}))
-    past = line.base().state.tail[-2].id
+    past = line.last_known().state.tail[-2].id
     for path in data_files(line, old):
         path.unlink()
     if not half:
@@ -175,7 +177,7 @@ def test_history_that_was_reclaimed_is_reclaimed_in_the_copy(
 
 
 def test_a_branch_that_was_deleted_between_two_attempts_is_not_in_the_copy(
-    line: Line, target: Store, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, target: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("gone", "kept"):
         write(create_branch(line.store, name, line), append({name: 1}))

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.errors import StorageError
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import create_manifest
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Store:
     return made
 
 
-def _f(store: Store) -> Line:
+def _f(store: Store) -> BranchState:
     return apart(store.root.path, "f")
 
 
@@ -55,7 +55,7 @@ def test_reading_a_branch_makes_nothing(store: Store) -> None:
 
 def test_a_write_to_one_table_makes_a_version_of_that_table_only(store: Store) -> None:
     line = _f(store)
-    entries = line.base().state.tables
+    entries = line.last_known().state.tables
     before = _names(store, "nodes/", "edges/")
     write(line, append({"own": 1}))
     made = _names(store, "nodes/", "edges/") - before
@@ -65,7 +65,7 @@ def test_a_write_to_one_table_makes_a_version_of_that_table_only(store: Store) -
         "_transactions",
     }
     assert all(one.startswith(entries[PERSON].location) for one in made)
-    after = line.base().state.tables
+    after = line.last_known().state.tables
     assert {key for key in TABLES if entries[key] != after[key]} == {PERSON}
     assert [after[key].branch for key in (PERSON, CITY, LIVES_IN)] == ["f", "main", "main"]
     check_invariants(store.root.path)
@@ -107,7 +107,7 @@ def test_an_interrupt_while_staging_changes_nothing(store: Store, at: int) -> No
 
 def test_a_manifest_that_nobody_named_is_in_nobodys_way(store: Store) -> None:
     main = apart(store.root.path)
-    create_manifest(store, ULID, main.base().state)
+    create_manifest(store, ULID, main.last_known().state)
     assert list_branches(store) == ["f", "main"]
     create_branch(store, "g", main)
     assert read_branch(apart(store.root.path, "g"))[PERSON] == [("base", 0)]
@@ -129,7 +129,7 @@ def test_a_table_that_is_overwritten_with_nothing_is_an_empty_table(store: Store
     made = write(line, overwrite({}))
     assert made is not None
     assert read_branch(line)[PERSON] == []
-    table: Any = line.store.open(
+    table: Any = line.store.open_dataset(
         made.tables[PERSON].location,  # type: ignore[union-attr]
         made.tables[PERSON].lance_version,  # type: ignore[union-attr]
     )

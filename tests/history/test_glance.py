@@ -20,13 +20,13 @@ NAMES = "match { $p: Person } return { $p.name }"
 def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The prefixes that are listed, as it happens."""
     seen: list[str] = []
-    first = objects.LocalBackend.first
+    first = objects.LocalBackend.list_first
 
     def counted(self: objects.LocalBackend, prefix: str, count: int) -> object:
         seen.append(prefix)
         return first(self, prefix, count)
 
-    monkeypatch.setattr(objects.LocalBackend, "first", counted)
+    monkeypatch.setattr(objects.LocalBackend, "list_first", counted)
     return seen
 
 
@@ -34,13 +34,13 @@ def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names that are looked at one by one."""
     seen: list[str] = []
-    glance = objects.LocalBackend.glance
+    glance = objects.LocalBackend.stat_if_local
 
     def counted(self: objects.LocalBackend, name: str) -> object:
         seen.append(name)
         return glance(self, name)
 
-    monkeypatch.setattr(objects.LocalBackend, "glance", counted)
+    monkeypatch.setattr(objects.LocalBackend, "stat_if_local", counted)
     return seen
 
 

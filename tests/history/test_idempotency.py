@@ -9,7 +9,7 @@ from omnigraph import ids
 from omnigraph.errors import InputError
 from omnigraph.history import idempotency
 from omnigraph.history.commit import Commit
-from omnigraph.history.plan import Signature
+from omnigraph.history.plan import CommitMetadata
 from tests.history.apart import apart, people
 from tests.rig.writes import PERSON, init_small, read_branch, write
 
@@ -23,7 +23,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def _keyed(root: Path, n: int, key: str | None = "k", request: str = "r") -> Commit:
-    made = write(apart(root), people(1, n), signature=Signature(key=key, request=request))
+    made = write(
+        apart(root),
+        people(1, n),
+        signature=CommitMetadata(idempotency_key=key, request_hash=request),
+    )
     assert made is not None
     return made
 
@@ -44,7 +48,7 @@ def test_another_request_under_the_same_key_is_refused(root: Path) -> None:
 
 
 def test_a_key_is_free_again_after_a_day(root: Path) -> None:
-    with ids.fixed(MORNING) as clock:
+    with ids.deterministic_ids(MORNING) as clock:
         first = _keyed(root, 0)
         clock.advance(hours=23)
         assert _keyed(root, 1) == first
@@ -53,16 +57,16 @@ def test_a_key_is_free_again_after_a_day(root: Path) -> None:
 
 
 def test_one_wrong_clock_does_not_end_the_search(root: Path) -> None:
-    with ids.fixed(MORNING):
+    with ids.deterministic_ids(MORNING):
         first = _keyed(root, 0)
-    with ids.fixed(datetime(2020, 1, 1, tzinfo=UTC), seed=2):
+    with ids.deterministic_ids(datetime(2020, 1, 1, tzinfo=UTC), seed=2):
         _keyed(root, 1, key=None)
-    with ids.fixed(MORNING, seed=3):
+    with ids.deterministic_ids(MORNING, seed=3):
         assert _keyed(root, 2) == first
 
 
 def test_only_so_many_commits_are_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotency, "_COMMITS", 3)
+    monkeypatch.setattr(idempotency, "_MAX_COMMITS", 3)
     first = _keyed(root, 0)
     for n in (1, 2):
         _keyed(root, n, key=None)
@@ -72,5 +76,5 @@ def test_only_so_many_commits_are_looked_at(root: Path, monkeypatch: pytest.Monk
 
 
 def test_a_write_without_a_key_does_not_look(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotency, "Log", None)
+    monkeypatch.setattr(idempotency, "HistoryLog", None)
     assert _keyed(root, 0, key=None)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from omnigraph.errors import CommitNotFound, HistoryReclaimed
 from omnigraph.history import log as logs
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
-from omnigraph.history.log import Log, append, in_order, merge_bases
-from omnigraph.history.state import Chunk, Head, State
+from omnigraph.history.log import HistoryLog, append_commits, merge_bases, sort_newest_first
+from omnigraph.history.state import BranchHead, GraphState, LogChunk
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.store import Store, open_store
 
@@ -67,11 +67,11 @@ def test_the_order_is_newest_first_and_children_before_parents(
 ) -> None:
     shuffled = list(history.values())
     dice.shuffle(shuffled)
-    found = in_order(shuffled)
+    found = sort_newest_first(shuffled)
     place = {one.id: at for at, one in enumerate(found)}
     assert sorted(place) == sorted(history)
     assert all(place[one.id] < place[parent] for one in found for parent in one.parents)
-    assert found == in_order(history.values())
+    assert found == sort_newest_first(history.values())
     for at, (one, after) in enumerate(pairwise(found)):
         if _could_swap(history, found, at):
             assert (one.published_at, one.id) > (after.published_at, after.id)
@@ -89,33 +89,33 @@ def test_read_piece_by_piece_the_order_is_the_same(
     history: dict[str, Commit], data: st.DataObject
 ) -> None:
     head = data.draw(st.sampled_from(sorted(history)))
-    state = State(Head(head, "main"), SCHEMA, {}, tuple(history.values()))
-    log = Log(None, state)  # type: ignore[arg-type]
+    state = GraphState(BranchHead(head, "main"), SCHEMA, {}, tuple(history.values()))
+    log = HistoryLog(None, state)  # type: ignore[arg-type]
     found = [history[one] for one in ancestors(history, head)]
-    assert list(log.newest_first(head)) == in_order(found)
+    assert list(log.iter_ancestors(head)) == sort_newest_first(found)
 
 
 def test_a_long_history_is_ordered_and_searched_without_recursion() -> None:
     chain = [commit("c000000")]
     for n in range(1, 20_000):
         chain.append(commit(f"c{n:06}", chain[-1].id, time=n))
-    assert in_order(chain) == chain[::-1]
+    assert sort_newest_first(chain) == chain[::-1]
     known = {one.id: one for one in chain}
     assert merge_bases(known, known) == (chain[-1].id,)
 
 
-def grown(store: Store, count: int, tables: int = 1) -> State:
+def grown(store: Store, count: int, tables: int = 1) -> GraphState:
     """A log of that many commits, appended one by one."""
     first = commit("c00000", tables=tables)
-    state = State(Head(first.id, "main"), SCHEMA, dict(first.tables), (first,))  # type: ignore[arg-type]
+    state = GraphState(BranchHead(first.id, "main"), SCHEMA, dict(first.tables), (first,))  # type: ignore[arg-type]
     for n in range(1, count):
         state = _step(store, state, commit(f"c{n:05}", state.head.commit_id, tables=tables))
     return state
 
 
-def _step(store: Store, state: State, one: Commit) -> State:
+def _step(store: Store, state: GraphState, one: Commit) -> GraphState:
     tables = {**state.tables, **{k: v for k, v in one.tables.items() if v is not None}}
-    after = append(store, state, [one])
+    after = append_commits(store, state, [one])
     return replace(after, head=replace(after.head, commit_id=one.id), tables=tables)
 
 
@@ -123,16 +123,21 @@ def test_the_tail_stays_short_and_chunks_grow(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), durability="os")
     state = grown(store, 128 + 64 * 8)
     assert len(state.tail) == 64
-    assert [(one.count, one.end) for one in state.chunks] == [(512, "c00511"), (64, "c00575")]
+    assert [(one.commit_count, one.last_commit_id) for one in state.chunks] == [
+        (512, "c00511"),
+        (64, "c00575"),
+    ]
     assert state.tail[-1].id == state.head.commit_id
-    ids = [one.id for chunk in state.chunks for one in Log(store, state).chunk_commits(chunk)]
+    ids = [
+        one.id for chunk in state.chunks for one in HistoryLog(store, state).chunk_commits(chunk)
+    ]
     assert ids + [one.id for one in state.tail] == [f"c{n:05}" for n in range(640)]
 
 
 def test_large_commits_are_sealed_sooner(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), durability="os")
     state = grown(store, 12, tables=112)
-    assert sum(len(str(one.to_json())) for one in state.tail) < 2 * logs.SEAL_BYTES
+    assert sum(len(str(one.to_json())) for one in state.tail) < 2 * logs.MAX_TAIL_BYTES
     assert state.chunks
     assert state.tail[-1].id == state.head.commit_id
 
@@ -143,13 +148,13 @@ def test_what_a_publish_writes_to_the_log_is_bounded(tmp_path: Path) -> None:
     state = grown(store, 1)
     worst, total = 0, 0
     for n in range(1, 4300):
-        before = len(effects.done)
+        before = len(effects.completed)
         state = _step(store, state, commit(f"c{n:05}", state.head.commit_id, tables=1))
-        written = len(effects.done) - before
+        written = len(effects.completed) - before
         worst, total = max(worst, written), total + written
     assert worst == 3  # a seal, a merge of eight, and a merge of eight of those
     assert total == 66 + 8 + 1
-    assert [one.count for one in state.chunks] == [4096, 64, 64]
+    assert [one.commit_count for one in state.chunks] == [4096, 64, 64]
 
 
 def test_many_foreign_commits_are_sealed_at_once(tmp_path: Path) -> None:
@@ -160,28 +165,31 @@ def test_many_foreign_commits_are_sealed_at_once(tmp_path: Path) -> None:
     for n in range(1, 1000):
         side.append(commit(f"s{n:05}", side[-1].id))
     merge = commit("m", "c00002", "s00999")
-    before = len(effects.done)
-    state = append(store, state, [*side, merge])
-    assert len(effects.done) - before == 1
+    before = len(effects.completed)
+    state = append_commits(store, state, [*side, merge])
+    assert len(effects.completed) - before == 1
     assert len(state.tail) == 64
-    log = Log(store, state)
+    log = HistoryLog(store, state)
     assert len(log.ancestors("m")) == 1004
-    assert log.state_of("m")[0] == log.state_of("c00002")[0]
+    assert log.tables_and_schema_at("m")[0] == log.tables_and_schema_at("c00002")[0]
 
 
 def test_a_chunk_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = grown(open_store(str(tmp_path), durability="os"), 300)
     store, read = open_store(str(tmp_path)), list[str]()
-    real = logs._read_chunk
+    real = logs._read_chunk_object
 
-    def reading(where: Store, one: Chunk) -> tuple[list[Commit], logs.ChunkMap]:
+    def reading(where: Store, one: LogChunk) -> tuple[list[Commit], logs.ChunkEndState]:
         read.append(one.name)
         return real(where, one)
 
-    monkeypatch.setattr(logs, "_read_chunk", reading)
+    monkeypatch.setattr(logs, "_read_chunk_object", reading)
     for _ in range(3):
-        Log(store, state).find("nothing")
-        assert Log(store, state).state_of("c00010")[0]["node:T0"].content_id == "c00010"
+        HistoryLog(store, state).find("nothing")
+        assert (
+            HistoryLog(store, state).tables_and_schema_at("c00010")[0]["node:T0"].content_id
+            == "c00010"
+        )
     assert sorted(read) == sorted(one.name for one in state.chunks)
 
 
@@ -190,7 +198,7 @@ def test_the_newest_commits_cost_no_reading(tmp_path: Path) -> None:
     state = grown(store, 300)
     for one in state.chunks:
         store.objects.remove(one.name)
-    log = Log(open_store(str(tmp_path)), state)
+    log = HistoryLog(open_store(str(tmp_path)), state)
     assert log.get(state.tail[0].id) == state.tail[0]
     with pytest.raises(HistoryReclaimed):
         log.find("c00000")
@@ -198,24 +206,24 @@ def test_the_newest_commits_cost_no_reading(tmp_path: Path) -> None:
 
 def test_the_newest_of_a_long_log_cost_no_chunk(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), durability="os")
-    state = grown(store, 2 * logs.SEAL + 10)
+    state = grown(store, 2 * logs.CHUNK_COMMITS + 10)
     for chunk in state.chunks:
         (tmp_path / chunk.name).unlink()
     store = open_store(str(tmp_path), durability="os")
-    newest = list(islice(Log(store, state).newest_first(state.head.commit_id), 10))
+    newest = list(islice(HistoryLog(store, state).iter_ancestors(state.head.commit_id), 10))
     assert [one.id for one in newest] == [one.id for one in state.tail[:-11:-1]]
     with pytest.raises(HistoryReclaimed):
-        list(Log(store, state).newest_first(state.head.commit_id))
+        list(HistoryLog(store, state).iter_ancestors(state.head.commit_id))
 
 
 def test_an_unknown_commit_is_said_to_be_unknown(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), durability="os")
     with pytest.raises(CommitNotFound):
-        Log(store, grown(store, 3)).get("nothing")
+        HistoryLog(store, grown(store, 3)).get("nothing")
 
 
 def test_memory_forgets_what_was_not_used(tmp_path: Path) -> None:
-    memory = open_store(str(tmp_path)).memory
+    memory = open_store(str(tmp_path)).object_cache
     memory.limit = 10
     for name in "abc":
         memory.put(name, name, weight=4)

@@ -6,14 +6,14 @@ import pytest
 
 from omnigraph.errors import VersionConflict
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import Line
-from omnigraph.history.memory import Shown
-from omnigraph.history.plan import PublishPlan, Signature, WriteTxn, requirement_from_json
+from omnigraph.history.line import BranchState
+from omnigraph.history.memory import ShownReads
+from omnigraph.history.plan import CommitMetadata, PublishPlan, WriteTxn, requirement_from_json
 from omnigraph.history.publish import publish
 from tests.history.apart import apart, held
 from tests.rig.writes import CITY, PERSON, append, init_small, plan, update, write
 
-KEY = Signature(key="k", request="r")
+KEY = CommitMetadata(idempotency_key="k", request_hash="r")
 
 
 @pytest.fixture
@@ -23,27 +23,29 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "g"
 
 
-def insert(line: Line, shown: Shown, name: str, signature: Signature = KEY) -> Commit:
+def insert(
+    line: BranchState, shown: ShownReads, name: str, signature: CommitMetadata = KEY
+) -> Commit:
     """An insert through a handle, which is not strict."""
-    watch = shown.strict()
+    watch = shown.strict_read_set()
     made = write(line, append({name: 0}), signature=signature, conditions=[watch])
     assert made is not None
-    shown.wrote(made, watch)
+    shown.follow_write(made, watch)
     return made
 
 
-def strict(line: Line, shown: Shown) -> None:
-    watch = shown.strict([PERSON])
+def strict(line: BranchState, shown: ShownReads) -> None:
+    watch = shown.strict_read_set([PERSON])
     made = write(line, update({"a": 9}), conditions=[watch])
     assert made is not None
-    shown.wrote(made, watch)
+    shown.follow_write(made, watch)
 
 
 def test_a_replay_does_not_move_the_memory_back(root: Path) -> None:
     line = apart(root)
-    shown = Shown(line.base().state.tables)
+    shown = ShownReads(line.last_known().state.tables)
     first = insert(line, shown, "mine")
-    insert(line, shown, "later", Signature())
+    insert(line, shown, "later", CommitMetadata())
     assert insert(line, shown, "mine") == first
     strict(line, shown)
 
@@ -51,11 +53,11 @@ def test_a_replay_does_not_move_the_memory_back(root: Path) -> None:
 def test_a_replay_shows_nothing_that_was_never_shown(root: Path) -> None:
     line, other = apart(root), apart(root)
     write(other, append({"foreign": 0}))
-    shown = Shown({})
+    shown = ShownReads({})
     first = insert(line, shown, "mine")
-    again = Shown({})
+    again = ShownReads({})
     assert insert(line, again, "mine") == first
-    assert again.strict([PERSON]).same == ()
+    assert again.strict_read_set([PERSON]).read_contents == ()
 
 
 def test_a_replay_after_a_lost_race_shows_nothing_either(
@@ -63,7 +65,7 @@ def test_a_replay_after_a_lost_race_shows_nothing_either(
 ) -> None:
     """Another process made the same request, on a change that this handle never showed."""
     line, other = apart(root), apart(root)
-    shown = Shown(line.base().state.tables)
+    shown = ShownReads(line.last_known().state.tables)
 
     def meanwhile() -> None:
         write(other, append({"foreign": 0}))
@@ -71,31 +73,31 @@ def test_a_replay_after_a_lost_race_shows_nothing_either(
 
     with held(monkeypatch, meanwhile):
         found = insert(line, shown, "mine")
-    assert found.id == other.base().state.head.commit_id
+    assert found.id == other.last_known().state.head.commit_id
     with pytest.raises(VersionConflict):
         strict(line, shown)
 
 
 def test_a_table_that_was_dropped_by_oneself_is_forgotten(root: Path) -> None:
     line = apart(root)
-    shown = Shown(line.base().state.tables)
-    watch = shown.strict([CITY])
-    drop = PublishPlan("drop", dropped=frozenset({CITY}))
+    shown = ShownReads(line.last_known().state.tables)
+    watch = shown.strict_read_set([CITY])
+    drop = PublishPlan("drop", dropped_tables=frozenset({CITY}))
     made = publish(line, lambda _: drop, conditions=[watch])
     assert made is not None
-    shown.wrote(made, watch)
-    assert shown.strict([CITY]).same == ()
+    shown.follow_write(made, watch)
+    assert shown.strict_read_set([CITY]).read_contents == ()
 
 
 def test_a_watch_survives_being_written_down(root: Path) -> None:
     line = apart(root)
-    watch = Shown(line.base().state.tables).strict([PERSON, CITY])
+    watch = ShownReads(line.last_known().state.tables).strict_read_set([PERSON, CITY])
     again = requirement_from_json(watch.to_json())
     assert again.to_json() == watch.to_json()
-    again.check(WriteTxn(line.store, "main", line.base(), "", 0))
+    again.check(WriteTxn(line.store, "main", line.last_known(), "", 0))
     write(line, append({"b": 1}))
     with pytest.raises(VersionConflict):
-        again.check(WriteTxn(line.store, "main", line.base(), "", 0))
+        again.check(WriteTxn(line.store, "main", line.last_known(), "", 0))
 
 
 def test_a_confirmed_plan_keeps_its_watch(root: Path) -> None:
@@ -104,10 +106,10 @@ def test_a_confirmed_plan_keeps_its_watch(root: Path) -> None:
     from omnigraph.history.confirmed import plan_from_json, plan_to_json
 
     line = apart(root)
-    txn = WriteTxn(line.store, "main", line.base(), "", 0)
+    txn = WriteTxn(line.store, "main", line.last_known(), "", 0)
     staged = plan(txn, append({"b": 1}))
     assert staged is not None
-    watch = Shown(line.base().state.tables).strict([PERSON])
+    watch = ShownReads(line.last_known().state.tables).strict_read_set([PERSON])
     told = plan_to_json(replace(staged, requirements=(watch,)))
     (again,) = plan_from_json(told, txn).requirements
     assert again.to_json() == watch.to_json()

@@ -14,12 +14,12 @@ from omnigraph.history import intent as intents
 from omnigraph.history import log as logs
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import Line
-from omnigraph.history.log import Log
-from omnigraph.history.plan import Signature
-from omnigraph.history.state import State, to_rows
+from omnigraph.history.line import BranchState
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.plan import CommitMetadata
+from omnigraph.history.state import GraphState, to_rows
 from omnigraph.storage import layout, torn
-from omnigraph.storage.objects import LocalBackend, Objects
+from omnigraph.storage.objects import ControlObjects, LocalBackend
 from omnigraph.storage.store import Store, open_store
 from tests.history.apart import apart, once, people, version_file
 from tests.rig.writes import (
@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "g"
 
 
-def _ids(line: Line) -> list[str]:
+def _ids(line: BranchState) -> list[str]:
     line.reload()
     return [name for name, _ in read_branch(line)[PERSON]]
 
@@ -75,14 +75,14 @@ def test_our_own_object_is_not_taken_for_that_of_another(
 def test_without_a_nonce_who_won_would_be_told_that_he_lost(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Objects.read_json
+    real = ControlObjects.read_json
 
-    def forgetful(self: Objects, name: str) -> dict[str, Any] | None:
+    def forgetful(self: ControlObjects, name: str) -> dict[str, Any] | None:
         facts = real(self, name)
         return {k: v for k, v in facts.items() if k != "nonce"} if facts else facts
 
     with monkeypatch.context() as faulty:
-        faulty.setattr(Objects, "read_json", forgetful)
+        faulty.setattr(ControlObjects, "read_json", forgetful)
         with pytest.raises(AlreadyExists):
             _create_with_a_lost_answer(root, monkeypatch)
     assert "f" in list_branches(open_store(str(root)))
@@ -97,7 +97,7 @@ def _discarded_while_its_owner_slept(root: Path, monkeypatch: pytest.MonkeyPatch
 
     def discard() -> None:
         store = open_store(str(root), durability="os")
-        (one,) = intents.listing(store).pending
+        (one,) = intents.list_intents(store).pending
         assert real(store, one.intent, "discard") == "discard"
         intents.retire(store, one.intent)
         for path in root.glob("nodes/*/data/*.lance"):
@@ -126,14 +126,14 @@ def test_a_verdict_on_an_operation_that_is_over_is_void(
 def test_without_the_second_look_a_swept_operation_would_be_published(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Objects.read
+    real = ControlObjects.read
 
-    def blind(self: Objects, name: str) -> bytes | None:
+    def blind(self: ControlObjects, name: str) -> bytes | None:
         found = real(self, name)
         looked_for = name.startswith(layout.INTENTS) and name.endswith(".json")
         return b"{}" if looked_for and found is None else found
 
-    monkeypatch.setattr(Objects, "read", blind)
+    monkeypatch.setattr(ControlObjects, "read", blind)
     _discarded_while_its_owner_slept(root, monkeypatch)
     with pytest.raises((OSError, ValueError, OmnigraphError)):
         _ids(apart(root))
@@ -149,7 +149,7 @@ def _sweep_branch(root: Path, ulid: str) -> None:
             path.unlink()
 
 
-def _fork_and_sweep_the_source(root: Path) -> tuple[Line, list[str]]:
+def _fork_and_sweep_the_source(root: Path) -> tuple[BranchState, list[str]]:
     """Branch g from a commit of f, then f and all of its dataset go; gives g and what it held."""
     main = apart(root)
     write(main, append({"base": 0}))
@@ -157,8 +157,8 @@ def _fork_and_sweep_the_source(root: Path) -> tuple[Line, list[str]]:
     f = apart(root, "f")
     for n in range(5):
         write(f, people(1, n))
-    state = f.base().state
-    line = [one.id for one in Log(f.store, state).first_parents(state.head.commit_id)]
+    state = f.last_known().state
+    line = [one.id for one in HistoryLog(f.store, state).first_parents(state.head.commit_id)]
     create_branch(f.store, "g", f, commit_id=line[2])
     delete_branch(open_store(str(root), durability="os"), "f")
     _sweep_branch(root, f.ulid)
@@ -168,22 +168,22 @@ def _fork_and_sweep_the_source(root: Path) -> tuple[Line, list[str]]:
 def test_a_branch_keeps_the_history_of_the_one_it_was_made_from(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "SEAL", 2)
+    monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
     g, line = _fork_and_sweep_the_source(root)
-    log = Log(g.store, g.base().state)
+    log = HistoryLog(g.store, g.last_known().state)
     assert [one.id for one in log.first_parents(line[0])] == line
     assert [len(read_branch(g, one)[PERSON]) for one in line] == [4, 3, 2, 1, 0]
     check_invariants(root)
 
 
 def test_with_a_name_alone_it_would_have_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = branches.forked
+    real = branches.forked_state
 
-    def bare(intent: intents.Intent, state: State, number: int) -> State:
+    def bare(intent: intents.Intent, state: GraphState, number: int) -> GraphState:
         made = real(intent, state, number)
         return replace(made, tail=(), chunks=()) if intent.facts["name"] == "g" else made
 
-    monkeypatch.setattr(branches, "forked", bare)
+    monkeypatch.setattr(branches, "forked_state", bare)
     g, line = _fork_and_sweep_the_source(root)
     with pytest.raises(OmnigraphError):
         read_branch(g, line[1])
@@ -191,9 +191,9 @@ def test_with_a_name_alone_it_would_have_none(root: Path, monkeypatch: pytest.Mo
 
 def _repeat_on_a_fork(root: Path) -> list[str]:
     """A keyed write after the fork commit, then the same key on the fork."""
-    main, signature = apart(root), Signature(key="k", request="r")
+    main, signature = apart(root), CommitMetadata(idempotency_key="k", request_hash="r")
     write(main, append({"base": 0}))
-    old = main.base().state.head.commit_id
+    old = main.last_known().state.head.commit_id
     write(main, append({"later": 1}), signature=signature)
     create_branch(main.store, "g", main, commit_id=old)
     write(apart(root, "g"), append({"later": 1}), signature=signature)
@@ -207,13 +207,13 @@ def test_a_commit_that_a_fork_merely_holds_is_not_its_history(root: Path) -> Non
 def test_by_presence_alone_a_write_on_the_fork_would_be_swallowed(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Whole(Log):
+    class Whole(HistoryLog):
         """A log that takes all it holds for history."""
 
         def first_parents(self, _: str) -> Iterator[Commit]:
-            return iter(list(self._known.values())[::-1])
+            return iter(list(self._commits_by_id.values())[::-1])
 
-    monkeypatch.setattr(idempotency, "Log", Whole)
+    monkeypatch.setattr(idempotency, "HistoryLog", Whole)
     rows = _repeat_on_a_fork(root)
     assert rows == ["base"]
 
@@ -228,12 +228,12 @@ def _second_opener(root: Path) -> Commit:
         write(line, people(1, n))
     store = open_store(str(root))
     version_file(line, 3).write_bytes(b"")
-    assert torn.torn_version(store, layout.MANIFEST) == 3
+    assert torn.find_torn_version(store, layout.MANIFEST) == 3
     graphs.open(root)
     made = write(apart(root), append({"new": 1}))
     assert made is not None
     assert made.manifest_version == 3
-    torn.set_aside(store, layout.MANIFEST, 3, lambda _: None)
+    torn.set_aside_version(store, layout.MANIFEST, 3, lambda _: None)
     return made
 
 
@@ -244,17 +244,17 @@ def test_a_number_that_was_published_again_is_left_alone(root: Path) -> None:
 def test_not_read_again_an_acknowledged_version_would_be_moved_away(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = torn.set_aside
+    real = torn.set_aside_version
 
     def hasty(store: Store, location: str, version: int, *rest: Any) -> str | None:
         with monkeypatch.context() as faulty:
-            faulty.setattr(torn, "torn_version", lambda *_: version)
+            faulty.setattr(torn, "find_torn_version", lambda *_: version)
             return real(store, location, version, *rest)
 
-    monkeypatch.setattr(torn, "set_aside", hasty)
+    monkeypatch.setattr(torn, "set_aside_version", hasty)
     made = _second_opener(root)
     state = apart(root).reload().state
-    assert Log(apart(root).store, state).find(made.id) is None
+    assert HistoryLog(apart(root).store, state).find(made.id) is None
 
 
 # A tail is bounded by its bytes, too.
@@ -264,8 +264,8 @@ def _state_bytes(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """The largest state while commits with long messages are published."""
     line, largest = apart(root), 0
     for n in range(24):
-        write(line, people(1, n), signature=Signature(message="x" * 8192))
-        largest = max(largest, to_rows(line.base().state, 1).nbytes)
+        write(line, people(1, n), signature=CommitMetadata(message="x" * 8192))
+        largest = max(largest, to_rows(line.last_known().state, 1).nbytes)
     check_invariants(root)
     return largest
 
@@ -273,12 +273,12 @@ def _state_bytes(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_large_commits_do_not_make_every_later_state_large(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _state_bytes(root, monkeypatch) < 2 * logs.SEAL_BYTES
+    assert _state_bytes(root, monkeypatch) < 2 * logs.MAX_TAIL_BYTES
 
 
 def test_counted_by_commits_alone_every_publish_would_write_them_again(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bound = 2 * logs.SEAL_BYTES
-    monkeypatch.setattr(logs, "SEAL_BYTES", 1 << 40)
+    bound = 2 * logs.MAX_TAIL_BYTES
+    monkeypatch.setattr(logs, "MAX_TAIL_BYTES", 1 << 40)
     assert _state_bytes(root, monkeypatch) > bound

@@ -15,10 +15,10 @@ import pytest
 from omnigraph.errors import OmnigraphError
 from omnigraph.history import manifest
 from omnigraph.history import publish as publishing
-from omnigraph.history.line import Line
-from omnigraph.history.manifest import Opened, read_manifest, swap_state
-from omnigraph.history.plan import Signature
-from omnigraph.history.state import State
+from omnigraph.history.line import BranchState
+from omnigraph.history.manifest import LoadedManifest, read_manifest, swap_state
+from omnigraph.history.plan import CommitMetadata
+from omnigraph.history.state import GraphState
 from omnigraph.storage import cell
 from omnigraph.storage.store import open_store
 from tests.history.apart import apart, version_file
@@ -38,40 +38,40 @@ def root(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def late(root: str) -> Callable[[], Opened]:
+def late(root: str) -> Callable[[], LoadedManifest]:
     """A swap of somebody who was held up after the first write."""
     write(apart(root), append({"a": 1}))
     store = open_store(root, durability="os")
     base = read_manifest(store)
     write(apart(root), append({"b": 1}))
-    state: State = read_manifest(store).state
+    state: GraphState = read_manifest(store).state
     write(apart(root), append({"c": 1}))
     return lambda: swap_state(store, base, state)
 
 
-def clean(line: Line, below: int) -> None:
+def clean(line: BranchState, below: int) -> None:
     for version in range(1, below):
         version_file(line, version).unlink(missing_ok=True)
 
 
 def after_swap(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:
     """Something happens between the next swap and the look that follows it."""
-    real = cell._commit
+    real = cell._commit_strictly
 
     def commit(*args: Any) -> Any:
-        monkeypatch.setattr(cell, "_commit", real)
+        monkeypatch.setattr(cell, "_commit_strictly", real)
         made = real(*args)
         happen()
         return made
 
-    monkeypatch.setattr(cell, "_commit", commit)
+    monkeypatch.setattr(cell, "_commit_strictly", commit)
 
 
 def test_a_write_is_not_taken_back(
-    root: str, late: Callable[[], Opened], monkeypatch: pytest.MonkeyPatch
+    root: str, late: Callable[[], LoadedManifest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = apart(root)
-    newest = line.base().version + 1
+    newest = line.last_known().version + 1
 
     def happen() -> None:
         clean(line, newest)
@@ -85,16 +85,18 @@ def test_a_write_is_not_taken_back(
 
 
 def test_by_the_gap_alone_the_newest_version_would_be_taken_back(
-    root: str, late: Callable[[], Opened], monkeypatch: pytest.MonkeyPatch
+    root: str, late: Callable[[], LoadedManifest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = apart(root)
-    newest = line.base().version + 1
+    newest = line.last_known().version + 1
 
     def happen() -> None:
         clean(line, newest)
         late()
 
-    monkeypatch.setattr(manifest, "_is_whole", lambda _: False)  # as if it lacked what it names
+    monkeypatch.setattr(
+        manifest, "_all_files_exist", lambda _: False
+    )  # as if it lacked what it names
     after_swap(monkeypatch, happen)
     with suppress(OmnigraphError):
         write(line, append({"mine": 1}))
@@ -102,10 +104,10 @@ def test_by_the_gap_alone_the_newest_version_would_be_taken_back(
 
 
 def test_nor_by_a_later_look(
-    root: str, late: Callable[[], Opened], monkeypatch: pytest.MonkeyPatch
+    root: str, late: Callable[[], LoadedManifest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = apart(root)
-    newest = line.base().version + 1
+    newest = line.last_known().version + 1
     after_swap(monkeypatch, lambda: clean(line, newest))
     assert write(line, append({"mine": 1})) is not None
     late()
@@ -114,10 +116,10 @@ def test_nor_by_a_later_look(
 
 
 def test_nor_when_its_answer_was_lost(
-    root: str, late: Callable[[], Opened], monkeypatch: pytest.MonkeyPatch
+    root: str, late: Callable[[], LoadedManifest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = apart(root)
-    newest = line.base().version + 1
+    newest = line.last_known().version + 1
 
     def happen() -> None:
         clean(line, newest)
@@ -130,12 +132,12 @@ def test_nor_when_its_answer_was_lost(
 
 
 def test_a_repeated_key_is_answered_although_what_the_handle_knows_was_removed(root: str) -> None:
-    key = Signature(key="k", request="r")
+    key = CommitMetadata(idempotency_key="k", request_hash="r")
     store = open_store(root)
-    line = Line(store, "main", "main")
+    line = BranchState(store, "main", "main")
     first = write(line, append({"a": 1}), signature=key)
     write(apart(root), append({"b": 1}))
-    clean(line, line.base().version + 1)
+    clean(line, line.last_known().version + 1)
     assert write(line, append({"a": 1}), signature=key) == first
 
 
@@ -143,7 +145,7 @@ def test_who_opens_a_version_that_is_replaced_and_removed_meanwhile_reads_the_ne
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line, real, opened = apart(root), lance.dataset, list[int]()
-    line.base()
+    line.last_known()
 
     def dataset(uri: str, **how: Any) -> Any:
         if uri.endswith("__manifest") and len(opened) < 3:
@@ -157,17 +159,17 @@ def test_who_opens_a_version_that_is_replaced_and_removed_meanwhile_reads_the_ne
 
 
 def test_nor_is_one_damaged_whose_rows_are_gone(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    line, real = apart(root), cell.Cell.rows
-    line.base()
+    line, real = apart(root), cell.ManifestCell.read_rows
+    line.last_known()
 
-    def rows(one: cell.Cell, columns: Any) -> Any:
+    def rows(one: cell.ManifestCell, columns: Any) -> Any:
         if one.version == 1:
             write(line, append({"a": 1}))
-            for name in cell.files_of(one):
+            for name in cell.cell_files(one):
                 Path(root, name).unlink()
         return real(one, columns)
 
-    monkeypatch.setattr(cell.Cell, "rows", rows)
+    monkeypatch.setattr(cell.ManifestCell, "read_rows", rows)
     assert read_manifest(open_store(root)).version == 2
 
 
@@ -175,8 +177,8 @@ def test_nor_is_one_damaged_whose_rows_are_gone(root: str, monkeypatch: pytest.M
 def test_a_swap_that_is_cleaned_up_before_it_is_synced_is_tried_again_or_found(
     root: str, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
-    line = Line(open_store(root, durability="fsync"), "main", "main")
-    base = line.base().version
+    line = BranchState(open_store(root, durability="fsync"), "main", "main")
+    base = line.last_known().version
     if not others:  # it lands in a gap, below what came first
         write(apart(root), append({"o1": 1}))
         write(apart(root), append({"o2": 1}))
@@ -196,11 +198,11 @@ def test_a_swap_that_is_cleaned_up_before_it_is_synced_is_tried_again_or_found(
 def test_a_version_that_is_cleaned_up_before_it_is_answered_for_gives_way_to_the_next(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = Line(open_store(root, durability="fsync"), "main", "main")
-    newest, synced = line.base().version + 1, list[int]()
-    real = manifest.secure
+    line = BranchState(open_store(root, durability="fsync"), "main", "main")
+    newest, synced = line.last_known().version + 1, list[int]()
+    real = manifest.sync_manifest
 
-    def secure(opened: Opened) -> None:
+    def secure(opened: LoadedManifest) -> None:
         if not synced:
             write(apart(root), append({"o": 1}))
             clean(line, newest + 1)
@@ -210,7 +212,7 @@ def test_a_version_that_is_cleaned_up_before_it_is_answered_for_gives_way_to_the
     def happen() -> None:
         raise ValueError("no answer")
 
-    monkeypatch.setattr(publishing, "secure", secure)
+    monkeypatch.setattr(publishing, "sync_manifest", secure)
     after_swap(monkeypatch, happen)
     assert write(line, append({"mine": 1})) is not None
     assert synced == [newest, newest + 1]

@@ -16,13 +16,13 @@ from omnigraph.errors import (
 )
 from omnigraph.history import log as logs
 from omnigraph.history import publish as publishing
-from omnigraph.history.line import Line
-from omnigraph.history.log import Log
+from omnigraph.history.line import BranchState
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import read_manifest, swap_state
-from omnigraph.history.memory import Shown
-from omnigraph.history.plan import HeadWas, PublishPlan, Signature, WriteTxn
+from omnigraph.history.memory import ShownReads
+from omnigraph.history.plan import CommitMetadata, ExpectedHead, PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
-from omnigraph.storage.cell import LostSwap, UnsureSwap
+from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
 from tests.history.apart import apart, people, write_while
 from tests.rig.patience import PATIENCE
 from tests.rig.writes import (
@@ -81,7 +81,7 @@ def test_the_fifth_attempt_still_uses_the_first_preparation(
 def test_a_write_that_always_loses_says_so_and_leaves_nothing(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "PREPARATIONS", 2)
+    monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 2)
     tried = _lose(monkeypatch, root, 100)
     with pytest.raises(ConcurrentCommit) as caught:
         write(apart(root), people(1))
@@ -92,7 +92,7 @@ def test_a_write_that_always_loses_says_so_and_leaves_nothing(
 
 
 def test_the_time_for_trying_is_limited(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "BUDGET", -1.0)
+    monkeypatch.setattr(publishing, "PREPARATION_BUDGET_SECONDS", -1.0)
     tried = _lose(monkeypatch, root, 100)
     with pytest.raises(ConcurrentCommit):
         write(apart(root), people(1))
@@ -114,7 +114,7 @@ def test_maintenance_that_others_did_meanwhile_is_not_done_again(root: Path) -> 
     for n in range(3):
         write(line, people(1, n))
     assert write_while(line, rewrite(), lambda: write(apart(root), rewrite())) is None
-    assert line.base().state.tables[PERSON].version == 5
+    assert line.last_known().state.tables[PERSON].version == 5
 
 
 def test_id_and_creation_time_survive_every_retry(
@@ -127,7 +127,7 @@ def test_id_and_creation_time_survive_every_retry(
         seen.append((txn.commit_id, txn.created_at))
         return plan(txn, people(1))
 
-    made = publish(line, prepare, Signature("ada", "why"))
+    made = publish(line, prepare, CommitMetadata("ada", "why"))
     assert made is not None
     assert len(seen) == 2
     assert set(seen) == {(made.id, made.created_at)}
@@ -147,7 +147,7 @@ def test_a_swap_without_an_answer_is_looked_up(
         lost.clear()
         if landed:
             real(*args)
-        raise UnsureSwap
+        raise SwapOutcomeUnknown
 
     monkeypatch.setattr(publishing, "swap_state", wrapped)
     made = write(apart(root), people(1))
@@ -165,7 +165,7 @@ def test_a_lost_swap_that_was_our_own_is_recognised(
         opened = real(*args)
         if lost:
             lost.clear()
-            raise LostSwap
+            raise SwapConflict
         return opened
 
     monkeypatch.setattr(publishing, "swap_state", wrapped)
@@ -173,13 +173,13 @@ def test_a_lost_swap_that_was_our_own_is_recognised(
     assert len(read_branch(apart(root))[PERSON]) == 1
 
 
-def _long_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
+def _long_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> BranchState:
     line = apart(root)
     with monkeypatch.context() as patch:
-        patch.setattr(logs, "SEAL", 2)
+        patch.setattr(logs, "CHUNK_COMMITS", 2)
         for n in range(10):
             write(line, people(1, n))
-    assert line.base().state.chunks
+    assert line.last_known().state.chunks
     return line
 
 
@@ -187,7 +187,7 @@ def test_the_look_reads_only_pieces_of_the_log_that_are_new(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = _long_log(root, monkeypatch)
-    for one in line.base().state.chunks:
+    for one in line.last_known().state.chunks:
         line.store.objects.remove(one.name)
     stale = apart(root)
     stale.reload()
@@ -201,18 +201,18 @@ def test_pieces_of_the_log_that_were_merged_and_swept_are_looked_for_again(
     line = _long_log(root, monkeypatch)
     stale = apart(root)
     old = stale.reload().state.chunks
-    monkeypatch.setattr(logs, "SEAL", 2)
-    monkeypatch.setattr(logs, "FAN", 2)
+    monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
+    monkeypatch.setattr(logs, "MERGE_FAN_IN", 2)
     for n in range(10, 16):
         write(line, people(1, n))
-    kept = {one.name for one in line.base().state.chunks}
+    kept = {one.name for one in line.last_known().state.chunks}
     for one in old:
         if one.name not in kept:
             line.store.objects.remove(one.name)
-    assert len(stale.base().state.tail) == 3  # the next publish seals, and reads what is gone
+    assert len(stale.last_known().state.tail) == 3  # the next publish seals, and reads what is gone
     made = write(stale, people(1, 20))
     assert made is not None
-    assert len(list(Log(line.store, stale.base().state).first_parents(made.id))) == 18
+    assert len(list(HistoryLog(line.store, stale.last_known().state).first_parents(made.id))) == 18
 
 
 def test_a_condition_is_judged_on_the_newest_state(root: Path) -> None:
@@ -220,9 +220,9 @@ def test_a_condition_is_judged_on_the_newest_state(root: Path) -> None:
     stale.reload()
     made = write(apart(root), people(1))
     assert made is not None
-    assert write(stale, people(1, 1), conditions=[HeadWas(made.id)]) is not None
+    assert write(stale, people(1, 1), conditions=[ExpectedHead(made.id)]) is not None
     with pytest.raises(PreconditionFailed):
-        write(stale, people(1, 2), conditions=[HeadWas(made.id)])
+        write(stale, people(1, 2), conditions=[ExpectedHead(made.id)])
 
 
 def test_a_refusal_is_judged_on_the_newest_state(root: Path) -> None:
@@ -248,9 +248,9 @@ def test_nothing_to_do_is_judged_on_the_newest_state(root: Path) -> None:
     stale.reload()
     write(apart(root), append({"a": 1}))
     assert write(stale, delete(["a"])) is not None
-    version = stale.base().version
+    version = stale.last_known().version
     assert write(stale, delete(["a"])) is None
-    assert apart(root).base().version == version
+    assert apart(root).last_known().version == version
 
 
 def test_a_state_that_names_what_was_swept_is_read_again(root: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_line_never_goes_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     go_on.set()
     reader.join()
     assert made is not None
-    assert line.base().state.head.commit_id == made.id
+    assert line.last_known().state.head.commit_id == made.id
 
 
 def test_a_graph_made_again_at_the_same_place_is_seen(root: Path, tmp_path: Path) -> None:
@@ -300,21 +300,21 @@ def test_a_graph_made_again_at_the_same_place_is_seen(root: Path, tmp_path: Path
     init_small(root)
     with pytest.raises(ReadSetConflict):
         line.refresh()
-    assert apart(root).base().state.tables[PERSON].rows == 0
+    assert apart(root).last_known().state.tables[PERSON].row_count == 0
 
 
-def _strict(line: Line, shown: Shown, n: int) -> Any:
-    watch = shown.strict([PERSON])
+def _strict(line: BranchState, shown: ShownReads, n: int) -> Any:
+    watch = shown.strict_read_set([PERSON])
     made = write(line, update({"a": n}), conditions=[watch])
     assert made is not None
-    shown.wrote(made, watch)
+    shown.follow_write(made, watch)
     return made
 
 
 def test_a_handle_follows_its_own_writes_and_maintenance(root: Path) -> None:
     line = apart(root)
     write(line, append({"a": 0}))
-    shown = Shown(line.base().state.tables)
+    shown = ShownReads(line.last_known().state.tables)
     _strict(line, shown, 1)
     write(apart(root), append({"c": 1}), [CITY])
     write(apart(root), rewrite())
@@ -325,21 +325,21 @@ def test_a_handle_follows_its_own_writes_and_maintenance(root: Path) -> None:
 def test_a_handle_does_not_follow_over_what_it_never_showed(root: Path) -> None:
     line = apart(root)
     write(line, append({"a": 0}))
-    shown = Shown(line.base().state.tables)
+    shown = ShownReads(line.last_known().state.tables)
     write(apart(root), append({"foreign": 0}))
-    watch = shown.strict()  # an insert is not strict: it lands on the foreign row
+    watch = shown.strict_read_set()  # an insert is not strict: it lands on the foreign row
     made = write(line, append({"mine": 0}), conditions=[watch])
     assert made is not None
-    shown.wrote(made, watch)
+    shown.follow_write(made, watch)
     with pytest.raises(VersionConflict):
         _strict(line, shown, 1)
-    shown.show(line.base().state.tables)
+    shown.mark_shown(line.last_known().state.tables)
     _strict(line, shown, 1)
 
 
 def test_the_clock_decides_nothing(root: Path) -> None:
     first = write(apart(root), people(1, 0))
-    with ids.fixed(seed=1):  # a process whose clock stands at 1970
+    with ids.deterministic_ids(seed=1):  # a process whose clock stands at 1970
         second = write(apart(root), people(1, 1))
     third = write(apart(root), people(1, 2))
     assert first is not None
@@ -347,5 +347,5 @@ def test_the_clock_decides_nothing(root: Path) -> None:
     assert third is not None
     assert (second.parent, third.parent) == (first.id, second.id)
     line = apart(root)
-    log = Log(line.store, line.base().state)
+    log = HistoryLog(line.store, line.last_known().state)
     assert [one.id for one in log.first_parents(third.id)][:3] == [third.id, second.id, first.id]

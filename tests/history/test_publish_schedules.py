@@ -18,14 +18,14 @@ from omnigraph.history import plan as plans
 from omnigraph.history import publish as publishing
 from omnigraph.history.branches import create_branch, delete_branch
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.line import Line
-from omnigraph.history.log import Log, merge_bases
+from omnigraph.history.line import BranchState
+from omnigraph.history.log import HistoryLog, merge_bases
 from omnigraph.history.manifest import swap_state
-from omnigraph.history.plan import PublishPlan, SameContent, Signature, WriteTxn
+from omnigraph.history.plan import CommitMetadata, PublishPlan, SameContent, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.storage import layout
 from omnigraph.storage import table as tables
-from omnigraph.storage.table import Staged, create_table, open_table
+from omnigraph.storage.table import StagedChange, create_table, open_table
 from tests.history.apart import apart, held, people, version_file, write_while
 from tests.rig.writes import (
     CITY,
@@ -46,17 +46,17 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "g"
 
 
-def _ids(line: Line) -> list[str]:
+def _ids(line: BranchState) -> list[str]:
     line.reload()
     return [name for name, _ in read_branch(line)[PERSON]]
 
 
-def _outrun(root: Path, line: Line) -> None:
+def _outrun(root: Path, line: BranchState) -> None:
     """Others publish four times, and all versions but the newest are deleted."""
     other = apart(root)
     for n in range(4):
         write(other, append({f"other{n}": n}))
-    for version in range(1, other.base().version):
+    for version in range(1, other.last_known().version):
         version_file(line, version).unlink()
 
 
@@ -68,7 +68,7 @@ def test_a_number_that_is_free_again_is_not_taken_for_the_newest(
         made = write(line, append({"mine": 1}))
     assert made is not None
     assert _ids(apart(root)) == ["mine", *(f"other{n}" for n in range(4))]
-    assert Log(line.store, line.base().state).find(made.id) is not None
+    assert HistoryLog(line.store, line.last_known().state).find(made.id) is not None
 
 
 def test_without_the_look_at_the_end_it_would_be_lost(
@@ -82,7 +82,7 @@ def test_without_the_look_at_the_end_it_would_be_lost(
 
 
 def test_who_loses_builds_on_what_won(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "SEAL", 2)
+    monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
     line = apart(root)
     won = [
         write_while(line, people(1, n), partial(write, apart(root), people(1, 10 + n)))
@@ -97,19 +97,19 @@ def test_a_loser_that_keeps_its_first_tail_would_lose_the_winner(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first: dict[str, Any] = {}
-    real = publishing._next_state
+    real = publishing._build_next_state
 
     def remembering(txn: WriteTxn, *rest: Any) -> Any:
         state = real(txn, *rest)
         tail = first.setdefault(txn.commit_id, state.tail)
         return replace(state, tail=tail)
 
-    monkeypatch.setattr(publishing, "_next_state", remembering)
+    monkeypatch.setattr(publishing, "_build_next_state", remembering)
     line = apart(root)
     won: list[Any] = []
     write_while(line, people(1), lambda: won.append(write(apart(root), people(1, 5))))
     state = apart(root).reload().state
-    assert Log(line.store, state).find(won[0].id) is None
+    assert HistoryLog(line.store, state).find(won[0].id) is None
 
 
 def _rename_column(root: Path) -> None:
@@ -125,14 +125,14 @@ def _rename_column(root: Path) -> None:
         place.mkdir(exist_ok=True)
         shutil.move(root / "scratch" / "data" / old.path, place / old.path)
         operation = lance.LanceOperation.Overwrite(schema, fragments)
-        fields = tables.field_digest(table)
-        staged = Staged(table.location, operation, fields, rows=1)
-        return PublishPlan("schema_apply", {PERSON: staged}, epoch=0)
+        fields = tables.schema_fingerprint(table)
+        staged = StagedChange(table.location, operation, fields, row_delta=1)
+        return PublishPlan("schema_apply", {PERSON: staged}, gc_epoch=0)
 
     publish(apart(root), prepare)
 
 
-def _people_with_either_column(line: Line) -> list[dict[str, Any]]:
+def _people_with_either_column(line: BranchState) -> list[dict[str, Any]]:
     entry = line.reload().state.tables[PERSON]
     table = open_table(line.store, entry.location, entry.lance_version)
     found: list[dict[str, Any]] = table.dataset.to_table().to_pylist()
@@ -145,7 +145,7 @@ def _append_secret(txn: WriteTxn) -> PublishPlan:
     if "n" not in table.schema.names:
         rows = pa.table({"id": ["old"], "m": pa.array([None], pa.int64())})
     staged = tables.stage_append(txn.store, table, rows)
-    return PublishPlan("insert", {PERSON: staged}, epoch=0)
+    return PublishPlan("insert", {PERSON: staged}, gc_epoch=0)
 
 
 def _append_over_a_schema_change(root: Path) -> list[dict[str, Any]]:
@@ -173,7 +173,7 @@ def test_rows_of_an_older_schema_are_planned_again(root: Path) -> None:
 def test_without_the_field_ids_a_value_would_move_to_another_column(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "field_digest", lambda _: "")
+    monkeypatch.setattr(tables, "schema_fingerprint", lambda _: "")
     found = _append_over_a_schema_change(root)
     assert {"id": "old", "m": 42} in found
 
@@ -182,17 +182,17 @@ def _register_again(root: Path) -> None:
     """Another writer drops the type and adds it again: the same columns in another directory."""
 
     def drop(txn: WriteTxn) -> PublishPlan:
-        return PublishPlan("schema_apply", dropped=frozenset([PERSON]))
+        return PublishPlan("schema_apply", dropped_tables=frozenset([PERSON]))
 
     def add(txn: WriteTxn) -> PublishPlan:
         old = lance_schema
         location = layout.table_directory(PERSON, ids.new_ulid())
         table = create_table(txn.store, location, old)
         entry = TableEntry(PERSON, location, 1, table.version, txn.commit_id, 0, "main", 2)
-        return PublishPlan("schema_apply", registered={PERSON: entry})
+        return PublishPlan("schema_apply", new_tables={PERSON: entry})
 
     other = apart(root)
-    lance_schema = WriteTxn(other.store, "main", other.base(), "", 0).table(PERSON).schema
+    lance_schema = WriteTxn(other.store, "main", other.last_known(), "", 0).table(PERSON).schema
     publish(other, drop)
     publish(other, add)
 
@@ -207,7 +207,7 @@ def test_rows_of_a_dropped_table_are_not_carried_into_its_successor(root: Path) 
 def test_without_the_directory_they_would_be_and_could_not_be_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "replays", lambda *_: True)
+    monkeypatch.setattr(publishing, "can_replay", lambda *_: True)
     line = apart(root)
     write_while(line, append({"mine": 1}), lambda: _register_again(root))
     with pytest.raises(pa.ArrowInvalid, match="Not found"):
@@ -227,8 +227,8 @@ def test_a_plan_that_touched_fragments_is_made_again(
 def test_replayed_all_the_same_it_would_undo_the_other(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "replays", lambda *_: True)
-    monkeypatch.setattr(publishing, "_holds", lambda *_: True)
+    monkeypatch.setattr(publishing, "can_replay", lambda *_: True)
+    monkeypatch.setattr(publishing, "_plan_still_holds", lambda *_: True)
     line = apart(root)
     write(line, append({"a": 1, "b": 1}))
     write_while(line, upsert({"a": 2}), lambda: write(apart(root), upsert({"b": 2})))
@@ -236,7 +236,7 @@ def test_replayed_all_the_same_it_would_undo_the_other(
 
 
 def test_a_key_is_looked_for_in_every_attempt(root: Path) -> None:
-    line, signature = apart(root), Signature(key="k", request="r")
+    line, signature = apart(root), CommitMetadata(idempotency_key="k", request_hash="r")
     won: list[Any] = []
     made = write_while(
         line,
@@ -251,8 +251,8 @@ def test_a_key_is_looked_for_in_every_attempt(root: Path) -> None:
 def test_looked_for_only_once_it_would_be_written_twice(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "replayed", lambda *_: None)
-    line, signature = apart(root), Signature(key="k", request="r")
+    monkeypatch.setattr(publishing, "find_replayed_commit", lambda *_: None)
+    line, signature = apart(root), CommitMetadata(idempotency_key="k", request_hash="r")
     write_while(
         line,
         append({"mine": 1}),
@@ -262,15 +262,15 @@ def test_looked_for_only_once_it_would_be_written_twice(
     assert _ids(line) == ["first", "mine"]
 
 
-def _seal_beside_an_abandoned_chunk(root: Path) -> Line:
+def _seal_beside_an_abandoned_chunk(root: Path) -> BranchState:
     """A sealer was cut off behind its chunk, the chunk is condemned, somebody seals, it goes."""
     line = apart(root)
     for n in range(2):
         write(line, people(1, n))
-    state = line.base().state
+    state = line.last_known().state
     end = state.tail[1].id
-    known, schema = Log(line.store, state).state_of(end)
-    abandoned = logs.write_chunk(line.store, state.tail[:2], logs.ChunkMap(end, known, schema))
+    known, schema = HistoryLog(line.store, state).tables_and_schema_at(end)
+    abandoned = logs.write_chunk(line.store, state.tail[:2], logs.ChunkEndState(end, known, schema))
     write(line, people(1, 3))
     line.store.objects.remove(abandoned.name)
     return line
@@ -279,28 +279,30 @@ def _seal_beside_an_abandoned_chunk(root: Path) -> Line:
 def test_a_chunk_is_never_written_under_a_name_that_was_used(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "SEAL", 2)
+    monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
     line = _seal_beside_an_abandoned_chunk(root)
-    assert line.base().state.chunks
+    assert line.last_known().state.chunks
     check_invariants(root)
 
 
 def test_named_by_its_content_it_would_be_swept_with_the_abandoned_one(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "SEAL", 2)
+    monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
     monkeypatch.setattr(layout, "chunk_name", lambda digest, _: f"{layout.COMMITS}/{digest}")
     _seal_beside_an_abandoned_chunk(root)
     state = apart(root).reload().state
     with pytest.raises(HistoryReclaimed):
-        Log(apart(root).store, state).find("nothing")
+        HistoryLog(apart(root).store, state).find("nothing")
 
 
 def _fence_and_sweep(root: Path, staged: list[Path]) -> None:
     """A collector fences the branch, then deletes files that nothing names."""
     other = apart(root)
     state = other.reload().state
-    swap_state(other.store, other.base(), replace(state, head=replace(state.head, gc_epoch=1)))
+    swap_state(
+        other.store, other.last_known(), replace(state, head=replace(state.head, gc_epoch=1))
+    )
     for one in staged:
         one.unlink()
 
@@ -318,14 +320,14 @@ def test_what_was_staged_before_a_fence_is_staged_again(root: Path) -> None:
 def test_without_the_epoch_the_state_would_name_a_swept_file(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "_holds", lambda *_: True)
+    monkeypatch.setattr(publishing, "_plan_still_holds", lambda *_: True)
     line = apart(root)
     write_while(line, append({"mine": 1}), lambda: _fence_and_sweep(root, _staged_files(root)))
     with pytest.raises(pa.ArrowInvalid, match="Not found"):
         _ids(line)
 
 
-def _merge_and_delete(root: Path, *, foreign: bool) -> tuple[Line, str]:
+def _merge_and_delete(root: Path, *, foreign: bool) -> tuple[BranchState, str]:
     """Branch f writes, main takes its table over, f is deleted; gives main and the commit of f."""
     main = apart(root)
     create_branch(main.store, "f", main)
@@ -333,14 +335,14 @@ def _merge_and_delete(root: Path, *, foreign: bool) -> tuple[Line, str]:
     made = write(f, append({"on-f": 1}))
     assert made is not None
     write(main, append({"on-main": 1}), [CITY])
-    theirs = f.base().state
+    theirs = f.last_known().state
 
     def merge(txn: WriteTxn) -> PublishPlan:
         return PublishPlan(
             "merge",
-            adopted={PERSON: theirs.tables[PERSON]},
-            foreign=(made,) if foreign else (),
-            merged=made.id,
+            adopted_tables={PERSON: theirs.tables[PERSON]},
+            incoming_commits=(made,) if foreign else (),
+            merged_head=made.id,
         )
 
     publish(main, merge)
@@ -350,11 +352,11 @@ def _merge_and_delete(root: Path, *, foreign: bool) -> tuple[Line, str]:
 
 def test_a_merged_commit_keeps_its_state_without_its_branch(root: Path) -> None:
     main, merged = _merge_and_delete(root, foreign=True)
-    log = Log(main.store, main.reload().state)
-    tables_then, _ = log.state_of(merged)
+    log = HistoryLog(main.store, main.reload().state)
+    tables_then, _ = log.tables_and_schema_at(merged)
     entry = tables_then[PERSON]
     assert open_table(main.store, entry.location, entry.lance_version).dataset.count_rows() == 1
-    base = merge_bases(log.ancestors(main.base().state.head.commit_id), log.ancestors(merged))
+    base = merge_bases(log.ancestors(main.last_known().state.head.commit_id), log.ancestors(merged))
     assert base == (merged,)
     check_invariants(root)
 
@@ -362,22 +364,24 @@ def test_a_merged_commit_keeps_its_state_without_its_branch(root: Path) -> None:
 def test_not_brought_along_it_would_be_gone_with_its_branch(root: Path) -> None:
     main, merged = _merge_and_delete(root, foreign=False)
     with pytest.raises(KeyError):
-        Log(main.store, main.reload().state).state_of(merged)
+        HistoryLog(main.store, main.reload().state).tables_and_schema_at(merged)
 
 
-def _same_number_other_content(root: Path) -> tuple[Line, SameContent]:
+def _same_number_other_content(root: Path) -> tuple[BranchState, SameContent]:
     """Main shows version 2 of a table, then takes over another version 2 from a branch."""
     main = apart(root)
     create_branch(main.store, "f", main)
     f = apart(root, "f")
     theirs = write(f, append({"on-f": 1}))
     write(main, append({"on-main": 1}))
-    shown = main.base().state.tables[PERSON]
-    adopted = f.base().state.tables[PERSON]
+    shown = main.last_known().state.tables[PERSON]
+    adopted = f.last_known().state.tables[PERSON]
     assert theirs is not None
     assert (shown.version, shown.content_id) != (adopted.version, adopted.content_id)
     assert shown.version == adopted.version == 2
-    plan = PublishPlan("merge", adopted={PERSON: adopted}, foreign=(theirs,), merged=theirs.id)
+    plan = PublishPlan(
+        "merge", adopted_tables={PERSON: adopted}, incoming_commits=(theirs,), merged_head=theirs.id
+    )
     publish(main, lambda _: plan)
     return main, SameContent(PERSON, shown.content_id, shown.version)
 
@@ -392,7 +396,7 @@ def test_by_its_number_alone_a_stale_write_would_pass(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def check(self: SameContent, txn: WriteTxn) -> None:
-        assert txn.base.state.tables[self.key].version == self.version
+        assert txn.base.state.tables[self.table_key].version == self.version
 
     monkeypatch.setattr(plans.SameContent, "check", check)
     main, condition = _same_number_other_content(root)

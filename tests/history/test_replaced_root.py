@@ -8,10 +8,10 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import NotFound, OmnigraphError, ReadSetConflict
-from omnigraph.history.branches import create_branch, delete_branch, open_line
-from omnigraph.history.line import Line
+from omnigraph.history.branches import create_branch, delete_branch, open_branch
+from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import read_manifest
-from omnigraph.history.plan import Signature
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.storage.store import open_store
 from tests.history.apart import apart, held, write_while
 from tests.rig.invariants import check_invariants
@@ -36,7 +36,7 @@ def remove(root: str) -> None:
         store.objects.remove(one.name)
 
 
-def make(root: str, *rows: str) -> Line:
+def make(root: str, *rows: str) -> BranchState:
     """A graph with one commit for each row, by a process that knows nothing of others."""
     init_small(root)
     line = apart(root)
@@ -79,23 +79,23 @@ def test_a_graph_made_again_by_another_process_is_seen(root: str, rows: tuple[st
     with pytest.raises(ReadSetConflict):
         old.refresh()
     with pytest.raises(ReadSetConflict):  # and it stays so
-        old.base()
-    line = open_line(open_store(root, durability="os"), "main")
+        old.last_known()
+    line = open_branch(open_store(root, durability="os"), "main")
     assert [name for name, _ in read_branch(line)[PERSON]] == list(rows)
 
 
 def test_a_line_that_this_process_shares_gives_way_to_the_new_graph(root: str) -> None:
     make(root, "a")
-    old = open_line(open_store(root, durability="os"), "main")
+    old = open_branch(open_store(root, durability="os"), "main")
     make_elsewhere = again(root, "x")
     make_elsewhere()
-    new = open_line(open_store(root, durability="os"), "main")
+    new = open_branch(open_store(root, durability="os"), "main")
     assert new is not old
     write(new, append({"y": 1}))
     assert rows_of(root) == ["x", "y"]
 
 
-def refused(line: Line) -> None:
+def refused(line: BranchState) -> None:
     with pytest.raises(OmnigraphError) as caught:
         write(line, append({"b": 1}))
     assert isinstance(caught.value, ReadSetConflict)
@@ -109,7 +109,7 @@ def test_a_write_of_before_does_not_reach_the_new_graph(
 ) -> None:
     make(root, "a")
     old = apart(root)
-    old.base()
+    old.last_known()
     if looked:
         old.refresh()
     again(root, *rows)()
@@ -152,7 +152,7 @@ def test_a_write_of_before_does_not_stay_in_the_new_graph_on_s3(
 ) -> None:
     make(s3.url, "a")
     old = apart(s3.url)
-    old.base()
+    old.last_known()
     if looked:
         old.refresh()
     again(s3.url, *rows)()
@@ -168,7 +168,7 @@ def test_a_write_of_before_does_not_stay_in_the_new_graph_on_s3(
 def test_an_old_handle_does_not_show_a_new_graph_of_the_same_number_on_s3(s3: S3) -> None:
     make(s3.url, "a")
     old = apart(s3.url)
-    old.base()  # read once, and never asked about since
+    old.last_known()  # read once, and never asked about since
     again(s3.url, "x")()
     with pytest.raises(ReadSetConflict):
         old.refresh()
@@ -220,7 +220,7 @@ def test_a_root_restored_from_an_older_copy_is_another_one(root: str, tmp_path: 
 
 def test_a_key_of_before_is_not_answered_for_the_new_graph(root: str) -> None:
     make(root)
-    old, key = apart(root), Signature(key="k", request="r")
+    old, key = apart(root), CommitMetadata(idempotency_key="k", request_hash="r")
     write(old, append({"a": 1}), signature=key)
     again(root)()
     with pytest.raises(ReadSetConflict):
@@ -231,7 +231,7 @@ def test_a_key_of_before_is_not_answered_for_the_new_graph(root: str) -> None:
 def test_a_deletion_of_before_does_not_close_a_branch_of_the_new_graph(root: str) -> None:
     make(root, "a")
     store = open_store(root, durability="os")
-    create_branch(store, "f", open_line(store, "main"))
+    create_branch(store, "f", open_branch(store, "main"))
     again(root, "x")()
     with pytest.raises(NotFound):
         delete_branch(store, "f")

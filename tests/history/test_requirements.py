@@ -14,13 +14,13 @@ from omnigraph.errors import (
 )
 from omnigraph.history.plan import (
     AbsentIds,
-    HeadWas,
+    ExpectedHead,
     Requirement,
     SameContent,
     SameHead,
     SameSchema,
     WriteTxn,
-    hold,
+    check_requirements,
     requirement_from_json,
 )
 from tests.history.apart import apart
@@ -29,7 +29,7 @@ from tests.rig.writes import PERSON, append, init_small, rewrite, write
 CASES: list[tuple[Callable[[WriteTxn], Requirement], type[OmnigraphError]]] = [
     (lambda t: AbsentIds(PERSON, ("new", "other")), KeyConflict),
     (lambda t: SameHead(t.base.state.head.commit_id), ReadSetConflict),
-    (lambda t: HeadWas(t.base.state.head.commit_id), PreconditionFailed),
+    (lambda t: ExpectedHead(t.base.state.head.commit_id), PreconditionFailed),
     (lambda t: SameContent(PERSON, t.base.state.tables[PERSON].content_id, 2), VersionConflict),
 ]
 
@@ -53,17 +53,19 @@ def test_it_holds_until_somebody_changes_what_was_read(
     one = make(_txn(root))
     again = requirement_from_json(one.to_json())
     assert again == one
-    hold([one, again], _txn(root))
+    check_requirements([one, again], _txn(root))
     write(apart(root), append({"new": 1}))
     with pytest.raises(error):
-        hold([again], _txn(root))
+        check_requirements([again], _txn(root))
 
 
 def test_a_schema_is_compared_by_its_hash(root: Path) -> None:
     txn = _txn(root)
-    hold([requirement_from_json(SameSchema(txn.base.state.schema.hash).to_json())], txn)
+    check_requirements(
+        [requirement_from_json(SameSchema(txn.base.state.schema.hash).to_json())], txn
+    )
     with pytest.raises(ReadSetConflict):
-        hold([SameSchema("sha256:other")], txn)
+        check_requirements([SameSchema("sha256:other")], txn)
 
 
 def test_maintenance_is_no_change_of_content(root: Path) -> None:
@@ -72,15 +74,15 @@ def test_maintenance_is_no_change_of_content(root: Path) -> None:
     assert write(apart(root), rewrite()) is not None
     now = _txn(root)
     assert now.base.state.tables[PERSON].lance_version != entry.lance_version
-    hold([SameContent(PERSON, entry.content_id, entry.version)], now)
+    check_requirements([SameContent(PERSON, entry.content_id, entry.version)], now)
 
 
 def test_the_absence_of_no_ids_always_holds(root: Path) -> None:
-    hold([AbsentIds(PERSON, ())], _txn(root))
+    check_requirements([AbsentIds(PERSON, ())], _txn(root))
 
 
 def test_a_table_that_is_not_there_is_a_conflict_not_a_crash(root: Path) -> None:
     with pytest.raises(ReadSetConflict):
-        hold([AbsentIds("node:Gone", ("a",))], _txn(root))
+        check_requirements([AbsentIds("node:Gone", ("a",))], _txn(root))
     with pytest.raises(VersionConflict):
-        hold([SameContent("node:Gone", "c", 1)], _txn(root))
+        check_requirements([SameContent("node:Gone", "c", 1)], _txn(root))

@@ -24,7 +24,7 @@ from omnigraph.history import log as logs
 from omnigraph.history import publish as publishing
 from omnigraph.history.branches import create_branch
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import swap_state
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
@@ -32,7 +32,7 @@ from omnigraph.history.state import to_rows
 from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
 from omnigraph.storage import table as tables
-from omnigraph.storage.cell import UnsureSwap
+from omnigraph.storage.cell import SwapOutcomeUnknown
 from omnigraph.storage.store import open_store
 from tests.history.apart import apart, once, people
 from tests.rig.writes import (
@@ -53,7 +53,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "g"
 
 
-def _ids(line: Line) -> list[str]:
+def _ids(line: BranchState) -> list[str]:
     line.reload()
     return [name for name, _ in read_branch(line)[PERSON]]
 
@@ -69,7 +69,7 @@ def _write_without_an_answer(root: Path, monkeypatch: pytest.MonkeyPatch) -> lis
         opened = real(*args)
         if lost:
             lost.clear()
-            raise UnsureSwap
+            raise SwapOutcomeUnknown
         return opened
 
     with monkeypatch.context() as patch:
@@ -93,7 +93,7 @@ def test_tried_again_without_a_look_it_would_be_there_twice(
         write.doubt.end()
         return False
 
-    monkeypatch.setattr(publishing, "_look", blind)
+    monkeypatch.setattr(publishing, "_verify_commit_landed", blind)
     assert _write_without_an_answer(root, monkeypatch) == ["p0", "p0"]
 
 
@@ -123,7 +123,7 @@ def test_unnoticed_the_loss_would_make_the_graph_look_damaged(
     line = apart(root)
     with monkeypatch.context() as faulty:
         faulty.setattr(cells, "LanceOperation", SimpleNamespace(Overwrite=_plain_schema))
-        faulty.setattr(cells.Cell, "stamp", str(layout.STAMP))
+        faulty.setattr(cells.ManifestCell, "stamp", str(layout.STAMP))
         assert write(line, people(1)) is not None
     assert read_stamp(root) is None
     with pytest.raises(StorageError, match="no format stamp"):
@@ -147,20 +147,20 @@ def fold(txn: WriteTxn, rows: Mapping[str, int]) -> PublishPlan:
     staged = tables.stage_change(
         txn.store,
         table,
-        removed=[one["_rowaddr"] for one in there],
-        replaced=(
+        removed_addresses=[one["_rowaddr"] for one in there],
+        replacements=(
             [one["_rowid"] for one in there],
             shaped(table, {one["id"]: one["n"] for one in there}),
         ),
-        added=shaped(table, rows),
+        added_rows=shaped(table, rows),
     )
-    return PublishPlan("insert", {PERSON: staged}, epoch=0)
+    return PublishPlan("insert", {PERSON: staged}, gc_epoch=0)
 
 
 def plain(txn: WriteTxn, rows: Mapping[str, int]) -> PublishPlan:
     """New rows and nothing else."""
     staged = tables.stage_append(txn.store, txn.table(PERSON), shaped(txn.table(PERSON), rows))
-    return PublishPlan("insert", {PERSON: staged}, epoch=0)
+    return PublishPlan("insert", {PERSON: staged}, gc_epoch=0)
 
 
 def _insert_among_folders(root: Path, *, drops: bool) -> tuple[Commit | None, int]:
@@ -192,7 +192,7 @@ def test_an_insert_that_lost_with_its_fold_lands_without_it(root: Path) -> None:
 def test_an_insert_that_keeps_folding_would_never_land(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "PREPARATIONS", 4)
+    monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 4)
     with pytest.raises(ConcurrentCommit):
         _insert_among_folders(root, drops=False)
     assert "mine" not in _ids(apart(root))
@@ -202,7 +202,7 @@ def test_an_insert_that_keeps_folding_would_never_land(
 # A table directory is new at each registration.
 
 
-def _register(line: Line, column: str) -> None:
+def _register(line: BranchState, column: str) -> None:
     """Add the type Extra with one column of its own."""
 
     def prepare(txn: WriteTxn) -> PublishPlan:
@@ -210,14 +210,14 @@ def _register(line: Line, column: str) -> None:
         schema = pa.schema([pa.field("id", pa.string(), nullable=False), (column, pa.int64())])
         version = tables.create_table(txn.store, location, schema).version
         entry = TableEntry("node:Extra", location, 1, version, txn.commit_id, 0, line.name, 2)
-        return PublishPlan("schema_apply", registered={"node:Extra": entry})
+        return PublishPlan("schema_apply", new_tables={"node:Extra": entry})
 
     publish(line, prepare)
 
 
 def _columns(root: Path, branch: str) -> list[str]:
     line = apart(root, branch)
-    txn = WriteTxn(line.store, branch, line.base(), "", 0)
+    txn = WriteTxn(line.store, branch, line.last_known(), "", 0)
     names: list[str] = txn.table("node:Extra").schema.names
     return names
 
@@ -290,7 +290,7 @@ def _deliver_twice(root: Path) -> list[str]:
 
 def test_a_batch_that_is_delivered_twice_is_there_once(root: Path) -> None:
     assert _deliver_twice(root) == ["batch7"]
-    assert apart(root).base().state.streams == {"s": "7"}
+    assert apart(root).last_known().state.streams == {"s": "7"}
     check_invariants(root)
 
 
@@ -307,10 +307,12 @@ def test_a_merge_does_not_carry_the_tokens_of_a_stream(root: Path) -> None:
     f = apart(root, "f")
     made = publish(f, lambda txn: _batch(txn, "7", {"on-f": 7}))
     assert made is not None
-    entry = f.base().state.tables[PERSON]
-    plan = PublishPlan("merge", adopted={PERSON: entry}, foreign=(made,), merged=made.id)
+    entry = f.last_known().state.tables[PERSON]
+    plan = PublishPlan(
+        "merge", adopted_tables={PERSON: entry}, incoming_commits=(made,), merged_head=made.id
+    )
     publish(main, lambda _: plan)
-    assert apart(root).base().state.streams == {}
+    assert apart(root).last_known().state.streams == {}
     # The stream of this branch begins at its own place.
     assert publish(apart(root), lambda txn: _batch(txn, "1", {"on-main": 1})) is not None
 
@@ -328,7 +330,7 @@ def _numbers(value: Any) -> Iterator[int]:
         yield value
 
 
-def _texts(root: Path, line: Line) -> Iterator[str]:
+def _texts(root: Path, line: BranchState) -> Iterator[str]:
     """Every JSON text of a graph: rows of the state and of sealed chunks, control objects."""
     state = line.reload().state
     yield from (row["metadata"] for row in to_rows(state, 1).to_pylist())
@@ -342,7 +344,7 @@ def _texts(root: Path, line: Line) -> Iterator[str]:
 
 
 def _largest_number(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(logs, "SEAL", 2)
+    monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
     line = apart(root)
     for n in range(5):
         write(line, people(1, n))
@@ -354,9 +356,9 @@ def _largest_number(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
         found.extend(n for text in _texts(root, line) for n in _numbers(json.loads(text)))
 
     with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.history.long.finish", look)
+        patch.setattr("omnigraph.history.long.finish_confirmed", look)
         write_long(line, append({"long": 1}))
-    assert line.base().state.chunks
+    assert line.last_known().state.chunks
     return max(found)
 
 

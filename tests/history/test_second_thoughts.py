@@ -12,13 +12,13 @@ from omnigraph import ids
 from omnigraph.errors import BranchNotFound, Conflict, StorageError
 from omnigraph.history import branches, recover, refs
 from omnigraph.history import intent as intents
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
-from omnigraph.history.closing import close
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.closing import publish_closing_version
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.line import Line
-from omnigraph.history.long import publish_long
+from omnigraph.history.line import BranchState
+from omnigraph.history.long import publish_long_operation
 from omnigraph.history.manifest import swap_state
-from omnigraph.history.plan import PublishPlan, Signature, WriteTxn
+from omnigraph.history.plan import CommitMetadata, PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store, open_store
@@ -38,19 +38,19 @@ def root(tmp_path: Path) -> Path:
 
 def test_an_acknowledged_state_does_not_displace_a_newer_one(root: Path) -> None:
     line, other = apart(root), apart(root)
-    mine = swap_state(line.store, line.base(), line.base().state)
+    mine = swap_state(line.store, line.last_known(), line.last_known().state)
     write(other, people(1))
     newest = line.reload()
     line.advance(mine)
-    assert line.base() is newest
+    assert line.last_known() is newest
 
 
 # A plan holds for one epoch of the collector, whether it says so or not.
 
 
-def _fence(line: Line) -> None:
+def _fence(line: BranchState) -> None:
     base = line.refresh()
-    head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.nonce())
+    head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.new_nonce())
     swap_state(line.store, base, replace(base.state, head=head))
 
 
@@ -61,7 +61,7 @@ def test_a_plan_of_before_a_fence_is_made_again(root: Path) -> None:
         calls.append(1)
         made = plan(txn, append({"a": 1}))
         fence()
-        return replace(made, epoch=None) if made else None
+        return replace(made, gc_epoch=None) if made else None
 
     assert publish(apart(root), prepare) is not None
     assert len(calls) == 2
@@ -75,7 +75,7 @@ def test_files_under_an_intent_pass_a_fence(root: Path) -> None:
         fence()
         return made
 
-    assert publish_long(apart(root), "load", stage, Signature()) is not None
+    assert publish_long_operation(apart(root), "load", stage, CommitMetadata()) is not None
     assert [name for name, _ in read_graph(root)["main"][PERSON]] == ["a"]
 
 
@@ -89,7 +89,7 @@ def _registered(txn: WriteTxn, key: str = NEW) -> TableEntry:
 
 
 def _register(root: Path) -> None:
-    publish(apart(root), lambda txn: PublishPlan("add", registered={NEW: _registered(txn)}))
+    publish(apart(root), lambda txn: PublishPlan("add", new_tables={NEW: _registered(txn)}))
 
 
 def test_a_table_that_another_registered_meanwhile_is_not_replaced(root: Path) -> None:
@@ -97,9 +97,9 @@ def test_a_table_that_another_registered_meanwhile_is_not_replaced(root: Path) -
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         calls.append(txn.base.state.head.commit_id)
-        if txn.entry(NEW) is not None:
+        if txn.table_entry(NEW) is not None:
             return None
-        made = PublishPlan("add", registered={NEW: _registered(txn)})
+        made = PublishPlan("add", new_tables={NEW: _registered(txn)})
         race()
         return made
 
@@ -114,12 +114,12 @@ def test_a_table_that_another_wrote_meanwhile_is_not_dropped(root: Path) -> None
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         calls.append(1)
-        entry = txn.entry(PERSON)
+        entry = txn.table_entry(PERSON)
         assert entry is not None
-        if entry.rows:
+        if entry.row_count:
             return None
         race()
-        return PublishPlan("drop", dropped=frozenset({PERSON}))
+        return PublishPlan("drop", dropped_tables=frozenset({PERSON}))
 
     assert publish(apart(root), prepare) is None
     assert len(calls) == 2
@@ -145,7 +145,7 @@ def test_nor_by_what_was_staged_under_an_intent(root: Path, kind: str) -> None:
         return PublishPlan("change", **changes[kind])
 
     with pytest.raises(Conflict):
-        publish_long(apart(root), "change", stage, Signature())
+        publish_long_operation(apart(root), "change", stage, CommitMetadata())
     if kind != "registered":
         assert [name for name, _ in read_graph(root)["main"][PERSON]] == ["other"]
     check_invariants(root)
@@ -157,13 +157,13 @@ def test_maintenance_and_other_tables_do_not_matter(root: Path) -> None:
 
     def prepare(txn: WriteTxn) -> PublishPlan:
         calls.append(1)
-        made = PublishPlan("add", registered={NEW: _registered(txn)})
+        made = PublishPlan("add", new_tables={NEW: _registered(txn)})
         race()
         return made
 
     assert publish(apart(root), prepare) is not None
     assert len(calls) == 1
-    assert NEW in apart(root).base().state.tables
+    assert NEW in apart(root).last_known().state.tables
 
 
 # Names of branches.
@@ -171,7 +171,7 @@ def test_maintenance_and_other_tables_do_not_matter(root: Path) -> None:
 
 def _overdue(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with monkeypatch.context() as patch:
-        patch.setattr(intents, "LEASE", timedelta(seconds=-1000))
+        patch.setattr(intents, "LEASE_DURATION", timedelta(seconds=-1000))
         return [one.kind for one in recover.recover(store)]
 
 
@@ -179,7 +179,7 @@ def _overdue(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_name_of_which_nothing_is_known_is_left_to_recovery(
     root: Path, monkeypatch: pytest.MonkeyPatch, landed: bool
 ) -> None:
-    real = refs.take
+    real = refs.open_name
 
     def unsure(store: Store, ref: refs.Ref) -> dict[str, int]:
         if landed:
@@ -188,14 +188,14 @@ def test_a_name_of_which_nothing_is_known_is_left_to_recovery(
 
     line = apart(root)
     with monkeypatch.context() as patch:
-        patch.setattr(refs, "take", unsure)
+        patch.setattr(refs, "open_name", unsure)
         with pytest.raises(StorageError) as caught:
             create_branch(line.store, "f", line)
     assert caught.value.effect == "unknown"
     assert _overdue(line.store, monkeypatch) == ["finished"]
     assert list_branches(open_store(str(root))) == ["f", "main"]
-    assert open_line(open_store(str(root)), "f").base().state.head.fork is not None
-    assert intents.listing(line.store).pending == ()
+    assert open_branch(open_store(str(root)), "f").last_known().state.head.fork is not None
+    assert intents.list_intents(line.store).pending == ()
 
 
 def test_a_branch_that_was_deleted_is_not_named_again_by_recovery(
@@ -213,7 +213,7 @@ def test_a_branch_that_was_deleted_is_not_named_again_by_recovery(
 def test_a_deletion_cut_off_before_its_name_is_listed_until_somebody_opens_it(root: Path) -> None:
     graph = omnigraph.open(root)
     graph.branches.create("f")
-    close(open_store(str(root)), apart(root, "f"))
+    publish_closing_version(open_store(str(root)), apart(root, "f"))
     assert graph.branches.names() == ["f", "main"]
     before = files(open_store(str(root)))
     with pytest.raises(BranchNotFound):
@@ -227,7 +227,7 @@ def test_a_deletion_cut_off_before_its_name_is_listed_until_somebody_opens_it(ro
 # A fork of the past knows the batches of then.
 
 
-def _batch(line: Line, stream: str, token: str) -> str:
+def _batch(line: BranchState, stream: str, token: str) -> str:
     made = publish(line, lambda _: PublishPlan("stream", streams={stream: token}))
     assert made is not None
     return made.id
@@ -242,7 +242,8 @@ def test_a_fork_of_the_past_claims_no_batch_that_came_later(root: Path) -> None:
     create_branch(main.store, "both", main, commit_id=both)
     create_branch(main.store, "first", main, commit_id=first)
     streams = {
-        name: dict(apart(root, name).base().state.streams) for name in list_branches(main.store)
+        name: dict(apart(root, name).last_known().state.streams)
+        for name in list_branches(main.store)
     }
     assert streams == {
         "main": {"s": "2", "t": "1"},
@@ -257,7 +258,7 @@ def test_nor_does_one_that_recovery_finished(root: Path, monkeypatch: pytest.Mon
     main = apart(root)
     _batch(main, "s", "1")
     with monkeypatch.context() as patch:
-        patch.setattr(branches, "take_name", lambda *_: _fail())
+        patch.setattr(branches, "publish_name", lambda *_: _fail())
         patch.setattr(intents, "retire", lambda *_: None)
         with pytest.raises(StorageError):
             create_branch(main.store, "f", main)
@@ -265,7 +266,7 @@ def test_nor_does_one_that_recovery_finished(root: Path, monkeypatch: pytest.Mon
         one.unlink()  # cut off before the manifest
     _batch(main, "s", "2")
     assert _overdue(main.store, monkeypatch) == ["finished"]
-    assert apart(root, "f").base().state.streams == {"s": "1"}
+    assert apart(root, "f").last_known().state.streams == {"s": "1"}
 
 
 def _fail() -> None:
@@ -277,10 +278,10 @@ def test_the_tokens_of_a_commit_survive_in_sealed_pieces_of_the_log(
 ) -> None:
     from omnigraph.history import log
 
-    monkeypatch.setattr(log, "SEAL", 2)
+    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
     main = apart(root)
     first = _batch(main, "s", "1")
     for n in range(2, 9):
         _batch(main, "s", str(n))
     create_branch(main.store, "f", main, commit_id=first)
-    assert apart(root, "f").base().state.streams == {"s": "1"}
+    assert apart(root, "f").last_known().state.streams == {"s": "1"}

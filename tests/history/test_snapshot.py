@@ -12,10 +12,10 @@ from omnigraph.errors import (
     SnapshotNotFound,
     StorageError,
 )
-from omnigraph.history.branches import create_branch, open_line
-from omnigraph.history.line import Line
-from omnigraph.history.snapshot import snapshot
-from omnigraph.ids import fixed, new_ulid
+from omnigraph.history.branches import create_branch, open_branch
+from omnigraph.history.line import BranchState
+from omnigraph.history.snapshot import load_snapshot
+from omnigraph.ids import deterministic_ids, new_ulid
 from tests.history.apart import apart, people
 from tests.rig.writes import PERSON, init_small, read_branch, write
 
@@ -23,51 +23,51 @@ START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def line(tmp_path: Path) -> Line:
+def line(tmp_path: Path) -> BranchState:
     """Four commits, at noon of four days."""
-    with fixed(START) as clock:
+    with deterministic_ids(START) as clock:
         store = init_small(tmp_path / "g")
-        line = open_line(store, "main")
+        line = open_branch(store, "main")
         for n in range(3):
             clock.advance(days=1)
             write(line, people(1, n))
     return line
 
 
-def _count(line: Line, at: str | int | datetime | None) -> int:
+def _count(line: BranchState, at: str | int | datetime | None) -> int:
     return len(read_branch(line, at)[PERSON])
 
 
-def test_a_version_shows_what_was_newest_then(line: Line) -> None:
+def test_a_version_shows_what_was_newest_then(line: BranchState) -> None:
     assert [_count(line, n) for n in (1, 2, 3, 4)] == [0, 1, 2, 3]
     for version in (0, 5, -1):
         with pytest.raises(SnapshotNotFound):
-            snapshot(line.store, line, version)
+            load_snapshot(line.store, line, version)
 
 
-def test_a_moment_shows_what_was_published_before_it(line: Line) -> None:
+def test_a_moment_shows_what_was_published_before_it(line: BranchState) -> None:
     assert [_count(line, START + timedelta(days=n)) for n in (0, 1, 2, 3, 400)] == [0, 1, 2, 3, 3]
     assert _count(line, START + timedelta(days=2, microseconds=-1)) == 1
     with pytest.raises(SnapshotNotFound):
-        snapshot(line.store, line, START - timedelta(seconds=1))
+        load_snapshot(line.store, line, START - timedelta(seconds=1))
     with pytest.raises(InputError):
-        snapshot(line.store, line, datetime(2030, 1, 2))
+        load_snapshot(line.store, line, datetime(2030, 1, 2))
 
 
-def test_a_commit_shows_itself_from_every_branch(line: Line) -> None:
+def test_a_commit_shows_itself_from_every_branch(line: BranchState) -> None:
     f = create_branch(line.store, "f", line)
     made = write(f, people(1, 9))
     assert made is not None
     assert _count(line, made.id) == 4
-    assert snapshot(line.store, line, made.id).branch == "f"
+    assert load_snapshot(line.store, line, made.id).branch == "f"
     for text in ("nonsense", made.id.lower(), "manifest:main", "manifest::v1"):
         with pytest.raises(InputError):
-            snapshot(line.store, line, text)
+            load_snapshot(line.store, line, text)
     with pytest.raises(SnapshotNotFound):
-        snapshot(line.store, line, new_ulid())
+        load_snapshot(line.store, line, new_ulid())
 
 
-def test_a_branch_and_its_version_name_a_point(line: Line) -> None:
+def test_a_branch_and_its_version_name_a_point(line: BranchState) -> None:
     f = create_branch(line.store, "f", line)
     write(f, people(1, 9))
     assert _count(line, "manifest:f:v1") == 3
@@ -75,7 +75,7 @@ def test_a_branch_and_its_version_name_a_point(line: Line) -> None:
     assert _count(line, "manifest:main:v2") == 1
 
 
-def test_old_versions_of_the_manifest_are_not_needed(line: Line) -> None:
+def test_old_versions_of_the_manifest_are_not_needed(line: BranchState) -> None:
     from tests.history.apart import version_file
 
     for version in (1, 2, 3):
@@ -83,29 +83,29 @@ def test_old_versions_of_the_manifest_are_not_needed(line: Line) -> None:
     assert [_count(apart(line.store.root.path), n) for n in (1, 2, 3, 4)] == [0, 1, 2, 3]
 
 
-def test_a_table_version_that_was_swept_is_said_to_be_reclaimed(line: Line) -> None:
-    past = snapshot(line.store, line, 2).tables[PERSON]
+def test_a_table_version_that_was_swept_is_said_to_be_reclaimed(line: BranchState) -> None:
+    past = load_snapshot(line.store, line, 2).tables[PERSON]
     place = Path(line.store.root.path, past.location, "_versions")
     (place / f"d{past.lance_version}.manifest").unlink()
     fresh = apart(line.store.root.path)
     with pytest.raises(HistoryReclaimed):
-        snapshot(fresh.store, fresh, 2).table(PERSON)
+        load_snapshot(fresh.store, fresh, 2).table(PERSON)
     assert _count(fresh, 3) == 2
 
 
-def test_a_missing_table_of_the_newest_state_is_damage(line: Line) -> None:
-    now = snapshot(line.store, line).tables[PERSON]
+def test_a_missing_table_of_the_newest_state_is_damage(line: BranchState) -> None:
+    now = load_snapshot(line.store, line).tables[PERSON]
     place = Path(line.store.root.path, now.location, "_versions")
     (place / f"d{now.lance_version}.manifest").unlink()
     fresh = apart(line.store.root.path)
     with pytest.raises(StorageError) as caught:
-        snapshot(fresh.store, fresh).table(PERSON)
+        load_snapshot(fresh.store, fresh).table(PERSON)
     assert caught.value.kind == "not_found"
     with pytest.raises(EntityNotFound):
-        snapshot(fresh.store, fresh).table("node:Nobody")
+        load_snapshot(fresh.store, fresh).table("node:Nobody")
 
 
-def test_the_schema_of_then_comes_with_the_state(line: Line) -> None:
-    shown = snapshot(line.store, line, 2)
+def test_the_schema_of_then_comes_with_the_state(line: BranchState) -> None:
+    shown = load_snapshot(line.store, line, 2)
     assert "node Person" in shown.schema.source
-    assert shown.schema == snapshot(apart(line.store.root.path).store, line).schema
+    assert shown.schema == load_snapshot(apart(line.store.root.path).store, line).schema

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from omnigraph.errors import InternalError
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
 from omnigraph.history.state import (
-    READ,
-    Chunk,
-    Head,
-    State,
+    READ_COLUMNS,
+    BranchHead,
+    GraphState,
+    LogChunk,
     StateMismatch,
-    commit_of,
     commit_rows,
     from_rows,
+    parse_commit_row,
     to_rows,
 )
 
@@ -62,29 +62,29 @@ COMMITS = st.builds(
     request=MAYBE,
 )
 STATES = st.builds(
-    State,
-    head=st.builds(Head, TEXT, TEXT, NUMBER, st.booleans(), MAYBE, MAYBE),
+    GraphState,
+    head=st.builds(BranchHead, TEXT, TEXT, NUMBER, st.booleans(), MAYBE, MAYBE),
     schema=SCHEMAS,
     tables=table_maps(),
     tail=st.lists(COMMITS, max_size=3).map(tuple),
-    chunks=st.lists(st.builds(Chunk, TEXT, NUMBER, TEXT), max_size=3).map(tuple),
+    chunks=st.lists(st.builds(LogChunk, TEXT, NUMBER, TEXT), max_size=3).map(tuple),
     streams=st.dictionaries(TEXT, TEXT, max_size=3),
 )
 
 
 @given(STATES)
-def test_a_state_is_the_same_after_it_was_written_and_read(state: State) -> None:
-    rows = to_rows(state, 7).select(READ).to_pylist()
+def test_a_state_is_the_same_after_it_was_written_and_read(state: GraphState) -> None:
+    rows = to_rows(state, 7).select(READ_COLUMNS).to_pylist()
     assert from_rows(rows, 7) == state
 
 
 @given(st.lists(COMMITS, max_size=4))
 def test_commits_are_the_same_after_they_were_sealed(commits: list[Commit]) -> None:
-    assert [commit_of(row) for row in commit_rows(commits).to_pylist()] == commits
+    assert [parse_commit_row(row) for row in commit_rows(commits).to_pylist()] == commits
 
 
 @given(STATES)
-def test_numbers_beyond_63_bits_are_text(state: State) -> None:
+def test_numbers_beyond_63_bits_are_text(state: GraphState) -> None:
     for row in to_rows(state, 1).to_pylist():
         if row["object_type"] == "table":
             assert (
@@ -94,16 +94,16 @@ def test_numbers_beyond_63_bits_are_text(state: State) -> None:
 
 
 def test_rows_of_a_kind_that_is_not_known_are_passed_over() -> None:
-    state = State(Head("c", "main"), SchemaRow("h", "l"), {})
+    state = GraphState(BranchHead("c", "main"), SchemaRow("h", "l"), {})
     *rows, _ = to_rows(state, 1).to_pylist()
     assert from_rows([*rows, {**rows[0], "object_type": "from the future"}], 1) == state
 
 
 @given(STATES, st.data())
 def test_a_row_that_changed_or_belongs_to_another_version_is_refused(
-    state: State, data: st.DataObject
+    state: GraphState, data: st.DataObject
 ) -> None:
-    rows = to_rows(state, 7).select(READ).to_pylist()
+    rows = to_rows(state, 7).select(READ_COLUMNS).to_pylist()
     with pytest.raises(StateMismatch):
         from_rows(rows, 8)
     place = data.draw(st.integers(0, len(rows) - 2))
@@ -114,6 +114,6 @@ def test_a_row_that_changed_or_belongs_to_another_version_is_refused(
 
 @pytest.mark.parametrize("kept", [0, 1])
 def test_a_manifest_without_head_or_schema_is_refused(kept: int) -> None:
-    rows = to_rows(State(Head("c", "main"), SchemaRow("h", "l"), {}), 1).to_pylist()
+    rows = to_rows(GraphState(BranchHead("c", "main"), SchemaRow("h", "l"), {}), 1).to_pylist()
     with pytest.raises(InternalError):
         from_rows([rows[kept]], 1)

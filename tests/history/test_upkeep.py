@@ -7,11 +7,11 @@ import pytest
 from omnigraph import ids
 from omnigraph.errors import ConcurrentCommit
 from omnigraph.history import publish as publishing
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
-from omnigraph.history.upkeep import in_smaller_bites
-from omnigraph.storage.compact import stage_rewrite
+from omnigraph.history.upkeep import shrink_on_retry
+from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.table import open_table
 from tests.history.apart import apart
 from tests.rig.invariants import check_invariants
@@ -21,7 +21,7 @@ COUNT = 12
 
 
 @pytest.fixture
-def line(tmp_path: Path) -> Line:
+def line(tmp_path: Path) -> BranchState:
     """A table of a dozen fragments."""
     init_small(tmp_path / "g")
     found = apart(tmp_path / "g")
@@ -30,7 +30,7 @@ def line(tmp_path: Path) -> Line:
     return found
 
 
-def fragments(line: Line) -> int:
+def fragments(line: BranchState) -> int:
     entry = line.refresh().state.tables[PERSON]
     dataset = open_table(line.store, entry.location, entry.lance_version).dataset
     return len(dataset.get_fragments())
@@ -39,12 +39,12 @@ def fragments(line: Line) -> int:
 class Busy:
     """Rewrites a table while somebody else updates its newest row whenever it has staged."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: BranchState) -> None:
         self.other = apart(line.store.root.path)
         self.updates = 0
 
     def __call__(self, txn: WriteTxn, at_most: int | None) -> PublishPlan | None:
-        staged = stage_rewrite(txn.store, txn.table(PERSON), at_most=at_most)
+        staged = stage_compaction(txn.store, txn.table(PERSON), max_fragments=at_most)
         self.updates += 1
         write(self.other, update({f"p{COUNT - 1:02}": self.updates}))
         if staged is None:
@@ -53,17 +53,17 @@ class Busy:
 
 
 def test_smaller_bites_land_where_the_whole_never_does(
-    line: Line, monkeypatch: pytest.MonkeyPatch
+    line: BranchState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "PREPARATIONS", 6)
-    monkeypatch.setattr(Line, "pause", staticmethod(lambda _: None))
+    monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 6)
+    monkeypatch.setattr(BranchState, "back_off", staticmethod(lambda _: None))
     monkeypatch.setattr(ids, "random_fraction", lambda: 0.0)  # the first fragments
     whole = Busy(line)
     with pytest.raises(ConcurrentCommit):
         publish(line, lambda txn: whole(txn, None))
     assert whole.updates == 6
     busy = Busy(line)
-    made = publish(line, in_smaller_bites(busy))
+    made = publish(line, shrink_on_retry(busy))
     assert made is not None
     assert made.operation == "optimize"
     assert busy.updates == 4  # everything, 32, 16, and 8 of twelve
@@ -76,14 +76,14 @@ def test_smaller_bites_land_where_the_whole_never_does(
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 0.99])
 def test_at_most_so_many_fragments_go_in(
-    line: Line, monkeypatch: pytest.MonkeyPatch, place: float
+    line: BranchState, monkeypatch: pytest.MonkeyPatch, place: float
 ) -> None:
     monkeypatch.setattr(ids, "random_fraction", lambda: place)
 
     def some(txn: WriteTxn) -> PublishPlan | None:
-        staged = stage_rewrite(txn.store, txn.table(PERSON), at_most=3)
+        staged = stage_compaction(txn.store, txn.table(PERSON), max_fragments=3)
         assert staged is not None
-        assert len(staged.touched) == 3
+        assert len(staged.touched_fragments) == 3
         return PublishPlan("optimize", {PERSON: staged}, maintenance=True)
 
     assert publish(line, some) is not None

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import InputError
-from omnigraph.history.snapshot import snapshot
+from omnigraph.history.snapshot import load_snapshot
 from omnigraph.ingest import export
 from omnigraph.ingest.export import export_lines
 from omnigraph.values import format_blob
@@ -51,13 +51,13 @@ records = st.fixed_dictionaries(
 
 
 def exported(world: World, types: list[str] | None = None) -> bytes:
-    return b"".join(export_lines(snapshot(world.line.store, world.line), types))
+    return b"".join(export_lines(load_snapshot(world.line.store, world.line), types))
 
 
 def test_nodes_come_first_and_every_table_in_the_order_of_its_ids(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "_PIECE", 2)
+    monkeypatch.setattr(export, "_ROWS_PER_PIECE", 2)
     world.do('insert User { login: "abe", joined: datetime("1970-01-01T00:00:01Z") }')
     world.do('update User set { age: 31 } where login = "ann"')
     records = [orjson.loads(one) for one in exported(world).splitlines()]

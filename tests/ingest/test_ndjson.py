@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.errors import ClientError, InputError, ResourceLimitExceeded
-from omnigraph.ingest.files import lines_of
+from omnigraph.ingest.files import iter_lines
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.ndjson import parse_line
 
@@ -95,16 +95,16 @@ def test_limits_are_inclusive() -> None:
 @given(st.lists(st.text("ab \r\0é🂡", max_size=9).map(str.encode), max_size=9))
 def test_lines_come_as_they_are_whatever_the_packing(lines: list[bytes]) -> None:
     text = b"".join(one + b"\n" for one in lines)
-    assert list(lines_of(text, 100)) == lines
-    assert list(lines_of(io.BytesIO(gzip.compress(text)), 100)) == lines
+    assert list(iter_lines(text, 100)) == lines
+    assert list(iter_lines(io.BytesIO(gzip.compress(text)), 100)) == lines
     packed = pa.compress(text, codec="zstd", asbytes=True) if text else b""
-    assert list(lines_of(packed, 100)) == lines
+    assert list(iter_lines(packed, 100)) == lines
 
 
 def test_two_packed_files_joined_are_one(tmp_path: Any) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b"))
-    assert list(lines_of(path, 100)) == [b"a", b"b"]
+    assert list(iter_lines(path, 100)) == [b"a", b"b"]
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ def test_two_packed_files_joined_are_one(tmp_path: Any) -> None:
 )
 def test_a_damaged_file_is_bad_input(damage: bytes) -> None:
     with pytest.raises(ClientError, match="cannot read"):
-        list(lines_of(damage, 100))
+        list(iter_lines(damage, 100))
 
 
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(InputError, match=r"cannot read nowhere\.ndjson: No such file"):
-        list(lines_of("nowhere.ndjson", 100))
+        list(iter_lines("nowhere.ndjson", 100))
 
 
 def test_text_files_and_long_lines() -> None:
-    assert list(lines_of(io.StringIO("ä\r\nb"), 100)) == ["ä\r".encode(), b"b"]
+    assert list(iter_lines(io.StringIO("ä\r\nb"), 100)) == ["ä\r".encode(), b"b"]
     long = b"x" * 3_000_000 + b"\ny"
-    assert [len(one) for one in lines_of(long, 2_000_000)] == [2_000_001, 1]
+    assert [len(one) for one in iter_lines(long, 2_000_000)] == [2_000_001, 1]

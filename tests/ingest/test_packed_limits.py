@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import InputError, ResourceLimitExceeded
 from omnigraph.ingest import files
-from omnigraph.ingest.files import blocks_of, cut_blocks, lines_of
+from omnigraph.ingest.files import cut_blocks, iter_blocks, iter_lines
 from omnigraph.ingest.limits import LoadLimits
-from omnigraph.pipeline.sources import Input, Piece, _texts_of, blocks_of_piece
+from omnigraph.pipeline.sources import InputFile, InputPiece, _read_span, read_piece_blocks
 from omnigraph.receipt import LoadReport
 from omnigraph.testing import graph as new_graph
 
@@ -54,21 +54,21 @@ def bombs() -> dict[Pack, bytes]:
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of all pieces that were unpacked."""
     sizes: list[int] = []
-    real = files._pieces
+    real = files._read_pieces
 
     def count(source: Any) -> Iterator[bytes]:
         for piece in real(source):
             sizes.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(files, "_pieces", count)
+    monkeypatch.setattr(files, "_read_pieces", count)
     return sizes
 
 
 @PACKINGS
 def test_what_is_behind_the_limit_cannot_be_read(bombs: dict[Pack, bytes], pack: Pack) -> None:
     with pytest.raises(InputError, match="cannot read"):
-        list(blocks_of(bombs[pack], 4 * LIMIT))
+        list(iter_blocks(bombs[pack], 4 * LIMIT))
 
 
 @PACKINGS
@@ -99,14 +99,14 @@ def test_a_report_ends_at_the_limit(
 def test_tasks_of_spark_end_there_as_well(pack: Pack, tmp_path: Path, unpacked: list[int]) -> None:
     path = tmp_path / "a.ndjson"
     path.write_bytes(spoil(pack(LINE + b"x" * (20 * MIB))))
-    lines = list(blocks_of_piece(Piece(0, Input(str(path), "ndjson")), MIB))
+    lines = list(read_piece_blocks(InputPiece(0, InputFile(str(path), "ndjson")), MIB))
     assert [len(one) for one in lines] == [len(LINE) - 1, MIB + 1]
     assert sum(unpacked) <= 3 * MIB
 
 
 def test_a_plain_input_goes_on_behind_a_line_that_is_too_long() -> None:
     text = b"a\n" + b"x" * (9 * MIB) + b"\nb\n" + b"y" * (5 * MIB)
-    assert [len(one) for one in lines_of(text, 100)] == [1, 101, 1, 101]
+    assert [len(one) for one in iter_lines(text, 100)] == [1, 101, 1, 101]
 
 
 def test_memory_holds_no_more_than_the_limit() -> None:
@@ -142,6 +142,6 @@ def test_parts_of_a_file_are_read_in_bounded_parts(open_file: Callable[[bytes], 
     """Files of an object store have no `readline`."""
     text = b"first\n" + b"x" * (300 << 10) + b"\nlast\n"
     half = len(text) // 2
-    parts = [list(_texts_of(open_file(text), *span)) for span in ((0, half), (half, len(text)))]
+    parts = [list(_read_span(open_file(text), *span)) for span in ((0, half), (half, len(text)))]
     assert [b"".join(one) for one in parts] == [text[:-5], b"last\n"]
     assert max(len(one) for some in parts for one in some) <= half

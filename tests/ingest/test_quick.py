@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.ids import is_ulid
-from omnigraph.ingest.files import blocks_of, cut_blocks
+from omnigraph.ingest.files import cut_blocks, iter_blocks
 from omnigraph.ingest.intake import Intake
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.ndjson import read_blocks, read_lines
-from omnigraph.ingest.problem import Problems
+from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.quick import take_block
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
@@ -94,25 +94,27 @@ def _edge(weight: str, given: bool) -> str:
 
 def seen(ir: SchemaIR, text: bytes, quick: bool, **limits: Any) -> Any:
     """All that is left of a text: rows, places, counts, problems."""
-    problems, made = Problems(), LoadLimits(**limits)
+    problems, made = ProblemCollector(), LoadLimits(**limits)
     intake = Intake(ir, problems, made)
     failed = None
     try:
         if quick:
-            for _ in read_blocks(intake, [text], truncating=True, report=True, first=5):
+            for _ in read_blocks(
+                intake, [text], allow_truncate=True, report_all=True, first_number=5
+            ):
                 pass
         else:
             lines = (one[: made.line_bytes + 1] for one in text.split(b"\n"))
-            read_lines(intake, lines, 5, 5, truncating=True, report=True)
+            read_lines(intake, lines, 5, 5, allow_truncate=True, report_all=True)
         intake.flush()
     except Exception as error:  # compared below
         failed = (type(error), str(error))
     told = [(p.line, p.type, given_id(p.id), type(p.error), MADE.sub("", p.reason), p.error.hint)
-            for p in problems.in_order()]  # fmt: skip
+            for p in problems.in_input_order()]  # fmt: skip
     shelves = {
-        key: (rows_of(one.rows()), one.positions().tolist(), one.count,
-              one.truncated, one.made)
-        for key, one in sorted(intake.shelves.items())
+        key: (rows_of(one.all_rows()), one.line_positions().tolist(), one.record_count,
+              one.truncated, one.all_ids_generated)
+        for key, one in sorted(intake.buffers.items())
     } if failed is None else {}  # fmt: skip
     return shelves, told, failed
 
@@ -162,9 +164,9 @@ def test_limits_are_told_alike(ir: SchemaIR, limits: dict[str, int]) -> None:
 
 
 def taken(ir: SchemaIR, *lines: str) -> bool:
-    intake = Intake(ir, Problems(), LoadLimits())
+    intake = Intake(ir, ProblemCollector(), LoadLimits())
     done = take_block(intake, "\n".join(lines).encode(), 1)
-    assert done == bool(intake.shelves)
+    assert done == bool(intake.buffers)
     return done
 
 
@@ -191,4 +193,4 @@ def test_blocks_are_whole_lines(text: bytes, size: int) -> None:
     expected = lines[:-1] if not lines[-1] else lines
     found = [x for b in cut_blocks(pieces(text, size), 100, 5) for x in b.split(b"\n")]
     assert found == expected
-    assert [x for b in blocks_of(text, 100) for x in b.split(b"\n")] == expected
+    assert [x for b in iter_blocks(text, 100) for x in b.split(b"\n")] == expected

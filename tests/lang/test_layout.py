@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 
 from omnigraph.diagnostics import Span
 from omnigraph.lang import scan
-from omnigraph.lang.layout import Blank, Layout
+from omnigraph.lang.layout import BlankLinePolicy, Layout
 
 
-def laid(text: str, *items: str, blank: Blank = "keep") -> str:
+def laid(text: str, *items: str, blank: BlankLinePolicy = "keep") -> str:
     """The text with each item, found in it and in order, printed on a line of its own."""
     layout, at = Layout(text), 0
     for item in items:
         start = text.index(item, at)
         at = start + len(item)
-        layout.item(0, item, Span(start, at), blank=blank)
+        layout.add_item(0, item, Span(start, at), blank_line=blank)
     return layout.finish()
 
 
@@ -50,15 +50,15 @@ def test_comments_and_blank_lines(text: str, wanted: str) -> None:
 
 def test_a_comment_inside_an_item_stands_before_it() -> None:
     layout = Layout("before\na /* x */ b")
-    layout.item(0, "before", Span(0, 6))
-    layout.item(0, "a b", Span(7, 18))
+    layout.add_item(0, "before", Span(0, 6))
+    layout.add_item(0, "a b", Span(7, 18))
     assert layout.finish() == "before\n/* x */\na b\n"
 
 
 def test_a_blank_line_stays_before_an_item_and_its_comments() -> None:
     layout = Layout("before\n\na /* x */ /* y */ b")
-    layout.item(0, "before", Span(0, 6))
-    layout.item(0, "a b", Span(8, 27))
+    layout.add_item(0, "before", Span(0, 6))
+    layout.add_item(0, "a b", Span(8, 27))
     assert layout.finish() == "before\n\n/* x */\n/* y */\na b\n"
 
 
@@ -71,10 +71,10 @@ def test_blank_lines_on_demand() -> None:
 def test_comments_of_a_block_stay_in_it() -> None:
     text = "{ a // x\n // y\n } // z"
     layout = Layout(text)
-    layout.item(0, "{", Span(0, 1))
-    layout.item(1, "a", Span(2, 3), blank="never")
+    layout.add_item(0, "{", Span(0, 1))
+    layout.add_item(1, "a", Span(2, 3), blank_line="never")
     at = text.index("}")
-    layout.item(0, "}", Span(at, at + 1), blank="never", closes=True)
+    layout.add_item(0, "}", Span(at, at + 1), blank_line="never", closes_block=True)
     assert layout.finish() == "{\n    a  // x\n    // y\n}  // z\n"
 
 
@@ -86,11 +86,11 @@ def test_no_comment_is_lost_or_moved_past_another(text: str) -> None:
     layout = Layout(text)
     items = [x for x in scan.lexemes(text, 0, len(text)) if x.kind == "word"]
     for item in items:
-        layout.item(0, "a", Span(item.start, item.end))
+        layout.add_item(0, "a", Span(item.start, item.end))
     made = layout.finish()
 
     def comments(of: str) -> list[str]:
-        return [of[x.start : x.end].rstrip() for x in scan.comments(of)]
+        return [of[x.start : x.end].rstrip() for x in scan.find_comments(of)]
 
     assert comments(made) == comments(text)
     assert [x.kind for x in scan.lexemes(made, 0, len(made))].count("word") == len(items)

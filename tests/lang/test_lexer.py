@@ -9,8 +9,8 @@ import pytest
 from lark import Lark
 
 from omnigraph.lang import scan, tables
-from omnigraph.lang.query.parse import _OPENING as QUERY
-from omnigraph.lang.schema.parse import _OPENING as SCHEMA
+from omnigraph.lang.query.parse import _QUERY_OPENING as QUERY
+from omnigraph.lang.schema.parse import _DECLARATION_OPENING as SCHEMA
 from tests.lang.schema_properties.stock import outcome, stock, stream
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def bare(language: str, part: str) -> str:
 
 
 def declarations(language: str, text: str) -> list[str]:
-    return [text[a:b] for a, b in scan.split(text, OPENINGS[language], 0, len(text))]
+    return [text[a:b] for a, b in scan.split_declarations(text, OPENINGS[language], 0, len(text))]
 
 
 CASES = [
@@ -53,7 +53,7 @@ CASES = [
 
 @pytest.mark.parametrize(("language", "pieces"), CASES)
 def test_trees_and_errors_are_those_of_lark(language: str, pieces: list[str]) -> None:
-    ours, theirs = tables.parser(language), stock(language)
+    ours, theirs = tables.load_parser(language), stock(language)
     assert pieces
     for piece in pieces:
         assert outcome(ours, piece) == outcome(theirs, piece), piece
@@ -61,14 +61,14 @@ def test_trees_and_errors_are_those_of_lark(language: str, pieces: list[str]) ->
 
 @pytest.mark.parametrize(("language", "pieces"), CASES)
 def test_tokens_are_those_of_lark(language: str, pieces: list[str]) -> None:
-    ours, theirs = tables.parser(language), stock(language)
+    ours, theirs = tables.load_parser(language), stock(language)
     for piece in pieces:
         assert stream(ours, piece) == stream(theirs, piece), piece
 
 
 @pytest.mark.parametrize("language", tables.LANGUAGES)
 def test_the_fixtures_hold_good_and_bad_texts(language: str) -> None:
-    parser = tables.parser(language)
+    parser = tables.load_parser(language)
     ended = [type(outcome(parser, p)[1]) for pieces in texts(language).values() for p in pieces]
     assert ended.count(list) > 100  # trees
     assert ended.count(tuple) > 10  # errors
@@ -83,14 +83,14 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for language in tables.LANGUAGES:
         (tmp_path / language).mkdir()
         for name in ("grammar.lark", "grammar.json"):
-            shutil.copy(tables._HERE / language / name, tmp_path / language / name)
-    monkeypatch.setattr(tables, "_HERE", tmp_path)
+            shutil.copy(tables._LANG_DIRECTORY / language / name, tmp_path / language / name)
+    monkeypatch.setattr(tables, "_LANG_DIRECTORY", tmp_path)
     return tmp_path
 
 
 def load(language: str) -> Lark:
     """A parser that is not remembered."""
-    made: Lark = tables.parser.__wrapped__(language)
+    made: Lark = tables.load_parser.__wrapped__(language)
     return made
 
 
@@ -102,7 +102,7 @@ TEXT = {
 
 @pytest.mark.parametrize("language", tables.LANGUAGES)
 def test_the_saved_tables_are_fresh(language: str) -> None:
-    assert tables.fresh(language)
+    assert tables.tables_are_fresh(language)
 
 
 @pytest.mark.parametrize("language", tables.LANGUAGES)
@@ -110,7 +110,7 @@ def test_tables_are_made_byte_by_byte_the_same(copied: Path, language: str) -> N
     saved = copied / language / "grammar.json"
     before = saved.read_bytes()
     saved.unlink()
-    assert tables.write(language) == saved
+    assert tables.write_tables(language) == saved
     assert saved.read_bytes() == before
 
 
@@ -129,20 +129,20 @@ def test_stale_tables_are_not_used(copied: Path, language: str) -> None:
     content = json.loads(saved.read_bytes())
     wanted = outcome(load(language), TEXT[language])
     saved.write_text(json.dumps(content | {"stamp": "of another grammar", "data": {}}))
-    assert not tables.fresh(language)
+    assert not tables.tables_are_fresh(language)
     assert outcome(load(language), TEXT[language]) == wanted
     saved.unlink()
-    assert not tables.fresh(language)
+    assert not tables.tables_are_fresh(language)
     assert outcome(load(language), TEXT[language]) == wanted
 
 
 def test_a_changed_grammar_is_read_anew(copied: Path) -> None:
     grammar = copied / "schema" / "grammar.lark"
     grammar.write_text(grammar.read_text("utf-8").replace("/node(?!", "/vertex(?!"), "utf-8")
-    assert not tables.fresh("schema")
+    assert not tables.tables_are_fresh("schema")
     assert load("schema").parse("vertex A {}").data == "node_def"
 
 
 def test_tables_of_another_lark_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lark.__version__", "0.0.1")
-    assert not tables.fresh("schema")
+    assert not tables.tables_are_fresh("schema")

@@ -3,7 +3,7 @@
 import pytest
 from lark import Lark
 
-from omnigraph.diagnostics import Source, Span
+from omnigraph.diagnostics import SourceText, Span
 from omnigraph.errors import ParseError
 from omnigraph.lang import parsing, scan, tables
 from omnigraph.lang.layout import Layout
@@ -12,31 +12,31 @@ from omnigraph.lang.query.parse import read_queries
 
 def test_bytes_that_are_not_utf8_are_refused_at_their_place() -> None:
     with pytest.raises(ParseError, match="byte 0xff at offset 6") as refused:
-        parsing.decode(b"query\n\xff", "q.gq")
+        parsing.decode_source(b"query\n\xff", "q.gq")
     (one,) = refused.value.diagnostics
     assert (one.line, one.column) == (2, 1)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
-    assert parsing.decode(b"\xef\xbb\xbfquery", "q.gq").text == "query"
+    assert parsing.decode_source(b"\xef\xbb\xbfquery", "q.gq").text == "query"
 
 
 def test_a_nul_character_is_refused() -> None:
     with pytest.raises(ParseError, match="NUL"):
-        parsing.decode(b"a\0b", "q.gq")
+        parsing.decode_source(b"a\0b", "q.gq")
 
 
 def test_a_text_beyond_the_bound_is_refused_before_it_is_read() -> None:
-    source = Source("q.gq", " " * (parsing.MAX_SOURCE + 1))
+    source = SourceText("q.gq", " " * (parsing.MAX_SOURCE_CHARACTERS + 1))
     _, (one,) = read_queries(source)
     assert "at most" in one.message
 
 
 def words(terminals: set[str], **more: object) -> str:
     names = {"A": "`a`", "B": "`b`", "C": "`c`"}
-    opening = scan.Opening(frozenset(), ())
+    opening = scan.DeclarationOpening(frozenset(), ())
     language = parsing.Language("x", opening, lambda t, o: None, names, "more", **more)  # type: ignore[arg-type]
-    return parsing._expected(language, frozenset(terminals))
+    return parsing._describe_expected(language, frozenset(terminals))
 
 
 def test_expected_terminals_are_named_grouped_and_joined() -> None:
@@ -52,20 +52,20 @@ def test_expected_terminals_are_named_grouped_and_joined() -> None:
 
 def test_comments_before_a_closing_line_belong_to_its_block() -> None:
     layout = Layout("a {\n  // in\n} // out")
-    layout.item(0, "a {", Span(0, 3))
-    layout.item(0, "}", Span(12, 13), closes=True)
+    layout.add_item(0, "a {", Span(0, 3))
+    layout.add_item(0, "}", Span(12, 13), closes_block=True)
     assert layout.finish() == "a {\n    // in\n}  // out\n"
 
 
 @pytest.mark.parametrize("language", tables.LANGUAGES)
 def test_the_saved_tables_belong_to_the_grammar(language: str) -> None:
-    assert tables.fresh(language)
+    assert tables.tables_are_fresh(language)
 
 
 def test_a_parser_from_tables_reads_like_one_from_the_grammar() -> None:
     text = 'query q($a: I32 = 1) { match { $p: P { a: "x" } $p k $q } return { count($p) as n } }'
-    made = Lark(tables._grammar("query"), **tables._OPTIONS)
-    assert tables.parser("query").parse(text) == made.parse(text)
+    made = Lark(tables._read_grammar("query"), **tables._LARK_OPTIONS)
+    assert tables.load_parser("query").parse(text) == made.parse(text)
 
 
 @pytest.mark.parametrize("language", tables.LANGUAGES)
@@ -73,7 +73,7 @@ def test_the_grammar_leaves_nothing_to_be_guessed(
     language: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("DEBUG", logger="lark"):
-        Lark(tables._grammar(language), **tables._OPTIONS, debug=True)
+        Lark(tables._read_grammar(language), **tables._LARK_OPTIONS, debug=True)
     assert [r.getMessage() for r in caplog.records if "conflict" in r.getMessage().lower()] == []
 
 

@@ -10,31 +10,35 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.pipeline import compare
-from omnigraph.pipeline.compare import Part, Trio
+from omnigraph.pipeline.compare import DifferingFragments, ThreeWayTable
 from omnigraph.pipeline.merge import SparkMerge
-from omnigraph.pipeline.packed import unpacked
-from omnigraph.pipeline.place import place_of
+from omnigraph.pipeline.packed import unpack_table
+from omnigraph.pipeline.place import pin_graph
 
 
 class Here(SparkMerge):
     """Compares and writes every table as tasks do, one task after the other."""
 
     def __init__(self) -> None:
-        super().__init__(None, asked=True)
+        super().__init__(None, forced=True)
 
-    def _run(self, trio: Trio, parts: Sequence[Part]) -> Mapping[str, list[pa.Table]]:
+    def _compare_on_spark(
+        self, trio: ThreeWayTable, parts: Sequence[DifferingFragments]
+    ) -> Mapping[str, list[pa.Table]]:
         units = pa.RecordBatch.from_pydict({"id": list(range(len(parts)))})
-        rows = list(compare.may_differ(trio.place, parts)(iter([units])))
+        rows = list(compare.make_candidate_task(trio.pinned_graph, parts)(iter([units])))
         found: dict[str, list[pa.Table]] = {}
         if rows:
             grouped = pa.Table.from_batches(rows).group_by("id")
-            matched = grouped.aggregate([(name, "max") for name in compare.COLUMNS])
+            matched = grouped.aggregate([(name, "max") for name in compare.ROW_ID_COLUMNS])
             matched = matched.rename_columns(
                 [name.removesuffix("_max") for name in matched.column_names]
             )
-            for cell in compare.compared(trio)(iter(matched.combine_chunks().to_batches())):
+            for cell in compare.make_compare_task(trio)(
+                iter(matched.combine_chunks().to_batches())
+            ):
                 kind, data = (cell.column(at)[0].as_py() for at in (0, 1))
-                found.setdefault(kind, []).append(unpacked(data))
+                found.setdefault(kind, []).append(unpack_table(data))
         return found
 
     def write(self, store: Any, source: Any, target: Any, row_ids: Any, kept: Any) -> Any:
@@ -44,7 +48,7 @@ class Here(SparkMerge):
         }
         order = np.lexsort((row_ids, kept >= 0))
         units = pa.RecordBatch.from_pydict({"row": row_ids[order], "kept": kept[order]})
-        cells = compare.written(place_of(store, pinned))(iter([units]))
+        cells = compare.make_write_task(pin_graph(store, pinned))(iter([units]))
         return [json.loads(one.column(1)[0].as_py()) for one in cells]
 
 

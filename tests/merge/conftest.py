@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.storage.find import read
+from omnigraph.storage.find import read_rows
 from tests.model.merges import Graph as Rows
 from tests.model.merges import History, Rules
 
@@ -38,7 +38,7 @@ def stored(graph: Graph) -> Rows:
     found: Rows = {}
     for key in KEYS:
         table = shown.table(key)
-        rows = read(table, table.schema.names).to_pylist()
+        rows = read_rows(table, table.schema.names).to_pylist()
         found[key] = {row.pop("id"): row for row in rows}
     return found
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.history.bases import best_bases
+from omnigraph.history.bases import find_merge_bases
 from omnigraph.history.log import merge_bases
 
 
@@ -53,7 +53,7 @@ def test_the_walk_finds_the_best_common_ancestors(
     one, other = (f"{data.draw(st.integers(0, len(parents) - 1)):04}" for _ in range(2))
     mine, theirs = log.ancestors(one), log.ancestors(other)
     ours: Any = SimpleNamespace(commit_id=one, log=log)
-    found, only = best_bases(ours, SimpleNamespace(commit_id=other, log=log))  # type: ignore[arg-type]
+    found, only = find_merge_bases(ours, SimpleNamespace(commit_id=other, log=log))  # type: ignore[arg-type]
     assert found == merge_bases(mine, theirs)
     assert {c.id for c in only} >= theirs.keys() - mine.keys()
     assert {c.id for c in only} <= theirs.keys()
@@ -62,6 +62,6 @@ def test_the_walk_finds_the_best_common_ancestors(
 def test_the_walk_ends_where_both_pasts_meet() -> None:
     log = _Log([(), *((at,) for at in range(2_000)), (2_000,), (2_000,)])
     ours: Any = SimpleNamespace(commit_id="2001", log=log)
-    found, _ = best_bases(ours, SimpleNamespace(commit_id="2002", log=log))  # type: ignore[arg-type]
+    found, _ = find_merge_bases(ours, SimpleNamespace(commit_id="2002", log=log))  # type: ignore[arg-type]
     assert found == ("2000",)
     assert len(log.asked) < 8

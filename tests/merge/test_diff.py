@@ -14,7 +14,7 @@ from omnigraph.errors import ChangeSchemaBoundary, InputError
 from omnigraph.history.diff import diff_table
 from omnigraph.history.plan import PublishPlan
 from omnigraph.history.publish import publish
-from omnigraph.storage.compact import stage_rewrite
+from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.equality import same_values
 from tests.merge.conftest import SCHEMA, Both, edge, person
 
@@ -100,7 +100,7 @@ def _compacted(graph: Graph, key: str) -> None:
     """Rewrite the fragments of a table, as maintenance does."""
 
     def prepare(txn: Any) -> PublishPlan | None:
-        staged = stage_rewrite(txn.store, txn.table(key))
+        staged = stage_compaction(txn.store, txn.table(key))
         return None if staged is None else PublishPlan("optimize", {key: staged}, maintenance=True)
 
     assert publish(graph._handle.branch_head, prepare) is not None
@@ -234,7 +234,7 @@ def test_the_quick_comparison_equals_the_whole_one(
     both: Both, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
     """Shadow mode over a small life with everything that rewrites fragments."""
-    monkeypatch.setattr("omnigraph.history.diff._MANY", many)
+    monkeypatch.setattr("omnigraph.history.diff._MAX_DIRECT_ROWS", many)
     both.put("main", {"node:Person": {f"p{n:02}": person(f"p{n:02}", 0) for n in range(40)}})
     both.fork("dev")
     commits = [both.on("main").head.id]
@@ -254,13 +254,13 @@ def test_the_quick_comparison_equals_the_whole_one(
     for old in shown:
         for new in shown:
             quick = diff_table(old, new, "node:Person")
-            whole = diff_table(old, new, "node:Person", whole=True)
+            whole = diff_table(old, new, "node:Person", compare_all_rows=True)
             assert list(quick.records()) == list(whole.records())
 
 
 def test_maintenance_in_between_is_left_out(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both sides of it are compared; where a version in between is gone, all is."""
-    monkeypatch.setattr("omnigraph.history.diff._MANY", 0)
+    monkeypatch.setattr("omnigraph.history.diff._MAX_DIRECT_ROWS", 0)
     both.put("main", {"node:Person": {f"p{n}": person(f"p{n}", 0) for n in range(30)}})
     graph = both.on("main")
     start = graph.head.id

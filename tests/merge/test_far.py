@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.storage.find import read
+from omnigraph.storage.find import read_rows
 from tests.merge.afar import Here, merged_by
 from tests.merge.conftest import KEYS, Both, edge, person, stored
 from tests.merge.test_rows import SCHEMA as ROWS_SCHEMA
@@ -36,7 +36,7 @@ def answers(found: Any) -> tuple[Any, ...]:
 def row_ids(graph: Any) -> dict[str, dict[str, int]]:
     """The row id of every entity."""
     shown = graph.refresh().snapshot
-    found = {key: read(shown.table(key), ["id"], places=True) for key in KEYS}
+    found = {key: read_rows(shown.table(key), ["id"], with_row_ids=True) for key in KEYS}
     return {
         key: dict(zip(rows["id"].to_pylist(), rows["_rowid"].to_pylist(), strict=True))
         for key, rows in found.items()
@@ -197,7 +197,7 @@ def test_edges_that_both_sides_removed_where_one_must_stay(tmp_path: Path) -> No
             found = graph.merge("dev", side, dry_run=True)
             assert [one.kind for one in found.conflicts] == ["cardinality_violation"]
             assert graph.merge("dev", side, strategy=side).outcome == "merged"
-        rows = read(graph.checkout(side).snapshot.table("edge:Has"), ["id"])["id"].to_pylist()
+        rows = read_rows(graph.checkout(side).snapshot.table("edge:Has"), ["id"])["id"].to_pylist()
         assert sorted(rows) == [stays, "b1", "b2"]
 
 
@@ -212,5 +212,5 @@ def test_a_value_that_no_rule_has_seen_is_refused(tmp_path: Path) -> None:
         assert graph.merge("dev", strategy="ours").outcome == "merged"
     assert far.conflicts == near.conflicts
     assert [one.kind for one in far.conflicts] == ["value_constraint_violation"]
-    rows = read(graph.refresh().snapshot.table("node:Item"), ["id"])["id"].to_pylist()
+    rows = read_rows(graph.refresh().snapshot.table("node:Item"), ["id"])["id"].to_pylist()
     assert sorted(rows) == ["a", "b"]

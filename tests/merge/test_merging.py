@@ -18,9 +18,9 @@ from omnigraph.errors import (
     SchemaMismatch,
 )
 from omnigraph.history import branches
-from omnigraph.history.intent import listing
+from omnigraph.history.intent import list_intents
 from omnigraph.merging import merge as merging
-from omnigraph.merging.land import land
+from omnigraph.merging.land import publish_merge
 from omnigraph.merging.limits import MergeLimits
 from tests.merge.conftest import SCHEMA, Both, edge, person, stored
 from tests.merge.test_diff import _compacted
@@ -137,7 +137,7 @@ def test_a_conflict_changes_nothing_and_writes_no_intent(forked: Both) -> None:
     with graph._handle.store.effects.recorded() as did, pytest.raises(MergeConflict) as caught:
         graph.merge("dev")
     assert did == []
-    assert listing(graph._handle.store).pending == ()
+    assert list_intents(graph._handle.store).pending == ()
     found: list[Any] = list(caught.value.conflicts)
     (one,) = found
     assert (one.kind, one.entity_id, one.base["p"], one.ours["p"], one.theirs["p"]) == (
@@ -316,13 +316,13 @@ def test_a_branch_that_moved_on_after_the_merge_is_kept(
     forked: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _people(forked, "dev", a=1)
-    real = land
+    real = publish_merge
 
     def late(*given: Any) -> Any:
         _people(forked, "dev", a=2)
         return real(*given)
 
-    monkeypatch.setattr(merging, "land", late)
+    monkeypatch.setattr(merging, "publish_merge", late)
     done = forked.graph.merge("dev", delete_branch=True)
     assert done.branch_deleted is False
     assert "moved on" in str(done.branch_delete_error)
@@ -338,18 +338,18 @@ def test_a_target_that_moved_loses_nothing(
     _people(forked, "dev", a=1)
     if diverged:
         _people(forked, "main", b=1)
-    real = land
+    real = publish_merge
 
     def late(*given: Any) -> Any:
-        monkeypatch.setattr(merging, "land", real)
+        monkeypatch.setattr(merging, "publish_merge", real)
         _people(forked, "main", c=1)
         return real(*given)
 
-    monkeypatch.setattr(merging, "land", late)
+    monkeypatch.setattr(merging, "publish_merge", late)
     with pytest.raises(ReadSetConflict) as caught:
         forked.graph.merge("dev")
     assert (caught.value.member, caught.value.retryable) == ("graph_head", "fresh")
-    assert listing(forked.graph._handle.store).pending == ()
+    assert list_intents(forked.graph._handle.store).pending == ()
     assert [c.operation for c in forked.on("main").log(limit=2)] == ["load", "load"]
     assert forked.merge("dev") == "merged"
 
@@ -359,14 +359,14 @@ def test_maintenance_of_the_target_is_no_reason_to_give_up(
 ) -> None:
     _people(forked, "main", x=1)
     _people(forked, "dev", a=1)
-    real = land
+    real = publish_merge
 
     def late(*given: Any) -> Any:
-        monkeypatch.setattr(merging, "land", real)
+        monkeypatch.setattr(merging, "publish_merge", real)
         _compacted(forked.on("main"), "node:Person")
         return real(*given)
 
-    monkeypatch.setattr(merging, "land", late)
+    monkeypatch.setattr(merging, "publish_merge", late)
     assert forked.graph.merge("dev").outcome == "merged"
     assert stored(forked.on("main"))["node:Person"]["a"]["p"] == 1
 
@@ -376,14 +376,14 @@ def test_a_racing_merge_of_the_same_lands_once(
 ) -> None:
     forked.put("dev", {"edge:Knows": {"k": edge("a", "b")}})
     forked.drop("dev", "edge:Knows", "k")
-    real = land
+    real = publish_merge
 
     def late(*given: Any) -> Any:
-        monkeypatch.setattr(merging, "land", real)
+        monkeypatch.setattr(merging, "publish_merge", real)
         forked.graph.merge("dev")
         return real(*given)
 
-    monkeypatch.setattr(merging, "land", late)
+    monkeypatch.setattr(merging, "publish_merge", late)
     assert forked.graph.merge("dev").outcome == "already_up_to_date"
     assert [c.operation for c in forked.on("main").log()].count("merge") == 1
 
@@ -393,7 +393,7 @@ def test_a_source_that_is_gone_is_not_merged(
     forked: Both, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     _people(forked, "dev", a=1)
-    real = land
+    real = publish_merge
 
     def late(*given: Any) -> Any:
         branches.delete_branch(forked.graph._handle.store, "dev")
@@ -401,7 +401,7 @@ def test_a_source_that_is_gone_is_not_merged(
             forked.graph.branches.create("dev")
         return real(*given)
 
-    monkeypatch.setattr(merging, "land", late)
+    monkeypatch.setattr(merging, "publish_merge", late)
     with pytest.raises(ReadSetConflict) as caught:
         forked.graph.merge("dev")
     assert caught.value.member == "source_branch"

@@ -88,7 +88,7 @@ class Compared:
             place = (entry.location, entry.lance_version)
             if place not in self.rows:
                 self.rows[place] = stored(graph, key)
-            assert entry.rows == len(self.rows[place])
+            assert entry.row_count == len(self.rows[place])
             every |= self.rows[place]
         return exact(every)
 
@@ -100,9 +100,9 @@ class Compared:
                 shown.append(self.main.at(one).snapshot)
         for old in shown:
             for new in shown:
-                for key in diff.changed_keys(old, new):
+                for key in diff.changed_table_keys(old, new):
                     with suppress(HistoryReclaimed, ChangeSchemaBoundary):
-                        slow = diff.diff_table(old, new, key, whole=True)
+                        slow = diff.diff_table(old, new, key, compare_all_rows=True)
                         quick = diff.diff_table(old, new, key)
                         assert list(quick.records()) == list(slow.records())
 

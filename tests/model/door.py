@@ -12,7 +12,7 @@ from typing import Any
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.ids import is_ulid
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.values import ScalarType
 
 from .shown import shown
@@ -81,7 +81,7 @@ def _plain(value: Any) -> Any:
 
 def comparable(world: World, known: set[str]) -> dict[str, Any]:
     """The content of a graph without ids that chance made, and without blobs."""
-    kinds: list[Node | Edge] = [*world.catalog.nodes, *world.catalog.edges]
+    kinds: list[NodeType | EdgeType] = [*world.catalog.nodes, *world.catalog.edges]
     blobs = {
         (kind.name, one.name)
         for kind in kinds

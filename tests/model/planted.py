@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 import pytest
 
 from omnigraph.history import bases, diff
-from omnigraph.history.bases import best_bases
+from omnigraph.history.bases import find_merge_bases
 from omnigraph.history.commit import Commit
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.retention import roots
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.merging import merge, work
-from omnigraph.merging.sides import Sides, ids_of
+from omnigraph.merging.sides import TableSides, changed_ids
 from omnigraph.rules import cardinality
-from omnigraph.rules.check import check as check_delta
+from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import NO_IDS, Delta, TableDelta
 from tests.model.programs import Program
 
@@ -59,28 +59,30 @@ def ordered_by_version(patch: Patch) -> None:
 
 def _choosing(patch: Patch, choose: Callable[[Ids, Ancestors], Ids]) -> None:
     def chosen(ours: Snapshot, theirs: Snapshot) -> tuple[Ids, list[Commit]]:
-        found, only = best_bases(ours, theirs)
+        found, only = find_merge_bases(ours, theirs)
         mine, other = (one.log.ancestors(one.commit_id) for one in (ours, theirs))
         return choose(found, {one: mine[one] for one in mine.keys() & other.keys()}), only
 
-    patch.setattr(bases, "best_bases", chosen)
+    patch.setattr(bases, "find_merge_bases", chosen)
 
 
 def swapped_sides(patch: Patch) -> None:
     """What the target changed is taken for what the source changed."""
-    patch.setattr(work, "Sides", lambda key, ours, theirs, how: Sides(key, theirs, ours, how))
+    patch.setattr(
+        work, "TableSides", lambda key, ours, theirs, how: TableSides(key, theirs, ours, how)
+    )
 
 
 def resurrected_edges(patch: Patch) -> None:
     """What the target deleted, and the source never touched, comes back."""
 
-    def sides(key: str, ours: TableChanges, theirs: TableChanges, how: Any) -> Sides:
-        back = pc.invert(pc.is_in(ours.deleted["id"], value_set=ids_of(theirs)))
+    def sides(key: str, ours: TableChanges, theirs: TableChanges, how: Any) -> TableSides:
+        back = pc.invert(pc.is_in(ours.deleted["id"], value_set=changed_ids(theirs)))
         again = pa.concat_tables([theirs.inserted, ours.deleted.filter(back)]).sort_by("id")
         kept = ours.deleted.filter(pc.invert(back))
-        return Sides(key, replace(ours, deleted=kept), replace(theirs, inserted=again), how)
+        return TableSides(key, replace(ours, deleted=kept), replace(theirs, inserted=again), how)
 
-    patch.setattr(work, "Sides", sides)
+    patch.setattr(work, "TableSides", sides)
 
 
 def no_orphan_check(patch: Patch) -> None:
@@ -98,10 +100,10 @@ def stale_cardinality(patch: Patch) -> None:
 
     def check(*args: Any, **options: Any) -> Any:
         with pytest.MonkeyPatch.context() as inside:
-            inside.setattr(cardinality, "_kept", lambda *_: NO_IDS)
+            inside.setattr(cardinality, "_read_retained_sources", lambda *_: NO_IDS)
             return check_delta(*args, **options)
 
-    patch.setattr(work, "check", check)
+    patch.setattr(work, "check_delta", check)
 
 
 def carried_row_ids(patch: Patch) -> None:
@@ -114,28 +116,32 @@ def carried_row_ids(patch: Patch) -> None:
         delta, found = check_delta(*args, **options)
         return Delta({key: shifted(one) for key, one in delta.tables.items()}), found
 
-    patch.setattr(work, "check", check)
+    patch.setattr(work, "check_delta", check)
 
 
 def no_foreign_commits(patch: Patch) -> None:
     """The commits of the source are not brought along."""
-    patch.setattr(merge, "capture", lambda *lines: replace(bases.capture(*lines), foreign=()))
+    patch.setattr(
+        merge,
+        "capture_merge_inputs",
+        lambda *lines: replace(bases.capture_merge_inputs(*lines), incoming_commits=()),
+    )
 
 
 def merged_again(patch: Patch) -> None:
     """A merge that was done is done once more."""
 
     def capture(*lines: Any) -> Any:
-        frame = bases.capture(*lines)
+        frame = bases.capture_merge_inputs(*lines)
         done = frame.outcome == "already_up_to_date"
         return replace(frame, outcome="fast_forward" if done else frame.outcome)
 
-    patch.setattr(merge, "capture", capture)
+    patch.setattr(merge, "capture_merge_inputs", capture)
 
 
 def columns_by_name(patch: Patch) -> None:
     """Columns of an older schema are found by their names, not by their numbers."""
-    patch.setattr(diff, "_identity", lambda one: one.name.encode())
+    patch.setattr(diff, "_property_identity", lambda one: one.name.encode())
 
 
 def forgotten_bases(patch: Patch) -> None:
@@ -149,7 +155,7 @@ def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:
         delta, found = check_delta(*args, **options)
         return delta, keep(found)
 
-    patch.setattr(work, "check", check)
+    patch.setattr(work, "check_delta", check)
 
 
 _ADA = (("name", "a"), ("age", 1), ("nick", "A"), ("score", 0.0))

@@ -94,7 +94,7 @@ class Reading:
         return {name for name in (*ends, edge) if name is not None}
 
     def _way(self, node: m.Traversal, word: str) -> tuple[str, str, str, str]:
-        edge = self.catalog.edge_by_word(word)
+        edge = self.catalog.edge_ignoring_case(word)
         assert edge is not None
         name, one, other = edge.name, edge.source, edge.target
         if node.undirected:

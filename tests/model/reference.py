@@ -245,5 +245,5 @@ class Matcher:
 def _pair_test(pair: m.WordPair) -> m.Condition:
     if pair.word.text == "in":
         return m.Membership(pair.left, pair.right)
-    operator: m.Operator = "contains" if pair.word.text == "contains" else "starts_with"
+    operator: m.ComparisonOperator = "contains" if pair.word.text == "contains" else "starts_with"
     return m.Comparison(pair.left, operator, pair.right)

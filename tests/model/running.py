@@ -80,8 +80,8 @@ def run(program: Program, *, whole: bool = True, shadow: bool = False) -> None:
     `whole` reads everything again at the end, the past too; `shadow` compares the quick way to tell
     changes with the slow one. Every other program compares even small tables in stretches.
     """
-    place, many = Path(mkdtemp()), diff._MANY
-    diff._MANY = 0 if len(program) % 2 else many
+    place, many = Path(mkdtemp()), diff._MAX_DIRECT_ROWS
+    diff._MAX_DIRECT_ROWS = 0 if len(program) % 2 else many
     try:
         Template.copy(place / "g")
         run_at = Run(place / "g", thorough=whole)
@@ -91,7 +91,7 @@ def run(program: Program, *, whole: bool = True, shadow: bool = False) -> None:
             run_at.shadow()
         run_at.finish(whole=whole)
     finally:
-        diff._MANY = many
+        diff._MAX_DIRECT_ROWS = many
         shutil.rmtree(place, ignore_errors=True)
 
 
@@ -230,7 +230,7 @@ class Run(Compared):
 
     def tried(self, source: str, target: str, how: str, wanted: Merge) -> None:
         """A dry run tells everything, and does nothing."""
-        with self.main._handle.store.effects.recorded() as done:
+        with self.main._handle.store.effects.recording() as done:
             result = self.main.refresh().merge(source, target, dry_run=True, **asked(how))
         assert (result.outcome, result.commit, done) == (wanted.outcome, None, [])
         same_conflicts(result.conflicts, wanted.conflicts)

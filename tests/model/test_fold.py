@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from omnigraph import ids
 from omnigraph.history import log as logs
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
-from omnigraph.history.line import Line
-from omnigraph.history.log import Log
+from omnigraph.history.line import BranchState
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import read_manifest, swap_state
-from omnigraph.history.plan import PublishPlan, Signature
+from omnigraph.history.plan import CommitMetadata, PublishPlan
 from omnigraph.history.publish import publish
-from omnigraph.history.state import State
+from omnigraph.history.state import GraphState
 from tests.history.apart import apart
 from tests.rig.writes import CITY, append, init_small, rewrite, write
 
@@ -36,12 +36,12 @@ class World:
     """A graph, two writers, and what every commit is known to show."""
 
     root: Path
-    writers: tuple[Line, Line]
+    writers: tuple[BranchState, BranchState]
     known: dict[str, Known] = field(default_factory=dict)
     head: str = ""
     count: int = 0
 
-    def fresh(self) -> State:
+    def fresh(self) -> GraphState:
         return read_manifest(apart(self.root).store).state
 
 
@@ -56,9 +56,9 @@ def _world(template: Path, root: Path) -> World:
     shutil.copytree(template, root)
     world = World(root, (apart(root), apart(root)))
     state = world.fresh()
-    log = Log(apart(root).store, state)
+    log = HistoryLog(apart(root).store, state)
     for one in log.first_parents(state.head.commit_id):
-        world.known[one.id] = log.state_of(one.id)
+        world.known[one.id] = log.tables_and_schema_at(one.id)
     world.head = state.head.commit_id
     return world
 
@@ -86,16 +86,16 @@ def _plan(world: World, kind: str, dice: st.DataObject) -> PublishPlan:
     name = f"node:N{world.count}"
     if kind == "register":
         entry = _entry(name, ids.new_ulid(), 1)
-        return PublishPlan("schema_apply", registered={name: entry})
+        return PublishPlan("schema_apply", new_tables={name: entry})
     if kind == "drop" and key is not None:
-        return PublishPlan("schema_apply", dropped=frozenset([key]))
+        return PublishPlan("schema_apply", dropped_tables=frozenset([key]))
     if kind == "adopt" and key is not None:
         entry = _entry(key, ids.new_ulid(), tables[key].version)
-        return PublishPlan("revert", adopted={key: entry})
+        return PublishPlan("revert", adopted_tables={key: entry})
     if kind == "merge":
         start = dice.draw(st.sampled_from(sorted(world.known)))
         side = tuple(_foreign(world, dice.draw(st.integers(1, 7)), start))
-        return PublishPlan("merge", foreign=side, merged=side[-1].id)
+        return PublishPlan("merge", incoming_commits=side, merged_head=side[-1].id)
     return _plain(kind, world.count)
 
 
@@ -107,18 +107,22 @@ def _plain(kind: str, count: int) -> PublishPlan:
     return PublishPlan("refused")
 
 
-def _publish(world: World, line: Line, kind: str, dice: st.DataObject) -> Commit | None:
+def _publish(world: World, line: BranchState, kind: str, dice: st.DataObject) -> Commit | None:
     if kind == "insert":
         return write(line, append({f"r{world.count}": world.count}), [CITY])
     if kind == "rewrite":
         return write(line, rewrite(), [CITY])
     if kind == "fence":
         base = line.reload()
-        head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.nonce())
+        head = replace(
+            base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.new_nonce()
+        )
         line.advance(swap_state(line.store, base, replace(base.state, head=head)))
         return None
     plan = _plan(world, kind, dice)
-    signature = Signature("me", f"{kind} é", f"key{world.count}", "r") if world.count % 2 else None
+    signature = (
+        CommitMetadata("me", f"{kind} é", f"key{world.count}", "r") if world.count % 2 else None
+    )
     return publish(line, lambda _: plan, signature)
 
 
@@ -132,17 +136,17 @@ def _remember(world: World, made: Commit | None) -> None:
     world.head = made.id
 
 
-def _agree(world: World, line: Line) -> None:
+def _agree(world: World, line: BranchState) -> None:
     fresh = world.fresh()
-    assert line.base().state == fresh
+    assert line.last_known().state == fresh
     assert (dict(fresh.tables), fresh.schema) == world.known[world.head]
-    log = Log(line.store, fresh)
+    log = HistoryLog(line.store, fresh)
     sealed = [one.id for chunk in fresh.chunks for one in log.chunk_commits(chunk)]
     counted = Counter([*sealed, *(one.id for one in fresh.tail)])
     assert counted == dict.fromkeys(counted, 1)
     assert set(log.ancestors(world.head)) <= set(counted) == set(world.known)
     assert fresh.tail[-1].id == world.head
-    assert [one.count for one in fresh.chunks] == [
+    assert [one.commit_count for one in fresh.chunks] == [
         len(log.chunk_commits(chunk)) for chunk in fresh.chunks
     ]
 
@@ -150,16 +154,16 @@ def _agree(world: World, line: Line) -> None:
 def _every_commit_shows_what_it_showed(world: World) -> None:
     state = world.fresh()
     for one, then in world.known.items():
-        assert Log(world.writers[0].store, state).state_of(one) == then
+        assert HistoryLog(world.writers[0].store, state).tables_and_schema_at(one) == then
 
 
 def _run(
     template: Path, seal: int, fan: int, steps: list[tuple[str, int]], dice: st.DataObject
 ) -> None:
     with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logs, "SEAL", seal)
-        patch.setattr(logs, "FAN", fan)
-        patch.setattr(logs, "LARGEST", seal * fan * fan)
+        patch.setattr(logs, "CHUNK_COMMITS", seal)
+        patch.setattr(logs, "MERGE_FAN_IN", fan)
+        patch.setattr(logs, "MAX_CHUNK_COMMITS", seal * fan * fan)
         world = _world(template, Path(place) / "g")
         for kind, who in steps:
             world.count += 1

@@ -131,7 +131,7 @@ class GraphMachine(RuleBasedStateMachine):
     def attempt(self, do: Callable[[], Any]) -> tuple[Any, Exception | None]:
         """What a write says, or its error; at the moment that the oracle takes for now."""
         self.writes += 1
-        with ids.fixed(datetime.fromtimestamp(NOW / 1000, UTC), seed=self.writes):
+        with ids.deterministic_ids(datetime.fromtimestamp(NOW / 1000, UTC), seed=self.writes):
             try:
                 return do(), None
             except (OmnigraphError, OSError) as error:

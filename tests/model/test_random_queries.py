@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import omnigraph
 from omnigraph import ids
 from omnigraph.api.graph import Graph
-from omnigraph.diagnostics import Source
+from omnigraph.diagnostics import SourceText
 from omnigraph.engine.tend import ensure_indices
 from omnigraph.errors import TypeCheckError
 from omnigraph.lang.parsing import parse_declarations
@@ -130,7 +130,10 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 @contextmanager
 def traversal(mode: str) -> Iterator[None]:
     """Look for neighbours in one way only, at the moment that the oracle takes for now."""
-    with pytest.MonkeyPatch.context() as patch, ids.fixed(datetime.fromtimestamp(NOW / 1000, UTC)):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        ids.deterministic_ids(datetime.fromtimestamp(NOW / 1000, UTC)),
+    ):
         patch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
         yield
 
@@ -158,7 +161,7 @@ def count(hits: Counter[str], text: str) -> None:
     """Count the productions that a text uses, by the parser's own tree."""
 
     class Counting(Builder):
-        def query(self, tree: Any, offset: int) -> Any:
+        def build_query(self, tree: Any, offset: int) -> Any:
             pending = [tree]
             while pending:
                 piece = pending.pop()
@@ -167,10 +170,10 @@ def count(hits: Counter[str], text: str) -> None:
                     pending += piece.children
                 elif piece is not None:
                     hits[f"{piece.type}"] += 1
-            return super().query(tree, offset)
+            return super().build_query(tree, offset)
 
-    source = Source("q.gq", text)
-    parse_declarations(parsing._language(Counting(source)), source)
+    source = SourceText("q.gq", text)
+    parse_declarations(parsing._query_language(Counting(source)), source)
 
 
 @pytest.mark.timeout(300)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from omnigraph.lang.schema.catalog import Catalog, Edge, Node
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.values import PropertyType, ScalarType, coerce_loaded, entity_id
 
 Value = Any
@@ -55,7 +55,7 @@ def native(kind: PropertyType, value: Any) -> Value:
     if value is None:
         return None
     if kind.is_list or kind.is_vector:
-        return tuple(native(kind.element(), one) for one in value)
+        return tuple(native(kind.element_type(), one) for one in value)
     if kind.scalar is ScalarType.DATE:
         return _FIRST_DAY + timedelta(days=value)
     if kind.scalar is ScalarType.DATETIME:
@@ -88,15 +88,15 @@ def default_of(kind: PropertyType, literal: Any, **place: Any) -> Value:
     return native(kind, coerce_loaded(kind, given, **place))
 
 
-def canonical_id(node: Node, properties: Mapping[str, Value]) -> str:
+def canonical_id(node: NodeType, properties: Mapping[str, Value]) -> str:
     """The id that a keyed node has by its key."""
     names = node.key or ()
-    kinds = [node.by_name[name].type for name in names]
+    kinds = [node.properties_by_name[name].type for name in names]
     return entity_id(kinds, [stored(properties[name]) for name in names], names)
 
 
 def properties_of(
-    kind: Node | Edge, given: Mapping[str, Any], line: int | None = None
+    kind: NodeType | EdgeType, given: Mapping[str, Any], line: int | None = None
 ) -> Properties:
     """All properties of a loaded entity: as given, by default, or null."""
     found: Properties = {}
@@ -105,7 +105,7 @@ def properties_of(
         if one.name not in given and one.default is not None:
             found[one.name] = default_of(one.type, one.default, **place)
             continue
-        loaded = coerce_loaded(one.type, given.get(one.name), line=line, **place)
+        loaded = coerce_loaded(one.type, given.get(one.name), line_number=line, **place)
         found[one.name] = native(one.type, loaded)
     return found
 
@@ -130,7 +130,7 @@ def add(world: World, record: Mapping[str, Any], number: int) -> None:
         own = given or (canonical_id(node, found) if node.key else f"#{number:05}")
         world.nodes[node.name][own] = found
         return
-    edge = world.catalog.edge_by_word(record["edge"])
+    edge = world.catalog.edge_ignoring_case(record["edge"])
     assert edge is not None, record
     ends = {"from": record["from"], "to": record["to"]}
     world.edges[edge.name][given or f"#{number:05}"] = ends | properties_of(edge, data, number)

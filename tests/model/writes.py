@@ -12,7 +12,7 @@ from typing import Any
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang.query import model as m
-from omnigraph.lang.schema.catalog import Catalog, Check, Edge, Key, Node, Range, Unique
+from omnigraph.lang.schema.catalog import Catalog, Check, EdgeType, Key, NodeType, Range, Unique
 from omnigraph.values import canonical_spelling, coerce_assigned
 
 from .reference import Matcher
@@ -79,7 +79,7 @@ def _insert(
     given = _assigned(delta, kind, node.assignments, parameters)
     properties = {one.name: _initial(kind, one.name, given) for one in kind.properties}
     _required(kind, properties)
-    if isinstance(kind, Edge):
+    if isinstance(kind, EdgeType):
         ends = {name: given.get(name) for name in ("from", "to")}
         if None in ends.values():
             raise Refused("PropertyValueError")
@@ -90,20 +90,20 @@ def _insert(
     delta.counts[f"node:{kind.name}"] += 1
 
 
-def _initial(kind: Node | Edge, name: str, given: Mapping[str, Value]) -> Value:
-    declared = kind.by_name[name]
+def _initial(kind: NodeType | EdgeType, name: str, given: Mapping[str, Value]) -> Value:
+    declared = kind.properties_by_name[name]
     if name in given:
         return given[name]
     return default_of(declared.type, declared.default, type_name=kind.name, property=name)
 
 
-def _required(kind: Node | Edge, properties: Properties) -> None:
+def _required(kind: NodeType | EdgeType, properties: Properties) -> None:
     for one in kind.properties:
         if properties[one.name] is None and not one.type.nullable:
             raise Refused("PropertyValueError", property=one.name)
 
 
-def _own_id(kind: Node, properties: Properties, fresh: Iterator[str]) -> str:
+def _own_id(kind: NodeType, properties: Properties, fresh: Iterator[str]) -> str:
     if not kind.key:
         return next(fresh)
     try:
@@ -114,7 +114,7 @@ def _own_id(kind: Node, properties: Properties, fresh: Iterator[str]) -> str:
 
 def _assigned(
     delta: Delta,
-    kind: Node | Edge,
+    kind: NodeType | EdgeType,
     assignments: Iterable[m.Assignment],
     parameters: Mapping[str, Value],
 ) -> dict[str, Value]:
@@ -217,23 +217,23 @@ def _loaded(
 ) -> tuple[str, str, Properties, bool]:
     data = dict(record.get("data", {}))
     given = data.pop("id", None)
-    kind: Node | Edge | None
+    kind: NodeType | EdgeType | None
     if "type" in record:
         kind, key = catalog.node(record["type"]), f"node:{record['type']}"
     else:
-        kind = catalog.edge_by_word(record["edge"])
+        kind = catalog.edge_ignoring_case(record["edge"])
         key = f"edge:{kind.name if kind else ''}"
     assert kind is not None
     try:
         properties = properties_of(kind, data)
     except OmnigraphError as error:
         raise Refused(error.code) from None
-    if isinstance(kind, Node) and kind.key:
+    if isinstance(kind, NodeType) and kind.key:
         own = _own_id(kind, properties, fresh)
         if given not in (None, own):
             raise Refused("InputError")
         return key, own, properties, True
-    if isinstance(kind, Edge):
+    if isinstance(kind, EdgeType):
         properties = {"from": record["from"], "to": record["to"]} | properties
     return key, given or next(fresh), properties, False
 
@@ -254,14 +254,14 @@ def check(delta: Delta) -> None:
         _cardinality(delta, edge)
 
 
-def _kind(catalog: Catalog, key: str) -> Node | Edge:
+def _kind(catalog: Catalog, key: str) -> NodeType | EdgeType:
     name = key.partition(":")[2]
     found = catalog.node(name) if key.startswith("node:") else catalog.edge(name)
     assert found is not None
     return found
 
 
-def _values(kind: Node | Edge, own: str, properties: Properties) -> None:
+def _values(kind: NodeType | EdgeType, own: str, properties: Properties) -> None:
     facts = {"type_name": kind.name, "entity_id": own}
     for rule in kind.constraints:
         held = properties.get(rule.column) if isinstance(rule, Range | Check) else None
@@ -295,18 +295,22 @@ def _unique(delta: Delta, key: str) -> None:
                 raise Refused("UniqueViolation", type_name=kind.name)
 
 
-def _tuple(kind: Node | Edge, columns: tuple[str, ...], row: Properties) -> tuple[str, ...] | None:
-    ends = {"src": "from", "dst": "to"} if isinstance(kind, Edge) else {}
+def _tuple(
+    kind: NodeType | EdgeType, columns: tuple[str, ...], row: Properties
+) -> tuple[str, ...] | None:
+    ends = {"src": "from", "dst": "to"} if isinstance(kind, EdgeType) else {}
     held = [(name, row[ends.get(name, name)]) for name in columns]
     if any(value is None for _, value in held):
         return None
     return tuple(
-        value if name in ends else canonical_spelling(kind.by_name[name].type, stored(value))
+        value
+        if name in ends
+        else canonical_spelling(kind.properties_by_name[name].type, stored(value))
         for name, value in held
     )
 
 
-def _endpoints(delta: Delta, edge: Edge) -> None:
+def _endpoints(delta: Delta, edge: EdgeType) -> None:
     for own, row in delta.world.edges[edge.name].items():
         for kind, end, word in (
             (edge.source, row["from"], "src"),
@@ -316,12 +320,14 @@ def _endpoints(delta: Delta, edge: Edge) -> None:
                 raise Refused("ConstraintViolation", rule="endpoint", entity_id=own, property=word)
 
 
-def _cardinality(delta: Delta, edge: Edge) -> None:
+def _cardinality(delta: Delta, edge: EdgeType) -> None:
     key = f"edge:{edge.name}"
     rows = delta.world.edges[edge.name]
     sources = {rows[own]["from"] for own in delta.touched.get(key, set()) if own in rows}
     sources |= {row["from"] for row in delta.removed.get(key, {}).values()}
     counted = Counter(row["from"] for row in rows.values())
     for source in sources & delta.world.nodes[edge.source].keys():
-        if counted[source] < edge.low or (edge.high is not None and counted[source] > edge.high):
+        if counted[source] < edge.min_cardinality or (
+            edge.max_cardinality is not None and counted[source] > edge.max_cardinality
+        ):
             raise Refused("ConstraintViolation", rule="@card", type_name=edge.name)

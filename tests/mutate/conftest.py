@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.engine.mutate import Outcome, run_write
-from omnigraph.history.line import Line
-from omnigraph.history.snapshot import snapshot
-from omnigraph.ingest.load import Loaded, load
+from omnigraph.engine.mutate import WriteOutcome, run_mutation
+from omnigraph.history.line import BranchState
+from omnigraph.history.snapshot import load_snapshot
+from omnigraph.ingest.load import LoadOutcome, load
 from omnigraph.lang.query import compile_query
-from omnigraph.storage.find import read
+from omnigraph.storage.find import read_rows
 
 SCHEMA = """
 node User {
@@ -45,26 +45,26 @@ class World:
 
     def __init__(self, root: Path, schema: str = SCHEMA, data: bytes = DATA) -> None:
         self.graph = omnigraph.init(root, schema, durability="os")
-        self.line: Line = self.graph._handle.branch_head
+        self.line: BranchState = self.graph._handle.branch_head
         if data:
             self.load(data)
 
-    def do(self, statements: str, given: dict[str, Any] | None = None, **how: Any) -> Outcome:
+    def do(self, statements: str, given: dict[str, Any] | None = None, **how: Any) -> WriteOutcome:
         """Run statements; `$` parameters are declared in front of them by ` | `."""
         declared, _, body = statements.rpartition(" | ")
         text = f"query q({declared}) {{ {body} }}"
         query = compile_query(text, self.graph.schema.ir.catalog)
-        return run_write(self.line, query, given or {}, **how)
+        return run_mutation(self.line, query, given or {}, **how)
 
-    def load(self, data: Any, mode: Any = "append", **how: Any) -> Loaded:
+    def load(self, data: Any, mode: Any = "append", **how: Any) -> LoadOutcome:
         """Load something."""
         return load(self.line, data, mode, **how)
 
     def rows(self, key: str) -> list[dict[str, Any]]:
         """All rows of a table, by id."""
-        shown = snapshot(self.line.store, self.line)
+        shown = load_snapshot(self.line.store, self.line)
         table = shown.table(key)
-        found = read(table, table.schema.names).to_pylist()
+        found = read_rows(table, table.schema.names).to_pylist()
         return sorted(found, key=lambda one: str(one["id"]))
 
     def ids(self, key: str) -> list[str]:

@@ -3,9 +3,9 @@
 import re
 
 import omnigraph
-from omnigraph.engine.mutate import run_write
-from omnigraph.history.line import Line
-from omnigraph.ids import fixed
+from omnigraph.engine.mutate import run_mutation
+from omnigraph.history.line import BranchState
+from omnigraph.ids import deterministic_ids
 from omnigraph.ingest.load import load
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema.catalog import Catalog
@@ -27,13 +27,13 @@ STEPS = (
 )
 
 
-def do(line: Line, catalog: Catalog, statements: str) -> None:
-    run_write(line, compile_query(f"query q() {{ {statements} }}", catalog), {})
+def do(line: BranchState, catalog: Catalog, statements: str) -> None:
+    run_mutation(line, compile_query(f"query q() {{ {statements} }}", catalog), {})
 
 
 def test_writes_cost_what_the_list_says(s3: S3) -> None:
     bill = Bill(s3.proxy)
-    with fixed():
+    with deterministic_ids():
         graph = omnigraph.init(s3.url, SCHEMA)
         line, catalog = graph._handle.branch_head, graph.schema.ir.catalog
         load(

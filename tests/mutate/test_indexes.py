@@ -8,10 +8,10 @@ import pytest
 from omnigraph.engine.tend import ensure_indices
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
-from omnigraph.history.snapshot import snapshot
+from omnigraph.history.snapshot import load_snapshot
 from omnigraph.storage import index
-from omnigraph.storage.compact import stage_rewrite
-from omnigraph.storage.index import covered
+from omnigraph.storage.compact import stage_compaction
+from omnigraph.storage.index import index_coverage
 from omnigraph.storage.table import Table
 from tests.mutate.conftest import World
 
@@ -34,7 +34,7 @@ def item(n: int) -> dict[str, object]:
 
 
 def table(world: World, key: str) -> Table:
-    return snapshot(world.line.store, world.line).table(key)
+    return load_snapshot(world.line.store, world.line).table(key)
 
 
 def truthful(world: World) -> None:
@@ -69,8 +69,8 @@ def test_what_is_indexed(items: World) -> None:
     commit = ensure_indices(items.line)
     assert commit is not None
     assert (commit.actor, commit.operation) == ("omnigraph:maintenance", "ensure_indices")
-    assert set(covered(table(items, "node:Item"))) == {"id", "code", "n", "tag", "f"}
-    assert set(covered(table(items, "edge:Near"))) == {"id", "src", "dst", "w"}
+    assert set(index_coverage(table(items, "node:Item"))) == {"id", "code", "n", "tag", "f"}
+    assert set(index_coverage(table(items, "edge:Near"))) == {"id", "src", "dst", "w"}
     assert ensure_indices(items.line) is None
     truthful(items)
 
@@ -86,7 +86,7 @@ def test_content_stays(items: World) -> None:
 def test_the_index_tells_the_truth_whatever_happens_after_it(
     items: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "_SEGMENTS", 3)
+    monkeypatch.setattr(index, "_MAX_SEGMENTS", 3)
     ensure_indices(items.line)
     changes = (
         'update Item set { n: 5000 } where code = "c5"',
@@ -111,7 +111,7 @@ def test_a_rewrite_loses_coverage_and_not_the_truth(items: World) -> None:
     items.do("delete Item where n = 7")
 
     def rewrite(txn: WriteTxn) -> PublishPlan | None:
-        staged = stage_rewrite(txn.store, txn.table("node:Item"))
+        staged = stage_compaction(txn.store, txn.table("node:Item"))
         assert staged is not None
         return PublishPlan("optimize", {"node:Item": staged}, maintenance=True)
 

@@ -16,7 +16,7 @@ from omnigraph.errors import (
     UniqueViolation,
     VersionConflict,
 )
-from omnigraph.history.plan import HeadWas, Signature
+from omnigraph.history.plan import CommitMetadata, ExpectedHead
 from tests.mutate.conftest import World
 
 
@@ -37,7 +37,7 @@ def test_a_row_without_a_key_is_always_new(world: World) -> None:
 
 
 def test_now_is_the_time_of_the_request(world: World) -> None:
-    with ids.fixed(datetime(2024, 5, 1, 12, tzinfo=UTC)):
+    with ids.deterministic_ids(datetime(2024, 5, 1, 12, tzinfo=UTC)):
         world.do('insert Event { title: "t", at: now() }')
     assert world.rows("node:Event")[0]["at"] == datetime(2024, 5, 1, 12, tzinfo=UTC)
 
@@ -134,7 +134,7 @@ def test_an_update_keeps_what_it_does_not_name(world: World) -> None:
 def test_zero_matches_are_no_commit(world: World) -> None:
     before = world.head
     for statement in ("update User set { age: 1 }", "delete User"):
-        done = world.do(f'{statement} where login = "nobody"', conditions=[HeadWas(before)])
+        done = world.do(f'{statement} where login = "nobody"', conditions=[ExpectedHead(before)])
         assert (done.commit, done.nodes, done.edges) == (None, {}, {})
     assert world.head == before
 
@@ -176,14 +176,14 @@ def test_edges_are_deleted_by_their_ends(world: World) -> None:
 
 def test_a_condition_on_the_head(world: World) -> None:
     head = world.head
-    world.do('insert User { login: "c" }', conditions=[HeadWas(head)])
+    world.do('insert User { login: "c" }', conditions=[ExpectedHead(head)])
     with pytest.raises(PreconditionFailed) as refused:
-        world.do('insert User { login: "d" }', conditions=[HeadWas(head)])
+        world.do('insert User { login: "d" }', conditions=[ExpectedHead(head)])
     assert (refused.value.expected, refused.value.actual) == (head, world.head)
 
 
 def test_signature_and_repetition(world: World) -> None:
-    signature = Signature("eva", "why", "key-1", "r")
+    signature = CommitMetadata("eva", "why", "key-1", "r")
     first = world.do('insert User { login: "c" }', signature=signature)
     again = world.do('insert User { login: "c" }', signature=signature)
     assert first.commit is not None
@@ -195,14 +195,14 @@ def test_signature_and_repetition(world: World) -> None:
 
 
 def test_strict_writes_do_not_land_on_what_was_never_shown(world: World) -> None:
-    from omnigraph.history.memory import Shown
+    from omnigraph.history.memory import ShownReads
 
-    shown = Shown(world.line.refresh().state.tables)
+    shown = ShownReads(world.line.refresh().state.tables)
     world.do('insert User { login: "c" }')
     with pytest.raises(VersionConflict):
         world.do(
             'update User set { age: 1 } where login = "bob"',
-            conditions=[shown.strict(["node:User"])],
+            conditions=[shown.strict_read_set(["node:User"])],
         )
-    world.do('insert User { login: "bob", age: 3 }', conditions=[shown.strict()])
+    world.do('insert User { login: "bob", age: 3 }', conditions=[shown.strict_read_set()])
     assert world.user("bob")["age"] == 3

@@ -7,18 +7,23 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import ConstraintViolation, KeyConflict, ReadSetConflict, UniqueViolation
-from omnigraph.history.plan import SameAnswer, WriteTxn, hold, requirement_from_json
+from omnigraph.history.plan import (
+    SameLookupResult,
+    WriteTxn,
+    check_requirements,
+    requirement_from_json,
+)
 from omnigraph.ids import new_ulid
 from omnigraph.ingest import load as loads
 from omnigraph.ingest.stage import stage_tables
-from omnigraph.rules.delta import Delta, written
-from omnigraph.rules.lookup import Committed
-from omnigraph.storage.table import replays
+from omnigraph.rules.delta import Delta, build_table_delta
+from omnigraph.rules.lookup import RecordingLookup
+from omnigraph.storage.table import can_replay
 from tests.mutate.conftest import World
 
 
 def txn(world: World) -> WriteTxn:
-    return WriteTxn(world.line.store, "main", world.line.base(), new_ulid(), 0)
+    return WriteTxn(world.line.store, "main", world.line.last_known(), new_ulid(), 0)
 
 
 def between(
@@ -86,32 +91,34 @@ def test_a_rival_beside_it_costs_no_second_staging(
 ) -> None:
     other = elsewhere(world)
     between(monkeypatch, loads, "stage", lambda: other.do('insert User { login: "other" }'))
-    before = world.line.store.effects.counts()["stage"]
+    before = world.line.store.effects.counts_by_kind()["stage"]
     world.load({"User": [{"login": "new", "mail": "m@x"}]})
-    assert world.line.store.effects.counts()["stage"] == before + 1
+    assert world.line.store.effects.counts_by_kind()["stage"] == before + 1
     assert world.ids("node:User") == ["ann", "bob", "new", "other"]
 
 
 def test_answers_are_requirements_that_can_be_written_down(world: World) -> None:
-    lookup = Committed(txn(world))
+    lookup = RecordingLookup(txn(world))
     lookup.find("node:User", {"id": pa.array(["ann", "zed"])}, ["id"])
     lookup.find("node:User", {"age": pa.array([30], pa.int32())}, ["id", "age"])
     told = [requirement_from_json(one.to_json()) for one in lookup.requirements]
-    assert all(isinstance(one, SameAnswer) for one in told)
+    assert all(isinstance(one, SameLookupResult) for one in told)
     world.do('insert User { login: "other" }')
     for requirements in (lookup.requirements, told):
-        hold(requirements, txn(world))
+        check_requirements(requirements, txn(world))
     world.do('insert User { login: "zed" }')
     for requirements in (lookup.requirements, told):
         with pytest.raises(ReadSetConflict):
-            hold(requirements, txn(world))
+            check_requirements(requirements, txn(world))
 
 
 def test_replacing_an_empty_table_does_not_fit_one_that_has_rows(world: World) -> None:
     rows = pa.table({"id": ["e"], "at": pa.array([0], pa.timestamp("ms", "UTC")), "title": ["t"]})
     rows = rows.append_column("v", pa.nulls(1, pa.list_(pa.float32(), 2)))
     base = txn(world)
-    staged = stage_tables(base, Delta({"node:Event": written("node:Event", rows, "replace")}))
-    assert replays(staged["node:Event"], base.table("node:Event"))
+    staged = stage_tables(
+        base, Delta({"node:Event": build_table_delta("node:Event", rows, "replace")})
+    )
+    assert can_replay(staged["node:Event"], base.table("node:Event"))
     world.do('insert Event { title: "t", at: now() }')
-    assert not replays(staged["node:Event"], txn(world).table("node:Event"))
+    assert not can_replay(staged["node:Event"], txn(world).table("node:Event"))

@@ -11,7 +11,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import AlreadyExists, InputError
-from omnigraph.naming import check_new, check_new_stream
+from omnigraph.naming import check_new_ref_name, check_new_stream_name
 from omnigraph.storage.layout import INTENTS
 from tests.rig.invariants import files
 
@@ -29,12 +29,12 @@ def make_graph(root: str) -> Graph:
 
 def is_accepted(name: str) -> bool:
     """Whether the judge lets a branch or a tag have a name."""
-    return _passes(check_new, name)
+    return _passes(check_new_ref_name, name)
 
 
 def is_accepted_stream(name: str) -> bool:
     """Whether the judge lets a stream have a name."""
-    return _passes(check_new_stream, name)
+    return _passes(check_new_stream_name, name)
 
 
 def _passes(check: Callable[[object], str], name: str) -> bool:
@@ -58,7 +58,7 @@ def check_refused(graph: Graph, name: str) -> None:
     ]
     if name != "main":  # a load makes the branch only if it is missing
         doors.append(lambda: graph.load([], mode="append", branch=name, from_="main"))
-    with graph._handle.store.effects.recorded() as effects:
+    with graph._handle.store.effects.recording() as effects:
         for door in doors:
             _expect_refusal(door)
     assert effects == []

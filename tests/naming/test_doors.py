@@ -105,7 +105,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 @doors(REVISIONS, NEW, TYPES)
 def test_what_is_no_text_is_refused_by_type(graph: Graph, door: Door) -> None:
     for value in NOT_TEXT:
-        with pytest.raises(InputError), graph._handle.store.effects.recorded() as effects:
+        with pytest.raises(InputError), graph._handle.store.effects.recording() as effects:
             door(graph, value)
         assert effects == []
 

@@ -11,11 +11,11 @@ from omnigraph import ids
 from omnigraph.api.graph import Graph
 from omnigraph.errors import CatalogError, InputError
 from omnigraph.history import names
-from omnigraph.history.branches import open_line
+from omnigraph.history.branches import open_branch
 from omnigraph.history.init import init_graph
 from omnigraph.history.plan import PublishPlan
 from omnigraph.history.publish import publish
-from omnigraph.history.schemas import Contract
+from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
 from omnigraph.storage.store import open_store
@@ -43,7 +43,7 @@ node Short @rename_from("{LONG_TYPE}") {{
 def _unjudged() -> Iterator[None]:
     """Names are taken as an earlier release took them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(names, "check_new", names.clean)
+        patch.setattr(names, "check_new_ref_name", names.strip_name)
         patch.setattr(names, "check_disjoint", lambda *_: None)
         patch.setattr(names, "find_case_variant", lambda *_: None)
         yield
@@ -107,7 +107,7 @@ def test_a_stream_with_such_a_name_goes_on(graph: Graph) -> None:
     with pytest.raises(InputError, match="cannot name a stream"):
         graph.spark.stream_load(None, "Person", name=name, checkpoint="c")
     tokens = {name: "query:1"}
-    publish(open_line(graph._handle.store, "main"), lambda _: PublishPlan("load", streams=tokens))
+    publish(open_branch(graph._handle.store, "main"), lambda _: PublishPlan("load", streams=tokens))
     with pytest.raises(InputError, match="not a stream"):  # the frame is looked at next
         graph.spark.stream_load(None, "Person", name=name, checkpoint="c")
 
@@ -116,8 +116,8 @@ def test_a_schema_with_long_names_is_used_and_changed(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="cannot name a type: it takes 300 bytes"):
         omnigraph.init(tmp_path / "new", SCHEMA)
     assert not (tmp_path / "new").exists()
-    catalog = compile_schema(SCHEMA, existing={LONG_TYPE, LONG_PROPERTY})
-    contract = Contract(SCHEMA, new_identity(catalog, ids.new_ulid()))
+    catalog = compile_schema(SCHEMA, existing_names={LONG_TYPE, LONG_PROPERTY})
+    contract = StoredSchema(SCHEMA, new_identity(catalog, ids.new_ulid()))
     init_graph(open_store(str(tmp_path / "g"), durability="os"), contract)
     graph = omnigraph.open(tmp_path / "g", durability="os")
     graph.insert(LONG_TYPE, {"name": "ada", LONG_PROPERTY: 1})

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.history.branches import open_line
+from omnigraph.history.branches import open_branch
 from omnigraph.history.plan import PublishPlan
 from omnigraph.history.publish import publish
 from omnigraph.storage.store import open_store
@@ -98,8 +98,8 @@ def test_a_root_with_accepted_names_moves_between_disk_and_s3(
 def test_an_accepted_stream_name_is_stored_and_copied(tmp_path: Path, names: list[str]) -> None:
     graph = lifecycle.make_graph(str(tmp_path / "g"))
     tokens = dict.fromkeys(filter(lifecycle.is_accepted_stream, names), "query:1")
-    publish(open_line(graph._handle.store, "main"), lambda _: PublishPlan("load", streams=tokens))
+    publish(open_branch(graph._handle.store, "main"), lambda _: PublishPlan("load", streams=tokens))
     graph.maintenance.copy_to(tmp_path / "copy")
     for root in ("g", "copy"):
         store = open_store(str(tmp_path / root), durability="os")
-        assert open_line(store, "main").base().state.streams == tokens
+        assert open_branch(store, "main").last_known().state.streams == tokens

@@ -4,24 +4,25 @@ import pytest
 
 from omnigraph.errors import AlreadyExists, InputError
 from omnigraph.history.names import check_disjoint
-from omnigraph.naming import LONGEST, check_new, check_new_stream, quote_name
+from omnigraph.naming import MAX_NAME_BYTES, check_new_ref_name, check_new_stream_name, quote_name
 
 ACCEPTED = [
     "a", "v1.0", "release-2026", "_x", "a__b", "review/a", "a/b/c/d", "1", "2026-12-01", "main/x",
-    "x" * LONGEST, "x/" * 49 + "x" * 4, "a.json", "00000000001.json", "con", "a/-b", "x.lock.y",
+    "x" * MAX_NAME_BYTES, "x/" * 49 + "x" * 4,
+    "a.json", "00000000001.json", "con", "a/-b", "x.lock.y",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
 @pytest.mark.parametrize("kind", ["branch", "tag"])
 def test_names_of_branches_and_tags(name: str, kind: str) -> None:
-    assert check_new(f" {name}\n", kind) == name
+    assert check_new_ref_name(f" {name}\n", kind) == name
 
 
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("x" * (LONGEST + 1), "it takes 201 bytes, and at most 200 are allowed"),
+        ("x" * (MAX_NAME_BYTES + 1), "it takes 201 bytes, and at most 200 are allowed"),
         ("x/" * 50 + "x", "it takes 201 bytes, and at most 200 are allowed; '/' counts as 3"),
         (".", "no part of a name may begin or end with '.'"),
         ("a/.", "no part of a name may begin or end with '.'"),
@@ -47,14 +48,14 @@ def test_names_of_branches_and_tags(name: str, kind: str) -> None:
 )
 def test_what_is_wrong_with_a_name_is_said(name: str, fault: str) -> None:
     with pytest.raises(InputError, match="cannot name a tag: ") as refused:
-        check_new(name, "tag")
+        check_new_ref_name(name, "tag")
     assert fault in refused.value.message
     assert fault in (refused.value.reason or "")
 
 
 @pytest.mark.parametrize("name", ["s", "orders of 2026", "caf\u00e9", ".", "a/b", "\u00e9" * 100])
 def test_names_of_streams(name: str) -> None:
-    assert check_new_stream(name) == name
+    assert check_new_stream_name(name) == name
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_names_of_streams(name: str) -> None:
 )
 def test_what_is_wrong_with_the_name_of_a_stream_is_said(name: str, fault: str) -> None:
     with pytest.raises(InputError, match=fault):
-        check_new_stream(name)
+        check_new_stream_name(name)
 
 
 def test_a_long_name_is_shown_short() -> None:

@@ -8,12 +8,12 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import LanguageError
 from omnigraph.lang.schema import diagnose_schema
-from omnigraph.naming import LONGEST
+from omnigraph.naming import MAX_NAME_BYTES
 from tests.naming.generated import generate_names, identifier_of, sample_names
 from tests.naming.lifecycle import check_at_rest
 from tests.rig.plugin import S3
 
-LIMITS = [f"T{'x' * (LONGEST - 2)}", "Tnull", "Tselect", "T_refs"]
+LIMITS = [f"T{'x' * (MAX_NAME_BYTES - 2)}", "Tnull", "Tselect", "T_refs"]
 
 
 def _accepted(names: list[str]) -> list[str]:
@@ -50,8 +50,8 @@ def _check_works(root: str, names: list[str]) -> Graph:
 
 
 def test_the_limit_is_the_same_for_types_and_properties() -> None:
-    assert diagnose_schema(_declare("T" * (LONGEST - 1)))[1] == ()
-    (error,) = diagnose_schema(_declare("T" * LONGEST))[1]
+    assert diagnose_schema(_declare("T" * (MAX_NAME_BYTES - 1)))[1] == ()
+    (error,) = diagnose_schema(_declare("T" * MAX_NAME_BYTES))[1]
     assert "cannot name a property: it takes 201 bytes, and at most 200" in error.message
     (error,) = diagnose_schema(f"interface {'I' * 5000} {{ x: I64? }}")[1]
     assert (error.line, error.column) == (1, 11)

@@ -74,7 +74,7 @@ def operations(graph: Any) -> list[str]:
 
 def settled(graph: Any) -> None:
     """At rest: no operation waits, and everything that can be checked from outside holds."""
-    assert intent.listing(graph._handle.branch_head.store).pending == ()
+    assert intent.list_intents(graph._handle.branch_head.store).pending == ()
     check_invariants(graph.uri)
 
 
@@ -285,11 +285,11 @@ def unpublished() -> Iterator[None]:
     def gone(*_: object) -> None:
         raise StorageError("the store is gone", kind="transient")
 
-    there, long.finish = long.finish, gone  # type: ignore[assignment]
+    there, long.finish_confirmed = long.finish_confirmed, gone  # type: ignore[assignment]
     try:
         yield
     finally:
-        long.finish = there
+        long.finish_confirmed = there
 
 
 def streaming_batch(site: Site) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import omnigraph
 from omnigraph.errors import OmnigraphError
-from omnigraph.pipeline.engine import Way, run, source_of
-from omnigraph.terms import Terms
+from omnigraph.pipeline.engine import EngineOptions, resolve_load_source, run_load
+from omnigraph.terms import WriteOptions
 
 ENGINES = ("local", "spark")
 
@@ -44,12 +44,14 @@ class Engines:
     ) -> Any:
         """Load on one engine."""
         graph = self.graphs[engine].refresh()
-        way = Way(engine, self.spark, on_error="report", **how)
+        way = EngineOptions(engine, self.spark, on_error="report", **how)
         try:
-            source = source_of(data, form, mapping or {}, way)
+            source = resolve_load_source(data, form, mapping or {}, way)
             if source is None:
                 source = Files(data)
-            done = run(graph._handle.branch_head, source, mode, way, Terms().signature(), ())
+            done = run_load(
+                graph._handle.branch_head, source, mode, way, WriteOptions().commit_metadata(), ()
+            )
         except OmnigraphError as error:
             return type(error).__name__, error.message
         if done.problems:
@@ -65,7 +67,7 @@ class Engines:
 def Files(data: Any) -> Any:
     from omnigraph.pipeline import sources
 
-    return sources.Files(sources.find_inputs(data))
+    return sources.InputFiles(sources.find_input_files(data))
 
 
 def shown(problems: Any) -> Counter[tuple[Any, ...]]:

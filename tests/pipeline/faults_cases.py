@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import ServerError
-from omnigraph.pipeline.load import Bulk, load_on_spark
+from omnigraph.pipeline.load import BulkLoad, load_on_spark
 from tests.pipeline.cluster_cases import (
     Site,
     ages,
@@ -113,7 +113,7 @@ def lost_between_stages(site: Site) -> None:
 
     people = site.spark.range(0, 8, 1, 4).selectExpr("concat('n', id) name", "cast(id as int) age")
     ties = site.spark.range(0, 8, 1, 4).selectExpr("concat('n', id) `from`", "'a' `to`")
-    bulk = Bulk("append", frames={"Person": people, "Knows": ties}, told=told)
+    bulk = BulkLoad("append", frames={"Person": people, "Knows": ties}, on_step=told)
     done = load_on_spark(site.spark, graph._handle.branch_head, bulk)
     assert killed
     assert done.commit is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.pipeline.sources import find_inputs, open_input
+from omnigraph.pipeline.sources import find_input_files, open_input_file
 from tests.pipeline.cluster_cases import CASES, Site
 from tests.pipeline.cluster_rig import CHECKOUT, cluster
 
@@ -30,10 +30,10 @@ def test_an_input_is_found_from_another_folder(
     """Executors have folders of their own."""
     (tmp_path / "in.ndjson").write_text("{}\n")
     monkeypatch.chdir(tmp_path)
-    (one,) = find_inputs("in.ndjson")
+    (one,) = find_input_files("in.ndjson")
     monkeypatch.chdir("/")
     assert one.path == "in.ndjson"
-    with open_input(pickle.loads(pickle.dumps(one))) as file:
+    with open_input_file(pickle.loads(pickle.dumps(one))) as file:
         assert file.read() == b"{}\n"
 
 

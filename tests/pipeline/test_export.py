@@ -12,9 +12,9 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InputError
-from omnigraph.naming import LONGEST
+from omnigraph.naming import MAX_NAME_BYTES
 from omnigraph.pipeline.export import export_on_spark
-from omnigraph.pipeline.steps import Step
+from omnigraph.pipeline.steps import StepProgress
 from tests.mutate.conftest import DATA, SCHEMA
 
 MORE = b"""
@@ -52,8 +52,8 @@ def test_ndjson_in_order_is_the_export_of_this_process(
 def test_parquet_loads_back_and_the_export_says_how_far_it_is(
     spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Step] = []
-    monkeypatch.setattr("omnigraph.pipeline.steps._EVERY", 0.01)
+    told: list[StepProgress] = []
+    monkeypatch.setattr("omnigraph.pipeline.steps._POLL_SECONDS", 0.01)
     teller = SimpleNamespace(step=told.append)
     done = graph.spark.frames(spark).export(tmp_path / "out", "parquet", progress=teller)
     assert list(done.steps) == [key.partition(":")[2] for key in done.rows]
@@ -86,7 +86,7 @@ def test_some_types(spark: Any, graph: Any, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("form", ["ndjson", "parquet", "lance"])
 def test_the_longest_name_of_a_type_can_be_exported(spark: Any, tmp_path: Path, form: Any) -> None:
-    name = "T" * LONGEST
+    name = "T" * MAX_NAME_BYTES
     graph = omnigraph.init(tmp_path / "g", f"node {name} {{ key: String @key }}", durability="os")
     graph.insert(name, {"key": "a"})
     assert export_on_spark(spark, graph.snapshot, tmp_path / "out", form).total == 1

@@ -19,10 +19,10 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.history import intent, long, recover
-from omnigraph.history.line import Line
-from omnigraph.pipeline.load import Bulk, load_on_spark
-from omnigraph.pipeline.session import running_tasks, watched
-from omnigraph.pipeline.sources import find_inputs
+from omnigraph.history.line import BranchState
+from omnigraph.pipeline.load import BulkLoad, load_on_spark
+from omnigraph.pipeline.session import running_tasks, translate_spark_errors
+from omnigraph.pipeline.sources import find_input_files
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants
 
@@ -36,18 +36,18 @@ def graph(tmp_path: Path) -> Any:
     return made
 
 
-def bulk(folder: Path, *names: str, **how: Any) -> Bulk:
+def bulk(folder: Path, *names: str, **how: Any) -> BulkLoad:
     file = folder / "in.ndjson"
     file.write_text("".join(f"{json.dumps({'type': 'N', 'data': {'k': k}})}\n" for k in names))
-    return Bulk(how.pop("mode", "append"), find_inputs(str(file)), **how)
+    return BulkLoad(how.pop("mode", "append"), find_input_files(str(file)), **how)
 
 
 def held(graph: Any) -> list[str]:
     return sorted(json.loads(line)["data"]["id"] for line in graph.refresh().export())
 
 
-def pending(line: Line) -> int:
-    return len(intent.listing(line.store).pending)
+def pending(line: BranchState) -> int:
+    return len(intent.list_intents(line.store).pending)
 
 
 def test_a_load_that_is_overtaken_is_staged_again(spark: Any, graph: Any, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_an_interrupt_leaves_the_jobs_of_others_alone(spark: Any, tmp_path: Path
         yield from batches
 
     def interrupted() -> None:
-        with watched(spark):
+        with translate_spark_errors(spark):
             raise KeyboardInterrupt
 
     with ThreadPoolExecutor(1) as pool:
@@ -170,7 +170,7 @@ def test_a_confirmed_load_is_finished_by_the_next_opening(
     def gone(*_: object) -> None:
         raise StorageError("the driver is gone", kind="transient")
 
-    monkeypatch.setattr(long, "finish", gone)
+    monkeypatch.setattr(long, "finish_confirmed", gone)
     with pytest.raises(RecoveryRequired):
         load_on_spark(spark, graph._handle.branch_head, bulk(tmp_path, "a"))
     monkeypatch.undo()
@@ -191,7 +191,7 @@ def test_a_task_that_raises_is_a_typed_error(spark: Any, graph: Any, tmp_path: P
 
     frame = spark.range(3).mapInArrow(broken, "k string")
     with pytest.raises(ServerError, match="no room") as failed:
-        load_on_spark(spark, graph._handle.branch_head, Bulk("append", frames={"N": frame}))
+        load_on_spark(spark, graph._handle.branch_head, BulkLoad("append", frames={"N": frame}))
     assert isinstance(failed.value, OmnigraphError)
     assert failed.value.effect == "none"
     assert held(graph) == ["old"]

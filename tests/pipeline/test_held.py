@@ -11,7 +11,7 @@ import omnigraph
 from omnigraph.errors import HistoryReclaimed
 from omnigraph.pipeline import export, scan
 from omnigraph.pipeline.frames import SparkGraph
-from omnigraph.storage.objects import Objects
+from omnigraph.storage.objects import ControlObjects
 from tests.crash.verbs import overdue
 
 pytest.importorskip("pyspark")
@@ -43,7 +43,7 @@ def source_of(graph: Any) -> tuple[Any, list[Any]]:
 
     columns: Any = [SimpleNamespace(name="k")]
     reader = GraphSource({"graph": graph.uri, "type": "A"}).reader(columns)
-    reader.tasks = [[one] for some in reader.tasks for one in some]
+    reader.fragment_groups = [[one] for some in reader.fragment_groups for one in some]
     return reader, list(reader.partitions())
 
 
@@ -92,7 +92,7 @@ def test_where_nothing_may_be_written_reading_goes_on(
     def refuse(*_: Any) -> bool:
         raise PermissionError(13, "not for you")
 
-    monkeypatch.setattr(Objects, "create_json", refuse)
+    monkeypatch.setattr(ControlObjects, "create_json", refuse)
     with caplog.at_level(logging.WARNING, "omnigraph"):
         assert names(reader.read(first)) == ["0", "1"]
     assert "no read lease" in caplog.text
@@ -101,13 +101,13 @@ def test_where_nothing_may_be_written_reading_goes_on(
 def test_a_scan_and_an_export_on_spark_are_held(
     spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = scan.tasks_of
-    monkeypatch.setattr(scan, "tasks_of", lambda sizes: real(sizes, 1))
+    real = scan.group_fragments
+    monkeypatch.setattr(scan, "group_fragments", lambda sizes: real(sizes, 1))
     shown = omnigraph.open(graph.uri, read_only=True).spark.frames(spark)
     assert isinstance(shown, SparkGraph)
     rows = shown.nodes("A", ["k"]).toLocalIterator()
     assert next(rows)["k"] in "01"
-    finish, done = export._finish, list[Any]()
+    finish, done = export._name_parts, list[Any]()
 
     def finished(*given: Any) -> Any:
         if not done:
@@ -115,7 +115,7 @@ def test_a_scan_and_an_export_on_spark_are_held(
         done.append(given)
         return finish(*given)
 
-    monkeypatch.setattr(export, "_finish", finished)
+    monkeypatch.setattr(export, "_name_parts", finished)
     made = shown.export(tmp_path / "out")
     assert made.rows == {"node:A": 4, "node:B": 1}
     assert len(list(rows)) == 3
@@ -130,7 +130,7 @@ def test_a_commit_of_another_branch_is_held(graph: Any) -> None:
     columns: Any = [SimpleNamespace(name="k")]
     commit = graph.checkout("dev").head.id
     reader = GraphSource({"graph": graph.uri, "type": "A", "at": commit}).reader(columns)
-    reader.tasks = [[one] for some in reader.tasks for one in some]
+    reader.fragment_groups = [[one] for some in reader.fragment_groups for one in some]
     *_, first, last = reader.partitions()
     names(reader.read(first))
     graph.checkout("dev").load([{"type": "A", "data": {"k": "y"}}], mode="overwrite")

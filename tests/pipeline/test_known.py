@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.pipeline import known as index
-from omnigraph.pipeline.known import known
-from omnigraph.pipeline.staged import pack_spots, unpack_spots
-from omnigraph.pipeline.texts import Numbers, Texts, hashes, same
+from omnigraph.pipeline.known import open_id_index
+from omnigraph.pipeline.staged import pack_positions, unpack_positions
+from omnigraph.pipeline.texts import TextArray, UInt64Array, hash_texts, texts_equal
 
 texts = st.lists(st.text(alphabet="ab\0é", max_size=20) | st.sampled_from(["x" * 300, "x" * 256]))
 
@@ -21,21 +21,21 @@ def test_hashes_and_comparisons_follow_the_texts(values: list[str], skipped: int
     column = pa.array(values, pa.string())[skipped:]
     values = values[skipped:]
     for kind in (pa.string(), pa.large_string()):
-        held = Texts.of(column.cast(kind))
-        numbers = hashes(held).tolist()
+        held = TextArray.from_arrow(column.cast(kind))
+        numbers = hash_texts(held).tolist()
         assert len(set(numbers)) == len(set(values))
         assert len({*zip(values, numbers, strict=True)}) == len(set(values))
         turned = np.arange(len(values))[::-1]
-        assert same(held, held.take(turned)).tolist() == [
+        assert texts_equal(held, held.take(turned)).tolist() == [
             one == other for one, other in zip(values, reversed(values), strict=True)
         ]
 
 
 def missing(folder: Path, ids: list[str], asked: list[str]) -> list[str]:
-    found = known(
+    found = open_id_index(
         folder, len(ids), lambda: [pa.array(ids[:2], pa.string()), pa.array(ids[2:], pa.string())]
     )
-    return [asked[at] for at in found.unknown(pa.array(asked, pa.string()))]
+    return [asked[at] for at in found.missing_positions(pa.array(asked, pa.string()))]
 
 
 @pytest.mark.parametrize("shard", [1 << 30, 3])
@@ -43,12 +43,12 @@ def missing(folder: Path, ids: list[str], asked: list[str]) -> list[str]:
 def test_only_unknown_ids_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: int, bits: int
 ) -> None:
-    def weak(some: Texts) -> Numbers:
-        return hashes(some) >> np.uint64(64 - bits) if bits else hashes(some) * np.uint64(0)
+    def weak(some: TextArray) -> UInt64Array:
+        return hash_texts(some) >> np.uint64(64 - bits) if bits else hash_texts(some) * np.uint64(0)
 
-    monkeypatch.setattr(index, "SHARD", shard)
+    monkeypatch.setattr(index, "SHARD_IDS", shard)
     if bits < 64:
-        monkeypatch.setattr(index, "hashes", weak)
+        monkeypatch.setattr(index, "hash_texts", weak)
     ids = [f"n{at}" for at in range(10)] + ["", "é" * 40, "z"]
     asked = ["n3", "n", "", "zz", "z", "é" * 40, "é" * 39, "n10", "n3"]
     assert missing(tmp_path / "some", ids, asked) == ["n", "zz", "é" * 39, "n10"]
@@ -63,17 +63,17 @@ def test_an_index_is_built_once_and_knows_of_repeated_ids(tmp_path: Path) -> Non
         reads.append(1)
         return [pa.array(["a", "b"]), pa.array(["c", "a"])]
 
-    assert known(tmp_path, 4, read).repeats
-    assert known(tmp_path, 4, read).repeats
+    assert open_id_index(tmp_path, 4, read).may_repeat_ids
+    assert open_id_index(tmp_path, 4, read).may_repeat_ids
     assert len(reads) == 1
-    assert not known(tmp_path / "other", 2, lambda: [pa.array(["a", "b"])]).repeats
+    assert not open_id_index(tmp_path / "other", 2, lambda: [pa.array(["a", "b"])]).may_repeat_ids
 
 
 @given(st.lists(st.integers(0, 1 << 50), min_size=1))
 def test_places_are_packed_and_unpacked(values: list[int]) -> None:
     spots = np.array(values, np.int64)
-    assert unpack_spots(pack_spots(spots)).tolist() == values
+    assert unpack_positions(pack_positions(spots)).tolist() == values
 
 
 def test_places_in_a_row_take_few_bytes() -> None:
-    assert len(pack_spots(np.arange(7, 1_000_007))) < 50
+    assert len(pack_positions(np.arange(7, 1_000_007))) < 50

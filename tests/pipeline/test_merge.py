@@ -76,7 +76,7 @@ def test_every_pair_of_actions(spark: Any, both: Both, way: int) -> None:
 @pytest.mark.timeout(3600)
 def test_programs_of_branches_and_merges(spark: Any) -> None:
     hits.clear()
-    with merged_by(SparkMerge(spark, asked=True)):
+    with merged_by(SparkMerge(spark, forced=True)):
         for seed in range(3000, 3040):
             run(Author(seed).program(8 + seed % 8), whole=False)
     assert hits["merge"] > 40
@@ -106,18 +106,18 @@ def test_auto_takes_spark_for_large_tables_only(
     def session(*_: Any) -> None:
         asked.append("a session")
 
-    monkeypatch.setattr(large, "session_for", session)
+    monkeypatch.setattr(large, "choose_session", session)
     assert not graph.merge("dev", dry_run=True).merged.judged.far
     assert not asked
-    monkeypatch.setenv(large.LIMIT, "40")
+    monkeypatch.setenv(large.THRESHOLD_VARIABLE, "40")
     with caplog.at_level(logging.INFO, "omnigraph"):
         done = graph.merge("dev", dry_run=True)
     assert (asked, done.outcome, done.merged.judged.far) == (["a session"], "merged", {})
     assert "a large merge runs in this process" in caplog.text
-    monkeypatch.setenv(large.LIMIT, "1000")
+    monkeypatch.setenv(large.THRESHOLD_VARIABLE, "1000")
     graph.merge("dev", dry_run=True)
     assert asked == ["a session"]
-    monkeypatch.setenv(large.LIMIT, "many")
+    monkeypatch.setenv(large.THRESHOLD_VARIABLE, "many")
     with pytest.raises(ConfigError, match="must be a number of rows"):
         graph.merge("dev", dry_run=True)
     with pytest.raises(UsageError, match="expected one of auto, spark, local"):
@@ -128,11 +128,11 @@ def test_rows_that_maintenance_moved_make_no_merge_large(
     graph: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph.refresh().maintenance.optimize()
-    monkeypatch.setattr("omnigraph.history.diff._MANY", 0)
-    monkeypatch.setattr(large, "_SMALL", 0)
-    monkeypatch.setenv(large.LIMIT, "50")
+    monkeypatch.setattr("omnigraph.history.diff._MAX_DIRECT_ROWS", 0)
+    monkeypatch.setattr(large, "_MIN_TABLE_ROWS", 0)
+    monkeypatch.setenv(large.THRESHOLD_VARIABLE, "50")
     looked: list[str] = []
-    monkeypatch.setattr(large, "session_for", lambda *_: looked.append("a session"))
+    monkeypatch.setattr(large, "choose_session", lambda *_: looked.append("a session"))
     assert graph.refresh().merge("dev", dry_run=True).outcome == "merged"
     assert looked == []
 
@@ -140,8 +140,8 @@ def test_rows_that_maintenance_moved_make_no_merge_large(
 def test_auto_on_spark_leaves_small_tables_here(
     spark: Any, graph: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(large.LIMIT, "40")
-    monkeypatch.setattr(large, "_SMALL", 10)
+    monkeypatch.setenv(large.THRESHOLD_VARIABLE, "40")
+    monkeypatch.setattr(large, "_MIN_TABLE_ROWS", 10)
     done = graph.merge("dev", spark=spark)
     assert set(done.merged.judged.far) == {"node:N"}
     assert done.stats["types"] == {

@@ -11,8 +11,8 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import ResourceLimitExceeded
-from omnigraph.pipeline.room import demand_room, guess
-from omnigraph.pipeline.sources import find_inputs
+from omnigraph.pipeline.room import estimate_input, require_disk_space
+from omnigraph.pipeline.sources import find_input_files
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -21,25 +21,25 @@ def test_records_are_guessed_from_a_part(tmp_path: Path) -> None:
     line = b'{"type": "N", "data": {"k": "abcdefgh"}}\n'
     (tmp_path / "a.ndjson").write_bytes(line * 20_000)
     pq.write_table(pa.table({"k": ["x"] * 500}), tmp_path / "N.parquet")
-    assert guess(find_inputs(str(tmp_path / "N.parquet"))).rows == 500
-    lines = guess(find_inputs(str(tmp_path / "a.ndjson")))
+    assert estimate_input(find_input_files(str(tmp_path / "N.parquet"))).rows == 500
+    lines = estimate_input(find_input_files(str(tmp_path / "a.ndjson")))
     assert 19_900 < lines.rows < 20_100
     assert 0 < lines.bytes < len(line) * 20_000
     (tmp_path / "b.ndjson.gz").write_bytes(gzip.compress(line * 10))
-    assert guess(find_inputs(str(tmp_path / "b.ndjson.gz"))).rows == 0
+    assert estimate_input(find_input_files(str(tmp_path / "b.ndjson.gz"))).rows == 0
     (tmp_path / "bad.parquet").write_bytes(b"none")
-    assert guess(find_inputs({"N": str(tmp_path / "bad.parquet")})).rows == 0
+    assert estimate_input(find_input_files({"N": str(tmp_path / "bad.parquet")})).rows == 0
 
 
 def test_a_full_disk_is_told_in_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = omnigraph.init(tmp_path / "g", "node N { k: String @key }", durability="os")
     store: Any = graph._handle.branch_head.store
-    demand_room(store, 1)
+    require_disk_space(store, 1)
     monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(9, 9, 1_500_000))
-    demand_room(store, 1_500_000)
+    require_disk_space(store, 1_500_000)
     with pytest.raises(
         ResourceLimitExceeded, match=r"needs about 2 GB, .* has 1.5 MB left"
     ) as told:
-        demand_room(store, 2_000_000_000)
+        require_disk_space(store, 2_000_000_000)
     assert (told.value.limit, told.value.actual) == (1_500_000, 2_000_000_000)
     assert told.value.hint == "free disk space, or load less data"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
-from omnigraph.pipeline.sources import s3_system
+from omnigraph.pipeline.sources import s3_file_system
 from omnigraph.storage import layout
 from omnigraph.storage.root import s3_options
 from omnigraph.storage.store import open_store
@@ -24,7 +24,7 @@ from tests.rig.plugin import S3
 
 
 def put(url: str, name: str, data: bytes) -> None:
-    with s3_system(s3_options(os.environ)).open_output_stream(
+    with s3_file_system(s3_options(os.environ)).open_output_stream(
         f"{url.removeprefix('s3://')}/{name}"
     ) as file:
         file.write(data)
@@ -71,7 +71,7 @@ def test_rejects_on_s3(s3: S3, tmp_path: Path) -> None:
     folder = f"{s3.url}/rejects"
     found = graph.load(file, mode="append", engine="local", on_error="report", rejects=folder)
     assert len(found) == 1
-    system, name = s3_system(s3_options(os.environ)), folder.removeprefix("s3://")
+    system, name = s3_file_system(s3_options(os.environ)), folder.removeprefix("s3://")
     table = pq.read_table(f"{name}/rejects.parquet", filesystem=system)
     assert table.column("file").to_pylist() == [str(file)]
     with system.open_input_stream(f"{name}/rejects.ndjson") as lines:

@@ -71,16 +71,16 @@ def test_a_missing_java_is_explained(tmp_path: Path) -> None:
 
 
 def test_workers_that_differ_are_named(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions._checked.clear()
+    versions._checked_sessions.clear()
     versions.check_versions(spark)
-    versions._checked.clear()
-    here = versions._asker(versions.PACKAGES)
+    versions._checked_sessions.clear()
+    here = versions._make_version_reader(versions.PACKAGES)
     calls: list[int] = []
 
     def newer_here() -> list[tuple[str, str]]:
         calls.append(1)
         return [(n, "99" if n == "pylance" and len(calls) == 1 else at) for n, at in here()]
 
-    monkeypatch.setattr(versions, "_asker", lambda _: newer_here)
+    monkeypatch.setattr(versions, "_make_version_reader", lambda _: newer_here)
     with pytest.raises(ConfigError, match=r"pylance is 99 on the driver and 14"):
         versions.check_versions(spark)

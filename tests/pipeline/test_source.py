@@ -8,10 +8,10 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InputError
-from omnigraph.history.plan import Signature
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.pipeline import source
-from omnigraph.pipeline.place import place_of
-from omnigraph.pipeline.stream import Stream, is_landed, land_batch, query_of
+from omnigraph.pipeline.place import pin_graph
+from omnigraph.pipeline.stream import StreamLoad, is_batch_loaded, load_batch, read_query_id
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  size: U64? }
@@ -121,19 +121,19 @@ def test_a_stream_lands_each_batch_once(spark: Any, graph: Any, tmp_path: Path) 
     (folder / "2.json").write_text('{"name":"s3","age":3}\n')
     run()
     assert len(graph.refresh().log()) == count + 1
-    stream = Stream(
-        place_of(graph._handle.store, {}), "main", "Person", "append", "people", Signature(),
-        query=query_of(rows, str(tmp_path / "point")),
+    stream = StreamLoad(
+        pin_graph(graph._handle.store, {}), "main", "Person", "append", "people", CommitMetadata(),
+        query_id=read_query_id(rows, str(tmp_path / "point")),
     )  # fmt: skip
-    assert is_landed(graph._handle.branch_head, stream, 1)
+    assert is_batch_loaded(graph._handle.branch_head, stream, 1)
     # The driver died after the publish and before the checkpoint: the batch comes again, also
     # after another writer has written.
     graph.load([{"type": "Person", "data": {"name": "other"}}], mode="append")
     again = spark.range(1).selectExpr("'s3' as name", "3 as age")
-    assert land_batch(stream, again, 1) is None
+    assert load_batch(stream, again, 1) is None
     assert graph.refresh().spark.frames(spark).nodes("Person").count() == 8
     # Batch 0 of a new checkpoint is not batch 0 of the old one.
     with pytest.raises(InputError, match="fed from another checkpoint"):
-        land_batch(replace(stream, query="another"), again, 0)
+        load_batch(replace(stream, query_id="another"), again, 0)
     with pytest.raises(InputError, match="not a stream"):
         graph.spark.stream_load(again, "Person", name="people", checkpoint=tmp_path / "point")

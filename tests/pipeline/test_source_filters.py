@@ -8,9 +8,9 @@ import pytest
 import omnigraph
 from omnigraph.errors import OmnigraphError
 from omnigraph.pipeline import source
-from omnigraph.pipeline.filters import Filter, filter_of
-from omnigraph.pipeline.place import type_of
-from omnigraph.storage.fragments import fragment_ids, read_fragments
+from omnigraph.pipeline.filters import SparkFilter, parse_filter
+from omnigraph.pipeline.place import entity_type_of
+from omnigraph.storage.fragments import list_fragment_ids, read_fragments
 
 SCHEMA = """
 node V {
@@ -66,16 +66,16 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return made
 
 
-def where(graph: Any, conditions: Any) -> Filter:
-    return filter_of(type_of(graph.snapshot.schema.ir, "node:V"), json.dumps(conditions))
+def where(graph: Any, conditions: Any) -> SparkFilter:
+    return parse_filter(entity_type_of(graph.snapshot.schema.ir, "node:V"), json.dumps(conditions))
 
 
 def kept(graph: Any, conditions: Any) -> list[str]:
     """The keys of the rows that pass."""
     made, table = where(graph, conditions), graph.snapshot.table("node:V")
-    names = list(dict.fromkeys(["k", *made.columns]))
-    batches = read_fragments(table, fragment_ids(table), names, made.stored)
-    return [one for rows in batches for one in made.kept(rows)["k"].to_pylist()]
+    names = list(dict.fromkeys(["k", *made.batch_columns]))
+    batches = read_fragments(table, list_fragment_ids(table), names, made.storage_filter)
+    return [one for rows in batches for one in made.apply_to_batch(rows)["k"].to_pylist()]
 
 
 def test_a_filter_means_what_a_where_of_spark_means(spark: Any, graph: Any) -> None:
@@ -89,7 +89,9 @@ def test_a_filter_means_what_a_where_of_spark_means(spark: Any, graph: Any) -> N
 
 
 def test_the_plan_of_a_filtered_frame_shows_the_filter(spark: Any, graph: Any) -> None:
-    frame = graph.spark.frames(spark).nodes("V", ["k"], where(graph, [["i", ">", 3]]).stored)
+    frame = graph.spark.frames(spark).nodes(
+        "V", ["k"], where(graph, [["i", ">", 3]]).storage_filter
+    )
     plan = frame._jdf.queryExecution().toString()
     assert "node:V where (i > 3)" in plan
     assert [row["k"] for row in frame.collect()] == ["c"]
@@ -128,4 +130,4 @@ def test_other_uses_of_a_filtered_source_lose_nothing(spark: Any, graph: Any) ->
 )
 def test_a_filter_that_makes_no_sense_is_refused(graph: Any, text: str, told: str) -> None:
     with pytest.raises(OmnigraphError, match=told):
-        filter_of(type_of(graph.snapshot.schema.ir, "node:V"), text)
+        parse_filter(entity_type_of(graph.snapshot.schema.ir, "node:V"), text)

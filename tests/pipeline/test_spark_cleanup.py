@@ -11,7 +11,7 @@ from omnigraph import ids
 from omnigraph.api.graph import Graph
 from omnigraph.errors import ServerError
 from omnigraph.history.retention.condemned import list_runs
-from omnigraph.history.retention.hands import Here
+from omnigraph.history.retention.hands import LocalCleanupExecutor
 from omnigraph.history.retention.survey import take_survey
 from omnigraph.pipeline import cleanup as on_spark
 from tests.rig.invariants import check_invariants, files
@@ -60,8 +60,8 @@ def test_both_engines_remove_the_same_and_say_so(
 ) -> None:
     here, there = twins(tmp_path)
     before = content(here)
-    monkeypatch.setattr(on_spark, "_NAMES", 20)
-    monkeypatch.setattr(on_spark, "_VERSIONS", 5)
+    monkeypatch.setattr(on_spark, "_FILES_PER_JOB", 20)
+    monkeypatch.setattr(on_spark, "_VERSIONS_PER_JOB", 5)
     told = [
         one.maintenance.cleanup(keep=2, grace=0, **how) for one, how in _engines(here, there, spark)
     ]
@@ -88,7 +88,9 @@ def test_executors_see_every_file_that_the_driver_sees(spark: Any, tmp_path: Pat
     store = aged(tmp_path / "g")._handle.store
     (Path(store.root.path) / "nodes" / "stray").write_bytes(b"?")
     now = ids.now()
-    assert take_survey(store, now, on_spark.SparkHands(spark)) == take_survey(store, now, Here())
+    assert take_survey(store, now, on_spark.SparkCleanupExecutor(spark)) == take_survey(
+        store, now, LocalCleanupExecutor()
+    )
 
 
 @pytest.mark.parametrize("how", ["raise", pytest.param("kill", marks=pytest.mark.full)])
@@ -97,7 +99,7 @@ def test_a_task_that_fails_in_the_middle_is_made_good_by_the_next_run(
 ) -> None:
     here, there = twins(tmp_path)
     before = content(here)
-    monkeypatch.setattr(on_spark, "_NAMES", 4)
+    monkeypatch.setattr(on_spark, "_FILES_PER_JOB", 4)
     with monkeypatch.context() as patch:
         failing(patch, how)
         with pytest.raises(ServerError, match="Spark job") as caught:
@@ -162,7 +164,7 @@ def test_auto_takes_spark_for_many_files_only(
 ) -> None:
     graph = aged(tmp_path / "g")
     assert graph.maintenance.cleanup(keep=1, grace=0, spark=spark).engine == "local"
-    monkeypatch.setattr(on_spark, "LARGE", 10)
+    monkeypatch.setattr(on_spark, "SPARK_MIN_FILES", 10)
     assert graph.maintenance.cleanup(keep=1, grace=0, spark=spark).engine == "spark"
 
 

@@ -17,7 +17,7 @@ from omnigraph.errors import NotFound, ServerError, UsageError
 from omnigraph.pipeline import optimize as on_spark
 from omnigraph.pipeline import pick, session
 from omnigraph.storage import compact, fold
-from omnigraph.storage.index import covered
+from omnigraph.storage.index import index_coverage
 from omnigraph.storage.table import open_table
 from tests.rig.invariants import check_invariants
 from tests.schema_apply.test_races import before_effect, elsewhere
@@ -36,9 +36,9 @@ edge E: P -> P { x: I64? }
 @pytest.fixture(autouse=True)
 def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes leave their tails to optimize, and few rows are enough for an index of words."""
-    monkeypatch.setattr(fold, "FEWEST", 1 << 20)
-    monkeypatch.setattr(words, "FEW", 1)
-    monkeypatch.setattr(words, "_SHARE", 1)
+    monkeypatch.setattr(fold, "MIN_FRAGMENTS", 1 << 20)
+    monkeypatch.setattr(words, "MIN_INDEXED_ROWS", 1)
+    monkeypatch.setattr(words, "_MIN_ROWS_PER_CANDIDATE", 1)
 
 
 def grown(place: Path, seed: int) -> Graph:
@@ -90,7 +90,7 @@ def coverage(graph: Graph) -> dict[str, Any]:
     found = {}
     for key, entry in graph.snapshot.tables.items():
         table = open_table(graph._handle.store, entry.location, entry.lance_version)
-        found[key] = covered(table)
+        found[key] = index_coverage(table)
     return found
 
 
@@ -133,8 +133,8 @@ def test_large_indexes_are_built_in_parts(
 ) -> None:
     graph = grown(tmp_path / "g", 7)
     before = content(graph)
-    monkeypatch.setattr(compact, "TARGET", 6)
-    hands = on_spark.SparkHands(spark, part_rows=6)
+    monkeypatch.setattr(compact, "TARGET_ROWS", 6)
+    hands = on_spark.SparkMaintenanceExecutor(spark, index_part_rows=6)
     monkeypatch.setattr("omnigraph.api.maintenance_runs.choose_executor", lambda *_: hands)
     graph.maintenance.optimize()
     indexes = {one.field_names[0]: one for one in graph.table("P").describe_indices()}
@@ -210,11 +210,11 @@ def test_what_cannot_be_is_refused(spark: Any, tmp_path: Path) -> None:
 
 def test_auto_takes_spark_for_much_work_only(monkeypatch: pytest.MonkeyPatch) -> None:
     given = object()
-    assert pick.session_for("auto", given, lambda: False) is None
-    assert pick.session_for("auto", given, lambda: True) is given
-    assert pick.session_for("local", given, lambda: True) is None
+    assert pick.choose_session("auto", given, lambda: False) is None
+    assert pick.choose_session("auto", given, lambda: True) is given
+    assert pick.choose_session("local", given, lambda: True) is None
     monkeypatch.setattr(session, "find_spec", lambda _: None)
-    assert pick.session_for("auto", None, lambda: True) is None, "without Spark it goes on"
+    assert pick.choose_session("auto", None, lambda: True) is None, "without Spark it goes on"
 
 
 def test_both_engines_find_the_same_damaged_files(spark: Any, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from omnigraph.errors import AlreadyExists, BranchNotFound, Conflict, VersionConflict
 from omnigraph.history import branches
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import Line
-from omnigraph.history.memory import Shown
-from omnigraph.history.plan import Prepare, PublishPlan, SameContent, Signature, WriteTxn
+from omnigraph.history.line import BranchState
+from omnigraph.history.memory import ShownReads
+from omnigraph.history.plan import CommitMetadata, PreparePlan, PublishPlan, SameContent, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.ids import random_fraction
 from omnigraph.storage.scan import find_rows
@@ -58,9 +58,9 @@ def insert_many(root: str, branch: str, who: str, count: int) -> Told:
     return Told(tuple(done), conflicts, lost_swaps(line) - before)
 
 
-def lost_swaps(line: Line) -> int:
+def lost_swaps(line: BranchState) -> int:
     """How often a state of this line was written and then not swapped in."""
-    counts = line.store.effects.counts()
+    counts = line.store.effects.counts_by_kind()
     return counts["state"] - counts["publish"]
 
 
@@ -75,14 +75,16 @@ def increment_many(root: str, key: str, times: int) -> Told:
     return Told(tuple(done), 0, lost_swaps(line) - before)
 
 
-def _increment(line: Line, key: str) -> Commit:
+def _increment(line: BranchState, key: str) -> Commit:
     def prepare(txn: WriteTxn) -> PublishPlan:
         table = txn.table(PERSON)
         found = find_rows(table, "id", [key], ["id", "n"])
         rows = shaped(table, {key: found["n"][0].as_py() + 1})
         row_ids, addresses = found["_rowid"].to_pylist(), found["_rowaddr"].to_pylist()
-        staged = stage_change(line.store, table, removed=addresses, replaced=(row_ids, rows))
-        return PublishPlan("update", {PERSON: staged}, epoch=txn.base.state.head.gc_epoch)
+        staged = stage_change(
+            line.store, table, removed_addresses=addresses, replacements=(row_ids, rows)
+        )
+        return PublishPlan("update", {PERSON: staged}, gc_epoch=txn.base.state.head.gc_epoch)
 
     made = publish(line, prepare)
     assert made is not None
@@ -123,17 +125,17 @@ def put_with_key(root: str, key: str, rows: dict[str, int], gate: str) -> str | 
         meet(gate)
         return made
 
-    made = publish(line, prepare, Signature(key=key, request="r"))
+    made = publish(line, prepare, CommitMetadata(idempotency_key=key, request_hash="r"))
     return made.id if made else None
 
 
 def update_what_was_shown(root: str, rows: dict[str, int], gate: str) -> str:
     """A strict update decided on what was seen before all others had decided, too."""
     line = line_at(root)
-    shown = Shown(line.refresh().state.tables)
+    shown = ShownReads(line.refresh().state.tables)
     meet(gate)
     try:
-        made = write(line, update(rows), conditions=[shown.strict([PERSON])])
+        made = write(line, update(rows), conditions=[shown.strict_read_set([PERSON])])
     except VersionConflict as error:
         return f"{error.code} {error.expected} {error.actual}"
     return "written" if made else "nothing"
@@ -161,13 +163,13 @@ def drop_city_if_free(root: str, gate: str, careful: bool) -> bool:
     return _decided(root, decide, LIVES_IN if careful else None, gate)
 
 
-def _decided(root: str, decide: Prepare, read: str | None, gate: str) -> bool:
+def _decided(root: str, decide: PreparePlan, read: str | None, gate: str) -> bool:
     """Publish what was decided, having planned before anybody swapped."""
     line, met = line_at(root), False
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         nonlocal met
-        made, entry = decide(txn), txn.entry(read or "")
+        made, entry = decide(txn), txn.table_entry(read or "")
         if not met:
             met = True
             meet(gate)
@@ -220,7 +222,7 @@ def create_and_delete(root: str, name: str, rounds: int) -> tuple[list[str], int
     Gives what was created, how many more were deleted by others at once, and the own deletions.
     """
     store = open_store(root, durability="os")
-    main = branches.open_line(store, "main")
+    main = branches.open_branch(store, "main")
     created, at_once, deleted = [], 0, 0
     for _ in range(rounds):
         try:
@@ -239,7 +241,7 @@ def create(root: str, name: str) -> str:
     """Create a branch from main: its name, or the code of the refusal."""
     store = open_store(root, durability="os")
     try:
-        branches.create_branch(store, name, branches.open_line(store, "main"))
+        branches.create_branch(store, name, branches.open_branch(store, "main"))
     except AlreadyExists as error:
         return error.code
     return name

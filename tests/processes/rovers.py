@@ -15,8 +15,8 @@ from typing import Any
 from omnigraph.errors import Conflict, NotFound, RecoveryRequired
 from omnigraph.history import branches, intent, long, publish, recover
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import Line
-from omnigraph.history.plan import Signature
+from omnigraph.history.line import BranchState
+from omnigraph.history.plan import CommitMetadata
 from omnigraph.storage.store import Store, open_store
 from tests.rig.writes import (
     PERSON,
@@ -46,7 +46,7 @@ def _replay_everything() -> None:
 
 def _acknowledge_the_lost() -> None:
     """A swap that was lost is told as one that landed."""
-    real: Any = publish._look
+    real: Any = publish._verify_commit_landed
 
     def look(*args: Any) -> bool:
         real(*args)
@@ -72,7 +72,7 @@ DEFECTS: dict[str, Callable[[], None]] = {
 def rove(root: str, seed: int, times: int, told: str, defect: str = "") -> None:
     """Do random things; what was acknowledged or refused is noted in a file, line by line."""
     DEFECTS[defect]()
-    intent.LEASE = _LEASE
+    intent.LEASE_DURATION = _LEASE
     dice = Random(seed)
     store = open_store(root, durability="os")
     notes = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -85,7 +85,7 @@ def rove(root: str, seed: int, times: int, told: str, defect: str = "") -> None:
                 _branch(store, dice, f"b{seed}-{n}")
             else:
                 name = dice.choice(branches.list_branches(store))
-                _write(branches.open_line(store, name), dice, f"{seed}-{n}", notes)
+                _write(branches.open_branch(store, name), dice, f"{seed}-{n}", notes)
 
 
 def _branch(store: Store, dice: Random, name: str) -> None:
@@ -93,12 +93,12 @@ def _branch(store: Store, dice: Random, name: str) -> None:
     if len(names) > _BRANCHES:
         branches.delete_branch(store, dice.choice([one for one in names if one != "main"]))
     else:
-        source = branches.open_line(store, dice.choice(names))
+        source = branches.open_branch(store, dice.choice(names))
         with suppress(Conflict):
             branches.create_branch(store, name, source)
 
 
-def _write(line: Line, dice: Random, who: str, notes: int) -> None:
+def _write(line: BranchState, dice: Random, who: str, notes: int) -> None:
     kind = dice.choice(_KINDS)
     known = [f"r{n}" for n in range(6)]
     rows = {one: dice.randrange(100) for one in dice.sample(known, dice.randint(1, 3))}
@@ -107,7 +107,7 @@ def _write(line: Line, dice: Random, who: str, notes: int) -> None:
     message = json.dumps({"who": who, "kind": kind, "rows": rows})
     how = write_long if dice.random() < 0.25 else write
     try:
-        made = how(line, _change(kind, rows), [PERSON], Signature(message=message))
+        made = how(line, _change(kind, rows), [PERSON], CommitMetadata(message=message))
     except Conflict:
         _note(notes, who, "refused", line.name, None)
     except RecoveryRequired:

@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.history import branches
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import Log
+from omnigraph.history.log import HistoryLog
 from omnigraph.storage.store import open_store
 from tests.processes.conftest import Crew
 from tests.processes.crew import Hand, all_at_once
@@ -29,7 +29,7 @@ from tests.rig.writes import (
 def _everything_is_there_once(root: str, told: Sequence[Told], branch: str = "main") -> None:
     line = line_at(root, branch)
     state = line.refresh().state
-    chain = list(Log(line.store, state).first_parents(state.head.commit_id))
+    chain = list(HistoryLog(line.store, state).first_parents(state.head.commit_id))
     acknowledged = {one.id: one for each in told for one in each.commits}
     assert [one for one in chain if one.operation != "init"] == [
         acknowledged[one.id] for one in chain if one.operation != "init"
@@ -87,7 +87,7 @@ def _on_many_branches(crew: Crew, root: str, writers: int, count: int) -> None:
     store = init_small(root)
     names = [f"b{n}" for n in range(writers)]
     for name in names:
-        branches.create_branch(store, name, branches.open_line(store, "main"))
+        branches.create_branch(store, name, branches.open_branch(store, "main"))
     args = [(root, name, f"w{n}", count) for n, name in enumerate(names)]
     told: list[Told] = all_at_once(crew(writers), insert_many, args)
     conflicts, lost = sum(one.conflicts for one in told), sum(one.lost for one in told)
@@ -170,5 +170,5 @@ def test_eight_writers_of_different_tables_make_one_line(tmp_path: Path) -> None
     for one in threads:
         one.join()
     state = line_at(root).refresh().state
-    chain = Log(open_store(root), state).first_parents(state.head.commit_id)
+    chain = HistoryLog(open_store(root), state).first_parents(state.head.commit_id)
     assert [one.operation for one in chain] == ["insert"] * 8 + ["init"]

@@ -11,8 +11,8 @@ import pytest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.history import recover
-from omnigraph.history.branches import list_branches, open_line
-from omnigraph.history.log import Log
+from omnigraph.history.branches import list_branches, open_branch
+from omnigraph.history.log import HistoryLog
 from omnigraph.storage.store import Store, open_store
 from tests.processes.rovers import replay, rove
 from tests.rig.writes import (
@@ -79,9 +79,9 @@ def _judge(root: str, told: str) -> int:
     refused = {who for who, outcome, *_ in noted if outcome == "refused"}
     store = open_store(root)
     for name in list_branches(store):
-        line = open_line(store, name)
-        state = line.base().state
-        log = Log(store, state)
+        line = open_branch(store, name)
+        state = line.last_known().state
+        log = HistoryLog(store, state)
         chain = list(log.first_parents(state.head.commit_id))[::-1]
         rows, writers = replay(chain)
         assert dict(read_branch(line)[PERSON]) == rows

@@ -41,7 +41,7 @@ def record(graph: Graph, operation: str = "load", **changes: Any) -> Facts:
     head = graph.head.id
     base = Intent(ID, operation, "main", "main", head, 1, COMMIT, tables=("node:Person",))
     if operation in ("branch_create", "tag_create"):
-        base = replace(base, commit_id=None, creates=CREATED, facts={"name": "fresh"})
+        base = replace(base, commit_id=None, created_ulid=CREATED, facts={"name": "fresh"})
     if operation == "branch_rename":
         ref = graph.branches["side"]
         facts = {"name": "other", "number": 1, "old_number": ref.number}
@@ -210,7 +210,7 @@ def kinds(graph: Graph) -> list[str]:
 
 def end_recovery(root: str, at: int) -> None:
     """Recover in a process of its own, which is ended right after its `at`-th effect."""
-    intents.LEASE = OVERDUE
+    intents.LEASE_DURATION = OVERDUE
     store = open_store(root, durability="os")
     with store.effects.failing(Fault(at, "exit")):
         recover(store)

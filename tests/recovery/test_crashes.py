@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.storage.effects import Effect, Fault
+from omnigraph.storage.effects import DurableEffect, Fault
 from omnigraph.storage.store import open_store
 from tests.crash.verbs import EXIT, overdue
 from tests.recovery.poison import (
@@ -33,11 +33,11 @@ POISONS: dict[str, Make] = {
 }
 
 
-def effects_of(graph: Graph, copy: Path) -> list[Effect]:
+def effects_of(graph: Graph, copy: Path) -> list[DurableEffect]:
     """The durable effects of one recovery, in order."""
     shutil.copytree(graph.uri, copy)
     store = open_store(str(copy), durability="os")
-    with overdue(), store.effects.recorded() as seen:
+    with overdue(), store.effects.recording() as seen:
         recover_now(store)
     return list(seen)
 
@@ -96,7 +96,7 @@ def test_drop_that_is_interrupted_is_ended_by_the_next_look(graph: Graph, tmp_pa
     recover_now(graph._handle.store)
     shutil.copytree(graph.uri, tmp_path / "whole")
     whole = omnigraph.open(tmp_path / "whole", durability="os")
-    with whole._handle.store.effects.recorded() as seen:
+    with whole._handle.store.effects.recording() as seen:
         whole.maintenance.operations.drop(ID)
     for at in range(1, len(seen) + 1):
         copy = str(shutil.copytree(graph.uri, tmp_path / str(at)))

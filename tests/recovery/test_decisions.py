@@ -46,8 +46,8 @@ from tests.rig.writes import PERSON, line_at, read_branch
 def staged_files(root: Path) -> list[Path]:
     """The files that the confirmed operation of a graph has staged."""
     line = line_at(root)
-    (pending,) = intents.listing(line.store).pending
-    facts = intents.confirmation(line.store, pending.intent) or {}
+    (pending,) = intents.list_intents(line.store).pending
+    facts = intents.read_confirmation(line.store, pending.intent) or {}
     return [root / name for one in facts["writes"].values() for name in one["files"]]
 
 
@@ -104,7 +104,7 @@ def test_cleanup_keeps_what_a_set_aside_load_staged_until_it_is_dropped(root: Pa
 
 def test_owner_that_wakes_after_a_drop_publishes_nothing(root: Path) -> None:
     line = line_at(root)
-    (pending,) = intents.listing(line.store).pending
+    (pending,) = intents.list_intents(line.store).pending
     assert intents.decide(line.store, pending.intent, "publish") == "publish"
     lost = staged_files(root)[0]
     body = lost.read_bytes()
@@ -114,7 +114,7 @@ def test_owner_that_wakes_after_a_drop_publishes_nothing(root: Path) -> None:
     omnigraph.open(root, durability="os").maintenance.operations.drop(pending.id)
     lost.write_bytes(body)
     with pytest.raises(OmnigraphError):
-        long.finish(line, pending.intent, lambda _: pytest.fail("it prepares again"))
+        long.finish_confirmed(line, pending.intent, lambda _: pytest.fail("it prepares again"))
     assert read_branch(line) == before
     assert line.refresh().state.tail[-1].operation == "refused"
 
@@ -207,15 +207,15 @@ def test_late_owner_of_a_dropped_creation_finds_it_closed(graph: Graph) -> None:
     store = graph._handle.store
     facts = record(graph, "branch_create")
     intent = Intent.from_json(facts)
-    state = graph._handle.branch_head.base().state
-    create_manifest(store, intent.creates or "", branches.forked(intent, state, 1))
+    state = graph._handle.branch_head.last_known().state
+    create_manifest(store, intent.created_ulid or "", branches.forked_state(intent, state, 1))
     poison = decided(facts)
     poison.parts["json"] = b""
     put(store, poison)
     recover_now(store)
     _mend_record(graph, facts)
     assert graph.maintenance.operations.drop(ID).kind == "dropped"
-    branches.take_name(store, intent, 1)  # what the owner does when it wakes
+    branches.publish_name(store, intent, 1)  # what the owner does when it wakes
     with pytest.raises(BranchNotFound):
         graph.checkout("fresh")
     assert "fresh" not in graph.branches
@@ -245,7 +245,7 @@ def test_drop_waits_for_a_store_that_does_not_answer(
         raise ConcurrentCommit("the branch is busy")
 
     with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.history.withdraw.refuse", busy)
+        patch.setattr("omnigraph.history.withdraw.publish_refusal", busy)
         with pytest.raises(ConcurrentCommit):
             graph.maintenance.operations.drop(ID)
     assert [one.id for one in graph.maintenance.operations.set_aside()] == [ID]
@@ -268,15 +268,18 @@ def test_only_what_is_set_aside_is_retried_or_dropped(graph: Graph) -> None:
 def test_two_processes_set_the_same_operation_aside_once(graph: Graph) -> None:
     put(graph._handle.store, BROKEN["load whose plan is gone"](graph))
     stores = [open_store(graph.uri, durability=one) for one in ("os", "fsync")]
-    (pending,) = intents.listing(stores[0]).pending
-    from omnigraph.history.set_aside import set_aside
+    (pending,) = intents.list_intents(stores[0]).pending
+    from omnigraph.history.set_aside import set_operation_aside
 
     for store in stores:
-        assert set_aside(store, pending, StorageError("broken", kind="permanent")) is not None
+        assert (
+            set_operation_aside(store, pending, StorageError("broken", kind="permanent"))
+            is not None
+        )
     assert kinds(graph) == ["set_aside"]
     # A third one has seen it before it was dropped.
     graph.maintenance.operations.drop(ID)
-    assert set_aside(stores[0], pending, StorageError("broken", kind="permanent")) is None
+    assert set_operation_aside(stores[0], pending, StorageError("broken", kind="permanent")) is None
     assert parts_left(graph._handle.store) == set()
 
 
@@ -287,6 +290,6 @@ def test_record_of_an_earlier_end_is_damaged(graph: Graph) -> None:
     recover_now(graph._handle.store)
     assert "fresh" in graph.branches
     assert parts_left(graph._handle.store) == set()
-    assert refs.look_up(graph._handle.store, "fresh") is not None
+    assert refs.find_open_ref(graph._handle.store, "fresh") is not None
     with overdue():
         omnigraph.open(graph.uri, durability="os")

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from omnigraph.errors import BranchNotFound, ClientError, HistoryReclaimed, StorageError
 from omnigraph.history import intent as intents
-from omnigraph.history.branches import list_branches, open_line
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.hold import held
+from omnigraph.history.hold import protect_snapshot
 from omnigraph.history.retention import claim
-from omnigraph.history.snapshot import Snapshot, snapshot
+from omnigraph.history.snapshot import Snapshot, load_snapshot
 from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.storage.store import Store, open_store
 from tests.retention import crew
@@ -40,7 +40,7 @@ def play_until(root: str, place: Path, cleanups: int, seed: int) -> Counter[str]
 
     After every other cleanup somebody is killed, at a random moment of the next one.
     """
-    line = open_line(init_small(root), "main")
+    line = open_branch(init_small(root), "main")
     for n in range(3):
         write(line, append({f"start{n}": n}), TABLES)
     chance, kills = random.Random(seed), Counter[str]()
@@ -71,8 +71,8 @@ def begin(root: str, part: Part, place: Path) -> Process:
 
 def work(root: str, part: Part, place: str) -> None:
     """One process with one job."""
-    intents.LEASE, intents.RENEWAL = LEASE, 1.0
-    claim.LEASE, claim.RENEWAL, claim.TRUSTED = CLAIM, 0.5, 1.0
+    intents.LEASE_DURATION, intents.RENEWAL_SECONDS = LEASE, 1.0
+    claim.CLAIM_LEASE, claim.CLAIM_RENEWAL_SECONDS, claim.TRUSTED_SECONDS = CLAIM, 0.5, 1.0
     vars(crew).update(rest=lambda *_: time.sleep(PAUSES[part.job]))
     jobs = {"write": crew.write_on, "clean": crew.clean_on, "tend": crew.tend_on}
     (compare_on if part.job == "compare" else jobs[part.job])(root, part, place)
@@ -110,9 +110,9 @@ def compare_on(root: str, part: Part, place: str) -> None:
 
 
 def _compare_held(store: Store, known: Known, notes: Diary) -> None:
-    line = open_line(store, "main")
-    shown = snapshot(store, line)
-    with held(store, line, shown):
+    line = open_branch(store, "main")
+    shown = load_snapshot(store, line)
+    with protect_snapshot(store, line, shown):
         for _ in range(3):
             _compare(open_store(store.root.uri), shown.tables.values(), known, notes)
             time.sleep(PAUSES["compare"])
@@ -132,10 +132,10 @@ def _retained(store: Store) -> Iterator[tuple[Snapshot, "Still"]]:
     for tag in list_tags(store):
         yield open_tag(store, tag.name), StillTagged(tag.name)
     for name in list_branches(store):
-        line = open_line(store, name)
+        line = open_branch(store, name)
         state = line.refresh().state
         for one in retained_commits(store, state):
-            yield snapshot(store, line, one.id), StillNew(name)
+            yield load_snapshot(store, line, one.id), StillNew(name)
 
 
 class Still:
@@ -162,7 +162,7 @@ class StillNew(Still):
     def __call__(self, shown: Snapshot) -> bool:
         store = open_store(shown.store.root.uri)
         try:
-            state = open_line(store, self.name).reload().state
+            state = open_branch(store, self.name).reload().state
         except BranchNotFound:
             return False
         return shown.commit_id in [one.id for one in retained_commits(store, state)]

@@ -18,16 +18,16 @@ from omnigraph.api.handle import Handle
 from omnigraph.engine.optimize import optimize
 from omnigraph.errors import ClientError, ConcurrentCommit, HistoryReclaimed, StorageError
 from omnigraph.history import intent as intents
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.hold import held
-from omnigraph.history.log import Log
-from omnigraph.history.recover import attend, recover
+from omnigraph.history.hold import protect_snapshot
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.recover import install_recovery_hook, recover
 from omnigraph.history.retention import claim, trim
 from omnigraph.history.retention.collect import cleanup
-from omnigraph.history.retention.policy import Policy
-from omnigraph.history.snapshot import snapshot
-from omnigraph.history.state import State
+from omnigraph.history.retention.policy import RetentionPolicy
+from omnigraph.history.snapshot import load_snapshot
+from omnigraph.history.state import GraphState
 from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import Store, open_store
@@ -35,8 +35,8 @@ from tests.retention.ticks import SECOND, Pulse, by, clock_at
 from tests.rig.writes import PERSON, TABLES, append, delete, read_rows, rewrite, write, write_long
 
 KEEP = 3
-POLICY = Policy(keep=KEEP, grace=timedelta())
-SPARING = Policy(keep=KEEP, grace=2 * SECOND)
+POLICY = RetentionPolicy(keep=KEEP, grace=timedelta())
+SPARING = RetentionPolicy(keep=KEEP, grace=2 * SECOND)
 LEASE = timedelta(seconds=3)
 A_TICK = 3  # writes of each writer between two ticks
 
@@ -70,11 +70,11 @@ def work(root: str, parts: Sequence[Part], place: str) -> None:
     clock = clock_at(place)
     if clock is None:
         # Short leases: what a killed process left is settled within seconds.
-        intents.LEASE, intents.RENEWAL = LEASE, 0.5
-        claim.LEASE = timedelta(seconds=2)
+        intents.LEASE_DURATION, intents.RENEWAL_SECONDS = LEASE, 0.5
+        claim.CLAIM_LEASE = timedelta(seconds=2)
         _work(root, parts, place)
         return
-    intents.LEASE = claim.LEASE = 4 * SECOND
+    intents.LEASE_DURATION = claim.CLAIM_LEASE = 4 * SECOND
     vars(trim).update(GRACE=8 * SECOND, EVERY=16)
     with by(clock, parts[0].seed):
         Pulse(clock, place).start()
@@ -117,7 +117,7 @@ def write_on(root: str, part: Part, place: str) -> None:
     """Write, branch, tag and delete, so many times, or until it is over."""
     seed, chance, notes = part.seed, random.Random(part.seed), _diary(part, place)
     store = part.store(root)
-    attend(open_line(store, "main"))
+    install_recovery_hook(open_branch(store, "main"))
     for n in count() if not part.count else range(part.count):
         if over(place):
             break
@@ -134,7 +134,7 @@ def write_on(root: str, part: Part, place: str) -> None:
 
 def _one(store: Store, chance: random.Random, notes: Diary, name: str) -> None:
     branch = chance.choice(list_branches(store))
-    line = open_line(store, branch)
+    line = open_branch(store, branch)
     made: Commit | None = None
     match chance.randrange(12):
         case 0:
@@ -158,13 +158,13 @@ def _one(store: Store, chance: random.Random, notes: Diary, name: str) -> None:
         notes.note("wrote", line.ulid, name)
 
 
-def retained_commits(store: Store, state: State) -> list[Commit]:
+def retained_commits(store: Store, state: GraphState) -> list[Commit]:
     """The commits of a branch that a cleanup must keep, by count.
 
     What is older than the point at which a branch left another may have been removed before that.
     """
     found: list[Commit] = []
-    for one in Log(store, state).first_parents(state.head.commit_id):
+    for one in HistoryLog(store, state).first_parents(state.head.commit_id):
         found.append(one)
         if len(found) == KEEP or one.id == state.head.fork:
             break
@@ -176,9 +176,9 @@ def _branch(store: Store, chance: random.Random, notes: Diary) -> None:
     if name in list_branches(store):
         delete_branch(store, name)
         return
-    source = open_line(store, "main")
+    source = open_branch(store, "main")
     state = source.refresh().state
-    commits = [one.id for one in Log(store, state).first_parents(state.head.commit_id)]
+    commits = [one.id for one in HistoryLog(store, state).first_parents(state.head.commit_id)]
     create_branch(store, name, source, commit_id=chance.choice(commits[:6]))
 
 
@@ -187,9 +187,9 @@ def _tag(store: Store, chance: random.Random) -> None:
     if name in [one.name for one in list_tags(store)]:
         delete_tag(store, name)
         return
-    source = open_line(store, chance.choice(list_branches(store)))
+    source = open_branch(store, chance.choice(list_branches(store)))
     state = source.refresh().state
-    commits = [one.id for one in Log(store, state).first_parents(state.head.commit_id)]
+    commits = [one.id for one in HistoryLog(store, state).first_parents(state.head.commit_id)]
     create_tag(store, name, source, commit_id=chance.choice(commits[:6]))
 
 
@@ -198,10 +198,10 @@ def read_on(root: str, part: Part, place: str) -> None:
     chance, notes = random.Random(part.seed), _diary(part, place)
     while not over(place):
         store = open_store(root, durability="os")
-        line = open_line(store, "main")
+        line = open_branch(store, "main")
         try:
-            shown = snapshot(store, line)
-            with held(store, line, shown):
+            shown = load_snapshot(store, line)
+            with protect_snapshot(store, line, shown):
                 before = read_rows(store, shown.tables[PERSON])
                 for _ in range(3):
                     rest(place, chance.random() * 0.3, chance.randrange(4))
@@ -238,7 +238,7 @@ def tend_on(root: str, part: Part, place: str) -> None:
     while not over(place):
         for name in ("main", *chance.sample(list_branches(store), 1)):
             try:
-                done = optimize(open_line(store, name))
+                done = optimize(open_branch(store, name))
                 notes.note("optimized", name, str(len(done.commits)))
             except (ClientError, ConcurrentCommit) as error:
                 notes.note("refused", type(error).__name__, str(error).replace("\n", " "))

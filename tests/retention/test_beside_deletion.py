@@ -8,7 +8,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.history import refs
-from omnigraph.history.closing import close
+from omnigraph.history.closing import publish_closing_version
 from tests.history.apart import apart
 from tests.schema_apply.test_races import before_effect
 
@@ -32,7 +32,7 @@ def erase(graph: Graph) -> None:
 
 def effects_of(root: Path) -> int:
     graph = omnigraph.open(root, durability="os")
-    with graph._handle.store.effects.recorded() as seen:
+    with graph._handle.store.effects.recording() as seen:
         erase(graph)
     return len(seen)
 
@@ -40,8 +40,8 @@ def effects_of(root: Path) -> int:
 def delete_elsewhere(root: Path) -> None:
     """Delete the branch as another process does."""
     line = apart(root, "late")
-    close(line.store, line)
-    refs.release(line.store, refs.find_ref(line.store, "late"))
+    publish_closing_version(line.store, line)
+    refs.close_name(line.store, refs.find_ref(line.store, "late"))
 
 
 def delete_at(source: Path, root: Path, number: int) -> None:

@@ -109,7 +109,7 @@ def test_a_report_names_what_holds_history_back(graph: Graph) -> None:
 def test_a_large_export_is_held_to_its_end(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     graph.load({"P": [{"k": "a"}], "Q": [{"k": "of old"}]}, mode="append")
     for held in (False, True):
-        monkeypatch.setattr(hold, "LONG", 1 if held else 100)
+        monkeypatch.setattr(hold, "LONG_READ_ROWS", 1 if held else 100)
         lines = again(graph).export()
         assert next(lines)
         graph.load({"P": [{"k": "a"}], "Q": [{"k": "of new"}]}, mode="overwrite")
@@ -132,14 +132,14 @@ def test_a_table_that_cannot_be_cleaned_is_told_and_the_others_are(
     stuck = graph.snapshot.tables["node:P"].location
     from omnigraph.storage import objects
 
-    real = objects.Objects.remove
+    real = objects.ControlObjects.remove
 
-    def remove(self: objects.Objects, name: str) -> None:
+    def remove(self: objects.ControlObjects, name: str) -> None:
         if name.startswith(stuck):
             raise PermissionError(13, "Permission denied")
         real(self, name)
 
-    monkeypatch.setattr(objects.Objects, "remove", remove)
+    monkeypatch.setattr(objects.ControlObjects, "remove", remove)
     done = shell("cleanup", graph.uri, "--keep", "1", "--grace", "0s", "--confirm", "--json")
     rows = {one["type_key"]: one for one in json.loads(done.out)["datasets"]}
     assert done.code == 1

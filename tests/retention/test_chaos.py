@@ -9,9 +9,9 @@ import pytest
 import omnigraph
 from omnigraph.health.check import check_graph
 from omnigraph.history import intent as intents
-from omnigraph.history.branches import list_branches, open_line
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.retention import claim
-from omnigraph.history.retention.collect import cleanup, preview
+from omnigraph.history.retention.collect import cleanup, preview_cleanup
 from omnigraph.storage.store import Store, open_store
 from tests.retention.chaos import entries, play_until
 from tests.retention.crew import POLICY
@@ -28,13 +28,15 @@ def judge(root: str, place: Path, patch: pytest.MonkeyPatch) -> None:
     """Acknowledged writes are there, retained states can be read, one more cleanup ends all."""
     noted = entries(place)
     assert [one for one in noted if one[0] == "FAILED"] == []
-    patch.setattr(intents, "LEASE", EXPIRED)
-    patch.setattr(claim, "LEASE", EXPIRED)
+    patch.setattr(intents, "LEASE_DURATION", EXPIRED)
+    patch.setattr(claim, "CLAIM_LEASE", EXPIRED)
     omnigraph.open(root, durability="os").close()
     store = open_store(root, durability="os")
     for _ in range(2):
         assert not cleanup(store, POLICY).failed
-    lines = {line.ulid: line for line in (open_line(store, name) for name in list_branches(store))}
+    lines = {
+        line.ulid: line for line in (open_branch(store, name) for name in list_branches(store))
+    }
     rows = {ulid: _ids(read_branch(line)) for ulid, line in lines.items()}
     written = [one[1:] for one in noted if one[0] == "wrote"]
     assert [name for ulid, name in written if ulid in rows and name not in rows[ulid]] == []
@@ -47,7 +49,7 @@ def judge(root: str, place: Path, patch: pytest.MonkeyPatch) -> None:
 def left_over(store: Store) -> list[str]:
     """Claims, lists and intents that nobody owns any more, and files that a cleanup would take."""
     names = [one.name for top in ("__gc", "__recovery") for one in store.objects.list(top)]
-    return names + [one.type_key or "" for one in preview(store, POLICY).datasets]
+    return names + [one.type_key or "" for one in preview_cleanup(store, POLICY).datasets]
 
 
 def _ids(tables: dict[str, list[tuple[str, int]]]) -> set[str]:

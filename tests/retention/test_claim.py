@@ -13,19 +13,19 @@ import pytest
 
 from omnigraph.errors import ConcurrentCommit
 from omnigraph.health.check import check_graph
-from omnigraph.history.branches import open_line
+from omnigraph.history.branches import open_branch
 from omnigraph.history.plan import PublishPlan, WriteTxn
 from omnigraph.history.publish import publish
 from omnigraph.history.retention import claim
-from omnigraph.history.retention.claim import claimed
+from omnigraph.history.retention.claim import hold_claim
 from omnigraph.history.retention.collect import cleanup
-from omnigraph.history.retention.hands import Here, Version
-from omnigraph.history.retention.policy import Policy
+from omnigraph.history.retention.hands import LocalCleanupExecutor, VersionKey
+from omnigraph.history.retention.policy import RetentionPolicy
 from omnigraph.storage.effects import Effects
-from omnigraph.storage.objects import Found
+from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.scan import scan
 from omnigraph.storage.store import Store, open_store
-from omnigraph.storage.transfer import Files, version_files
+from omnigraph.storage.transfer import VersionFiles, version_files
 from tests.history.apart import apart, once
 from tests.rig.writes import (
     PERSON,
@@ -38,7 +38,7 @@ from tests.rig.writes import (
     write,
 )
 
-POLICY = Policy(keep=1, grace=timedelta())
+POLICY = RetentionPolicy(keep=1, grace=timedelta())
 SECOND = timedelta(seconds=1)
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -47,7 +47,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 def store(tmp_path: Path) -> Store:
     """A graph whose past a cleanup would remove."""
     made = init_small(str(tmp_path / "g"))
-    line = open_line(made, "main")
+    line = open_branch(made, "main")
     for n in range(3):
         write(line, append({f"k{n}": n}))
         write(line, rewrite())
@@ -56,36 +56,39 @@ def store(tmp_path: Path) -> Store:
 
 def claimed_at(store: Store) -> datetime:
     """When the claim was last renewed, by the clock of the store."""
-    (found,) = [one for one in store.objects.list("__gc") if one.name == claim.NAME]
+    (found,) = [one for one in store.objects.list("__gc") if one.name == claim.CLAIM_NAME]
     return found.modified
 
 
 def owner(store: Store) -> Any:
-    return (store.objects.read_json(claim.NAME) or {}).get("run")
+    return (store.objects.read_json(claim.CLAIM_NAME) or {}).get("run")
 
 
 def test_a_claim_is_taken_over_after_a_minute_without_renewal(store: Store) -> None:
-    store.objects.create_json(claim.NAME, {"run": "killed"})
+    store.objects.create_json(claim.CLAIM_NAME, {"run": "killed"})
     minute = claimed_at(store) + timedelta(seconds=60)
     refused = pytest.raises(ConcurrentCommit, match="another cleanup is running")
-    with refused as refusal, claimed(store, "early", minute):
+    with refused as refusal, hold_claim(store, "early", minute):
         pass
     assert "60 seconds" in (refusal.value.hint or "")
-    with claimed(store, "next", minute + SECOND):
+    with hold_claim(store, "next", minute + SECOND):
         assert owner(store) == "next"
     assert owner(store) is None
 
 
 def test_a_live_cleanup_renews_its_claim(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim, "RENEWAL", 0.01)
-    path = Path(store.root.path, claim.NAME)
-    with claimed(store, "long", claimed_now(store)) as mine:
+    monkeypatch.setattr(claim, "CLAIM_RENEWAL_SECONDS", 0.01)
+    path = Path(store.root.path, claim.CLAIM_NAME)
+    with hold_claim(store, "long", claimed_now(store)) as mine:
         os.utime(path, (0, 0))  # as if the work had taken years since the last renewal
         while path.stat().st_mtime == 0:
             threading.Event().wait(0.01)
         mine.check()
         assert owner(store) == "long"
-        with pytest.raises(ConcurrentCommit), claimed(store, "other", claimed_at(store) + SECOND):
+        with (
+            pytest.raises(ConcurrentCommit),
+            hold_claim(store, "other", claimed_at(store) + SECOND),
+        ):
             pass
 
 
@@ -96,8 +99,8 @@ def claimed_now(store: Store) -> datetime:
 
 
 def test_who_lost_the_claim_neither_renews_nor_releases_it(store: Store) -> None:
-    with claimed(store, "suspended", claimed_now(store)) as mine:
-        store.objects.renew(claim.NAME, {"run": "other"})
+    with hold_claim(store, "suspended", claimed_now(store)) as mine:
+        store.objects.write_lease(claim.CLAIM_NAME, {"run": "other"})
         mine.renew()
         with pytest.raises(ConcurrentCommit, match="took over") as refusal:
             mine.check()
@@ -106,7 +109,7 @@ def test_who_lost_the_claim_neither_renews_nor_releases_it(store: Store) -> None
 
 
 def test_a_quick_cleanup_sends_no_request_for_its_lease(store: Store) -> None:
-    with store.effects.recorded() as effects:
+    with store.effects.recording() as effects:
         assert cleanup(store, POLICY).old_versions_removed
     assert [one for one in effects if one.kind == "renew"] == []
 
@@ -136,7 +139,7 @@ class Signalled(Effects):
 
 def clean_signalled(root: str, number: int, behind: str, report: str) -> None:
     """Clean in a process of its own, which stops or dies on the way."""
-    claim.TRUSTED = -1.0  # as if it had been stopped for a minute
+    claim.TRUSTED_SECONDS = -1.0  # as if it had been stopped for a minute
     effects, outcome = Signalled(number, behind), "done"
     try:
         cleanup(open_store(root, effects=effects, durability="os"), POLICY)
@@ -158,9 +161,9 @@ def test_a_killed_cleanup_is_finished_by_the_next_after_its_lease(
     process = begin(store, signal.SIGKILL, DECIDED, tmp_path / "report")
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    with pytest.raises(ConcurrentCommit), claimed(store, "early", claimed_at(store) + SECOND):
+    with pytest.raises(ConcurrentCommit), hold_claim(store, "early", claimed_at(store) + SECOND):
         pass
-    path = Path(store.root.path, claim.NAME)
+    path = Path(store.root.path, claim.CLAIM_NAME)
     aged = path.stat().st_mtime - 61
     os.utime(path, (aged, aged))
     assert cleanup(store, POLICY).old_versions_removed
@@ -177,9 +180,9 @@ def test_a_suspended_cleanup_removes_nothing_after_another_took_over(
     process = begin(store, signal.SIGSTOP, behind, report)
     os.waitpid(process.pid, os.WUNTRACED)
     with monkeypatch.context() as patch:
-        patch.setattr(claim, "LEASE", -1000 * SECOND)
+        patch.setattr(claim, "CLAIM_LEASE", -1000 * SECOND)
         assert cleanup(store, POLICY).old_versions_removed
-    write(open_line(store, "main"), append({"later": 1}))
+    write(open_branch(store, "main"), append({"later": 1}))
     os.kill(process.pid, signal.SIGCONT)
     process.join()
     outcome, *late = report.read_text().splitlines()
@@ -188,7 +191,7 @@ def test_a_suspended_cleanup_removes_nothing_after_another_took_over(
     assert [one for one in check_graph(store).findings if one.kind != "endpoint"] == []
 
 
-class Overtaken(Here):
+class Overtaken(LocalCleanupExecutor):
     """A collector beside which others write and clean between its listing and its mark."""
 
     reads_ahead = True
@@ -196,13 +199,15 @@ class Overtaken(Here):
     def __init__(self, write: Callable[[], object], clean: Callable[[], object]) -> None:
         self.write, self.clean = once(write), once(clean)
 
-    def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
+    def list(self, store: Store, places: Sequence[str]) -> Iterable[ListedObject]:
         """List, then let others write."""
         listed = [*super().list(store, places)]
         self.write()
         return listed
 
-    def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
+    def read_versions(
+        self, store: Store, versions: Sequence[VersionKey]
+    ) -> dict[VersionKey, VersionFiles]:
         """Read, then let another collector remove the past."""
         found = {one: version_files(store, *one) for one in versions}
         self.clean()
@@ -212,16 +217,16 @@ class Overtaken(Here):
 def test_what_another_collector_removed_meanwhile_is_no_damage(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim, "LEASE", -1000 * SECOND)
+    monkeypatch.setattr(claim, "CLAIM_LEASE", -1000 * SECOND)
     other = open_store(store.root.path, durability="os")
 
     def write_twice() -> None:
         for name in ("a", "b"):
-            write(open_line(other, "main"), append({name: 1}))
-            write(open_line(other, "main"), rewrite())
+            write(open_branch(other, "main"), append({name: 1}))
+            write(open_branch(other, "main"), rewrite())
 
     hands = Overtaken(write_twice, lambda: cleanup(other, POLICY))
-    assert not cleanup(store, Policy(keep=4, grace=timedelta()), hands=hands).failed
+    assert not cleanup(store, RetentionPolicy(keep=4, grace=timedelta()), executor=hands).failed
     assert [one for one in check_graph(store).findings if one.kind != "endpoint"] == []
 
 
@@ -230,7 +235,7 @@ def test_a_write_whose_base_was_removed_begins_anew(store: Store) -> None:
     line = apart(store.root.path)
 
     def replace_base() -> None:
-        write(open_line(store, "main"), overwrite({"new": 1}))
+        write(open_branch(store, "main"), overwrite({"new": 1}))
         assert cleanup(store, POLICY).old_versions_removed
 
     happens = once(replace_base)

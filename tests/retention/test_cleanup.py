@@ -16,16 +16,16 @@ from omnigraph.errors import (
     ReadOnlyError,
     StorageError,
 )
-from omnigraph.history.branches import create_branch, delete_branch, open_line
-from omnigraph.history.line import Line
-from omnigraph.history.log import Log
+from omnigraph.history.branches import create_branch, delete_branch, open_branch
+from omnigraph.history.line import BranchState
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.recover import recover
 from omnigraph.history.retention import collect
-from omnigraph.history.retention.collect import cleanup, preview
-from omnigraph.history.retention.policy import Policy, policy_of
-from omnigraph.history.snapshot import snapshot
+from omnigraph.history.retention.collect import cleanup, preview_cleanup
+from omnigraph.history.retention.policy import RetentionPolicy, make_policy
+from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.tags import create_tag, delete_tag, open_tag
-from omnigraph.ids import fixed
+from omnigraph.ids import deterministic_ids
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
 from tests.rig.invariants import files
@@ -53,26 +53,26 @@ def store(tmp_path: Path) -> Store:
     return init_small(tmp_path / "g")
 
 
-def main_of(store: Store) -> Line:
-    return open_line(store, "main")
+def main_of(store: Store) -> BranchState:
+    return open_branch(store, "main")
 
 
 def fresh(store: Store) -> Store:
     return open_store(store.root.uri)
 
 
-def keep(count: int) -> Policy:
+def keep(count: int) -> RetentionPolicy:
     """Keep so many commits, with no grace."""
-    return Policy(keep=count, grace=NOW)
+    return RetentionPolicy(keep=count, grace=NOW)
 
 
-def commits(line: Line) -> list[str]:
+def commits(line: BranchState) -> list[str]:
     state = line.refresh().state
-    found = Log(line.store, state).first_parents(state.head.commit_id)
+    found = HistoryLog(line.store, state).first_parents(state.head.commit_id)
     return [one.id for one in found]
 
 
-def fill(line: Line, count: int, start: int = 0) -> None:
+def fill(line: BranchState, count: int, start: int = 0) -> None:
     for n in range(start, start + count):
         write(line, append({f"p{n}": n}), TABLES)
         if n % 3 == 2:
@@ -81,10 +81,10 @@ def fill(line: Line, count: int, start: int = 0) -> None:
             write(line, delete([f"p{n - 1}"]))
 
 
-def readable(store: Store, line: Line) -> Iterator[bool]:
+def readable(store: Store, line: BranchState) -> Iterator[bool]:
     for one in commits(line):
         try:
-            shown = snapshot(line.store, line, one)
+            shown = load_snapshot(line.store, line, one)
             yield all(shown.table(key).dataset.count_rows() >= 0 for key in shown.tables)
         except HistoryReclaimed:
             yield False
@@ -95,7 +95,7 @@ def test_the_newest_commits_stay_readable_and_the_rest_goes(store: Store) -> Non
     fill(line, 8)
     shown = {one: read_branch(line, one) for one in commits(line)[:3]}
     report = cleanup(store, keep(3))
-    again = open_line(fresh(store), "main")
+    again = open_branch(fresh(store), "main")
     assert {one: read_branch(again, one) for one in commits(again)[:3]} == shown
     assert list(readable(store, again)) == [True] * 3 + [False] * (len(commits(again)) - 4) + [
         True
@@ -109,7 +109,7 @@ def test_the_newest_commits_stay_readable_and_the_rest_goes(store: Store) -> Non
 def test_a_preview_touches_nothing_and_tells_what_would_go(store: Store) -> None:
     fill(main_of(store), 4)
     before = files(store)
-    told = preview(store, keep(1))
+    told = preview_cleanup(store, keep(1))
     assert files(store) == before
     done = cleanup(store, keep(1))
     gone = sum(before.values()) - sum(files(store).values())
@@ -146,8 +146,8 @@ def test_what_branches_tags_and_merge_bases_need_stays(store: Store) -> None:
     assert read_graph(clean.root.path) == before
     shown = open_tag(clean, "v1")
     assert {key: read_rows(clean, one) for key, one in shown.tables.items()} == tagged
-    assert read_branch(open_line(clean, "side"), base) == at_base
-    assert sum(readable(clean, open_line(clean, "main"))) == 4  # head, tag, merge base, the first
+    assert read_branch(open_branch(clean, "side"), base) == at_base
+    assert sum(readable(clean, open_branch(clean, "main"))) == 4  # head, tag, merge base, the first
 
 
 def test_what_a_deleted_branch_and_tag_held_goes(store: Store) -> None:
@@ -189,10 +189,10 @@ def test_files_that_nobody_names_go(store: Store) -> None:
     store.objects.create_bytes("_schemas/garbage", b"x")
     place = Path(store.root.path)
     (place / entry.location / "data" / "y.blob").write_bytes(b"1")
-    assert cleanup(store, Policy(keep=1)).datasets == ()  # too young
+    assert cleanup(store, RetentionPolicy(keep=1)).datasets == ()  # too young
     report = cleanup(store, keep(1))
     now = files(store)
-    assert not set(staged.files) & now.keys()
+    assert not set(staged.written_files) & now.keys()
     assert {
         name for name in now if name.startswith(("nodes", "edges", "_commits", "_schemas"))
     } == {name for name in clean if name.startswith(("nodes", "edges", "_commits", "_schemas"))}
@@ -203,12 +203,12 @@ def test_commits_that_are_young_stay(store: Store) -> None:
     line = main_of(store)
     fill(line, 4)
     count = len(commits(line))
-    cleanup(store, Policy(keep=1, older_than=timedelta(days=7), grace=NOW))
-    cleanup(store, Policy(keep=1))
-    cleanup(store, Policy(older_than=timedelta(days=7), grace=NOW))
-    assert list(readable(store, open_line(fresh(store), "main"))) == [True] * count
-    cleanup(store, Policy(older_than=NOW, grace=NOW))
-    assert sum(readable(store, open_line(fresh(store), "main"))) == 2  # and the first, of nothing
+    cleanup(store, RetentionPolicy(keep=1, older_than=timedelta(days=7), grace=NOW))
+    cleanup(store, RetentionPolicy(keep=1))
+    cleanup(store, RetentionPolicy(older_than=timedelta(days=7), grace=NOW))
+    assert list(readable(store, open_branch(fresh(store), "main"))) == [True] * count
+    cleanup(store, RetentionPolicy(older_than=NOW, grace=NOW))
+    assert sum(readable(store, open_branch(fresh(store), "main"))) == 2  # and the first, of nothing
 
 
 def test_merged_fragments_and_maintenance_are_like_other_commits(store: Store) -> None:
@@ -227,7 +227,7 @@ def test_merged_fragments_and_maintenance_are_like_other_commits(store: Store) -
 def test_handles_that_were_open_go_on(store: Store) -> None:
     line = main_of(store)
     fill(line, 3)
-    other = Line(fresh(store), "main", "main")
+    other = BranchState(fresh(store), "main", "main")
     other.refresh()
     fill(line, 3, 10)
     cleanup(store, keep(1))
@@ -239,17 +239,17 @@ def test_handles_that_were_open_go_on(store: Store) -> None:
 
 def test_a_policy_is_asked_for() -> None:
     with pytest.raises(InputError, match="cleanup needs to know what to keep") as caught:
-        policy_of()
+        make_policy()
     assert "keep=10" in (caught.value.hint or "")
     for keep_, older in ((-1, None), (True, None), (None, "7x"), (None, "-3d"), (None, -1)):
         with pytest.raises(InputError):
-            policy_of(keep_, older)
+            make_policy(keep_, older)
     for bare in ("7", "90"):
         with pytest.raises(InputError, match=f"'{bare}' has no unit: {bare}d[?] {bare}s[?]"):
-            policy_of(older_than=bare)
-    assert policy_of(older_than="90s").older_than == timedelta(seconds=90)
-    assert policy_of(keep=1, grace="0").grace == policy_of(keep=1, grace=0).grace == timedelta()
-    assert policy_of(older_than="2w").older_than == timedelta(weeks=2)
+            make_policy(older_than=bare)
+    assert make_policy(older_than="90s").older_than == timedelta(seconds=90)
+    assert make_policy(keep=1, grace="0").grace == make_policy(keep=1, grace=0).grace == timedelta()
+    assert make_policy(older_than="2w").older_than == timedelta(weeks=2)
 
 
 def test_something_unreadable_stops_the_run(store: Store) -> None:
@@ -269,13 +269,13 @@ def test_something_unreadable_stops_the_run(store: Store) -> None:
 
 
 def test_two_collectors_do_not_work_at_once(store: Store) -> None:
-    from omnigraph.history.retention.claim import NAME
+    from omnigraph.history.retention.claim import CLAIM_NAME
 
     fill(main_of(store), 2)
-    store.objects.create_json(NAME, {"run": "another"})
+    store.objects.create_json(CLAIM_NAME, {"run": "another"})
     with pytest.raises(ConcurrentCommit, match="another cleanup is running"):
         cleanup(store, keep(1))
-    store.objects.remove(NAME)
+    store.objects.remove(CLAIM_NAME)
     cleanup(store, keep(1))
     assert store.objects.list("__gc") == []
     assert recover(store) == []
@@ -338,24 +338,24 @@ def test_what_is_held_stays(tmp_path: Path) -> None:
 def test_a_clock_that_is_ahead_of_the_store_makes_nothing_younger_than_now(tmp_path: Path) -> None:
     """A store that counts whole seconds is always behind the clock of who writes to it."""
     store = init_small(tmp_path / "g")
-    line = open_line(store, "main")
-    with fixed(datetime.now(UTC) + timedelta(days=1)):
+    line = open_branch(store, "main")
+    with deterministic_ids(datetime.now(UTC) + timedelta(days=1)):
         for n in range(3):
             write(line, append({f"r{n}": n}))
-    place = line.base().state.tables[PERSON].location
+    place = line.last_known().state.tables[PERSON].location
 
     def versions() -> int:
         return sum("/d" in one.name for one in store.objects.list(f"{place}/_versions"))
 
-    cleanup(store, Policy(keep=1))
+    cleanup(store, RetentionPolicy(keep=1))
     assert versions() == 3, "the grace spares them"
-    cleanup(store, Policy(keep=1, grace=timedelta()))
+    cleanup(store, RetentionPolicy(keep=1, grace=timedelta()))
     assert versions() == 1
 
 
 def test_a_store_that_fails_is_told_as_such(tmp_path: Path) -> None:
     store = init_small(tmp_path / "g")
-    line = open_line(store, "main")
+    line = open_branch(store, "main")
     for n in range(3):
         write(line, append({f"r{n}": n}))
     for at in range(1, 8):  # the clock, the claim, the list, the fence, the result
@@ -363,7 +363,7 @@ def test_a_store_that_fails_is_told_as_such(tmp_path: Path) -> None:
             store.effects.failing(Fault(at, "before")),
             suppress(StorageError, ConcurrentCommit),
         ):
-            cleanup(store, Policy(keep=1, grace=timedelta()))
+            cleanup(store, RetentionPolicy(keep=1, grace=timedelta()))
     assert len(read_branch(line)[PERSON]) == 3
 
 
@@ -377,10 +377,10 @@ def test_a_cleanup_that_fails_after_it_removed_something_does_not_say_that_it_ha
     def lost(_: Store) -> list[str]:
         raise StorageError("no answer", kind="transient", effect="none")
 
-    monkeypatch.setattr(collect, "lower_numbers", lost)
+    monkeypatch.setattr(collect, "list_superseded_refs", lost)
     with pytest.raises(StorageError) as told:
-        cleanup(store, Policy(keep=1, grace=NOW))
+        cleanup(store, RetentionPolicy(keep=1, grace=NOW))
     assert told.value.effect == "unknown"
     with pytest.raises(StorageError) as told:  # nothing is left that could go
-        cleanup(store, Policy(keep=1, grace=NOW))
+        cleanup(store, RetentionPolicy(keep=1, grace=NOW))
     assert told.value.effect == "none"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
-from omnigraph.history.line import Line
-from omnigraph.history.log import Log
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.line import BranchState
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.recover import recover
 from omnigraph.history.retention import claim
-from omnigraph.history.retention.collect import cleanup, preview
-from omnigraph.history.retention.policy import Policy
+from omnigraph.history.retention.collect import cleanup, preview_cleanup
+from omnigraph.history.retention.policy import RetentionPolicy
 from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
@@ -34,7 +34,7 @@ from tests.rig.writes import (
     write,
 )
 
-POLICY = Policy(keep=2, grace=timedelta())
+POLICY = RetentionPolicy(keep=2, grace=timedelta())
 _SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -43,7 +43,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph with something of every kind to remove."""
     root = tmp_path_factory.mktemp("cuts") / "start"
     store = init_small(root)
-    line = open_line(store, "main")
+    line = open_branch(store, "main")
     write(line, append({"a": 1, "b": 2}), TABLES)
     gone = create_branch(store, "gone", line)
     write(gone, append({"g": 1}))
@@ -70,9 +70,9 @@ def shown(root: Path | str) -> Shown:
     store = open_store(str(root))
     found: Shown = {}
     for name in list_branches(store):
-        line = open_line(store, name)
+        line = open_branch(store, name)
         state = line.refresh().state
-        commits = [one.id for one in Log(store, state).first_parents(state.head.commit_id)]
+        commits = [one.id for one in HistoryLog(store, state).first_parents(state.head.commit_id)]
         found |= {f"{name} {one}": read_branch(line, one) for one in commits[: POLICY.keep]}
     for tag in list_tags(store):
         tables = open_tag(store, tag.name).tables
@@ -88,24 +88,24 @@ def copied(start: Path, place: Path) -> str:
 def effects(start: Path, place: Path) -> int:
     """How many effects a whole cleanup has; after it there is nothing left to do."""
     store = open_store(copied(start, place), durability="os")
-    with store.effects.recorded() as seen:
+    with store.effects.recording() as seen:
         cleanup(store, POLICY)
-    assert preview(store, POLICY).datasets == ()
+    assert preview_cleanup(store, POLICY).datasets == ()
     assert store.objects.list("__gc") == []
     return len(seen)
 
 
-def judge(root: str, expected: Shown, handle: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def judge(root: str, expected: Shown, handle: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is retained is there; whoever had the graph open goes on; the next cleanup ends it."""
     assert shown(root) == expected
     made = write(handle, append({"next": 0}))
     assert made is not None
     with monkeypatch.context() as patch:
-        patch.setattr(claim, "LEASE", timedelta(seconds=-10))
+        patch.setattr(claim, "CLAIM_LEASE", timedelta(seconds=-10))
         store = open_store(root, durability="os")
         assert not cleanup(store, POLICY).failed
     assert store.objects.list("__gc") == []
-    assert preview(store, POLICY).datasets == ()
+    assert preview_cleanup(store, POLICY).datasets == ()
     kept = {name: rows for name, rows in shown(root).items() if name in expected}
     assert kept == {name: expected[name] for name in kept}
     with overdue():
@@ -116,7 +116,7 @@ def judge(root: str, expected: Shown, handle: Line, monkeypatch: pytest.MonkeyPa
 def cut(start: Path, place: Path, at: int, how: str, patch: pytest.MonkeyPatch) -> None:
     expected = shown(start)
     root = copied(start, place)
-    handle = open_line(open_store(root, durability="os"), "main")
+    handle = open_branch(open_store(root, durability="os"), "main")
     if how == "exit":
         child = _SPAWN.Process(target=end_after, args=(root, at))
         child.start()

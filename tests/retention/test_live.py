@@ -18,15 +18,15 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.tend import MAINTENANCE
+from omnigraph.engine.tend import MAINTENANCE_ACTOR
 from omnigraph.health.check import check_graph
 from omnigraph.history import intent as intents
-from omnigraph.history.branches import list_branches, open_line
-from omnigraph.history.line import Line
-from omnigraph.history.log import Log
+from omnigraph.history.branches import list_branches, open_branch
+from omnigraph.history.line import BranchState
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.recover import recover
 from omnigraph.history.retention import claim
-from omnigraph.history.retention.collect import cleanup, preview
+from omnigraph.history.retention.collect import cleanup, preview_cleanup
 from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.storage.store import Store, open_store
 from tests.retention.crew import POLICY, Part, retained_commits, work
@@ -61,7 +61,7 @@ class Plan:
 def play(place: Path, teams: Sequence[Team], plan: Plan) -> list[list[str]]:
     """Let processes work; one that ended in the midst of it is replaced."""
     root = str(place / "g")
-    line = open_line(init_small(root), "main")
+    line = open_branch(init_small(root), "main")
     for n in range(3):
         write(line, append({f"start{n}": n}), TABLES)
     crew = {begin(root, team, place): team for team in teams}
@@ -159,19 +159,21 @@ def begin(root: str, team: Sequence[Part], place: Path) -> Process:
 def judge(place: Path, told: list[list[str]], patch: pytest.MonkeyPatch) -> None:
     """Nothing that was promised is missing, and when all is quiet nothing is left over."""
     assert [one for one in told if one[0] == "FAILED"] == []
-    patch.setattr(intents, "LEASE", timedelta(seconds=-1000))
-    patch.setattr(claim, "LEASE", timedelta(seconds=-1000))
+    patch.setattr(intents, "LEASE_DURATION", timedelta(seconds=-1000))
+    patch.setattr(claim, "CLAIM_LEASE", timedelta(seconds=-1000))
     store = open_store(str(place / "g"), durability="os")
     recover(store)
     for _ in range(2):
         assert not cleanup(store, POLICY).failed
-    lines = {line.ulid: line for line in (open_line(store, name) for name in list_branches(store))}
+    lines = {
+        line.ulid: line for line in (open_branch(store, name) for name in list_branches(store))
+    }
     rows = {ulid: _ids(read_branch(line)) for ulid, line in lines.items()}
     for word, *facts in told:
         if word == "wrote" and facts[0] in rows:
             assert facts[1] in rows[facts[0]], f"an acknowledged write is lost: {facts}"
     read_retained(store, lines.values())
-    assert preview(store, POLICY).datasets == ()
+    assert preview_cleanup(store, POLICY).datasets == ()
     assert [one.name for top in ("__gc", "__recovery") for one in store.objects.list(top)] == []
     check_invariants(place / "g")
     # Edges of these tests have no nodes; everything else must be as it should be.
@@ -179,7 +181,7 @@ def judge(place: Path, told: list[list[str]], patch: pytest.MonkeyPatch) -> None
     assert wrong == []
 
 
-def read_retained(store: Store, lines: Iterable[Line]) -> None:
+def read_retained(store: Store, lines: Iterable[BranchState]) -> None:
     """Everything that a cleanup promises to keep can be read."""
     for line in lines:
         for one in retained_commits(store, line.refresh().state):
@@ -192,10 +194,10 @@ def read_retained(store: Store, lines: Iterable[Line]) -> None:
 def gaps(place: Path) -> list[int]:
     """How many commits of others came between two of optimize, on main, the last ones included."""
     store = open_store(str(place / "g"))
-    state = open_line(store, "main").refresh().state
+    state = open_branch(store, "main").refresh().state
     found = [0]
-    for one in Log(store, state).first_parents(state.head.commit_id):
-        if one.actor == MAINTENANCE:
+    for one in HistoryLog(store, state).first_parents(state.head.commit_id):
+        if one.actor == MAINTENANCE_ACTOR:
             found.append(0)
         else:
             found[-1] += 1

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
-from omnigraph.history.log import Log, merge_bases
-from omnigraph.history.retention.collect import cleanup, preview
-from omnigraph.history.retention.policy import Policy
-from omnigraph.history.snapshot import snapshot
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.log import HistoryLog, merge_bases
+from omnigraph.history.retention.collect import cleanup, preview_cleanup
+from omnigraph.history.retention.policy import RetentionPolicy
+from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
 from omnigraph.storage.store import Store, open_store
 from tests.rig.writes import (
@@ -75,7 +75,7 @@ class Life:
         self.store = init_small(root)
         self.model = Model()
         self.count = 0
-        head = open_line(self.store, "main").refresh().state.head.commit_id
+        head = open_branch(self.store, "main").refresh().state.head.commit_id
         self.model.commits[head] = {key: {} for key in TABLES}
         self.model.lines["main"] = [head]
 
@@ -92,7 +92,7 @@ class Life:
         elif what == "tag" and f"t{m}" not in self.model.tags:
             commit = self.old(branch, n)
             if commit not in self.model.reclaimed:
-                create_tag(self.store, f"t{m}", open_line(self.store, branch), commit_id=commit)
+                create_tag(self.store, f"t{m}", open_branch(self.store, branch), commit_id=commit)
                 self.model.tags[f"t{m}"] = commit
         elif what == "untag" and f"t{m}" in self.model.tags:
             delete_tag(self.store, f"t{m}")
@@ -105,7 +105,7 @@ class Life:
         return line[max(0, len(line) - 1 - back)]
 
     def write(self, what: str, branch: str, m: int) -> None:
-        line = open_line(self.store, branch)
+        line = open_branch(self.store, branch)
         before = self.model.commits[self.model.lines[branch][-1]]
         key = (PERSON, CITY)[m % 2]
         present = sorted(before[key])
@@ -135,16 +135,16 @@ class Life:
         commit = self.old(source, n)
         if name in self.model.lines or commit in self.model.reclaimed:
             return
-        create_branch(self.store, name, open_line(self.store, source), commit_id=commit)
+        create_branch(self.store, name, open_branch(self.store, source), commit_id=commit)
         line = self.model.lines[source]
         self.model.lines[name] = line[: line.index(commit) + 1]
 
     def clean(self, keep: int) -> None:
-        policy = Policy(keep=keep, grace=timedelta())
+        policy = RetentionPolicy(keep=keep, grace=timedelta())
         assert not cleanup(self.store, policy).failed
         self.model.clean(keep)
         self.compare(open_store(self.store.root.uri))
-        assert preview(self.store, policy).datasets == ()
+        assert preview_cleanup(self.store, policy).datasets == ()
 
     def compare(self, store: Store) -> None:
         """Every commit that is retained is there and right, and no file of another one is."""
@@ -153,7 +153,7 @@ class Life:
         for name, line in self.model.lines.items():
             for one in line:
                 if one not in self.model.reclaimed:
-                    shown = snapshot(store, open_line(store, name), one)
+                    shown = load_snapshot(store, open_branch(store, name), one)
                     kept |= {(e.location, e.lance_version) for e in shown.tables.values()}
                     assert self.read(store, shown.tables) == self.model.commits[one]
         assert {one.name: one.commit_id for one in list_tags(store)} == self.model.tags
@@ -185,8 +185,8 @@ def test_merge_bases_of_the_model_are_those_of_the_log(tmp_path: Path) -> None:
         life.step(*step)
     logs = []
     for name in sorted(life.model.lines):
-        state = open_line(life.store, name).refresh().state
-        logs.append(Log(life.store, state).ancestors(state.head.commit_id))
+        state = open_branch(life.store, name).refresh().state
+        logs.append(HistoryLog(life.store, state).ancestors(state.head.commit_id))
     assert set(merge_bases(*logs)) == life.model.bases()
 
 

@@ -8,8 +8,8 @@ import pytest
 import omnigraph
 from omnigraph.errors import HistoryReclaimed
 from omnigraph.history.branches import delete_branch
-from omnigraph.history.retention.collect import preview
-from omnigraph.history.retention.policy import Policy
+from omnigraph.history.retention.collect import preview_cleanup
+from omnigraph.history.retention.policy import RetentionPolicy
 from tests.rig.plugin import S3
 
 QUERY = "query q() { match { $p: P } return { $p.n } }"
@@ -36,7 +36,10 @@ def test_cleanup_on_s3(s3: S3) -> None:
     graph.load([{"type": "P", "data": {"name": "c", "n": 9}}], mode="append")
     time.sleep(1.1)  # the times of S3 are whole seconds: what is younger counts as in use
     fresh.maintenance.cleanup(keep=1, grace=0, confirm=True)
-    assert preview(fresh._handle.store, Policy(keep=1, grace=timedelta())).datasets == ()
+    assert (
+        preview_cleanup(fresh._handle.store, RetentionPolicy(keep=1, grace=timedelta())).datasets
+        == ()
+    )
     assert len(omnigraph.open(s3.url).query(QUERY)) == 3
 
 
@@ -46,7 +49,7 @@ def test_levels_hold_what_a_listing_holds(s3: S3) -> None:
     objects = graph._handle.store.objects
     found, places = [], ["nodes", "edges", "__manifest"]
     while places:
-        levels = [objects.level(one) for one in places]
+        levels = [objects.list_level(one) for one in places]
         found += [one for _, files in levels for one in files]
         places = [one for deeper, _ in levels for one in deeper]
     listed = [one for place in ("nodes", "edges", "__manifest") for one in objects.list(place)]

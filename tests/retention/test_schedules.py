@@ -11,12 +11,12 @@ from omnigraph import ids
 from omnigraph.errors import ConcurrentCommit, HistoryReclaimed
 from omnigraph.history import branches, publish
 from omnigraph.history import intent as intents
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
-from omnigraph.history.line import Line
-from omnigraph.history.log import Log
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.line import BranchState
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.retention import claim, collect
 from omnigraph.history.retention.collect import cleanup
-from omnigraph.history.retention.policy import Policy
+from omnigraph.history.retention.policy import RetentionPolicy
 from omnigraph.history.tags import create_tag, list_tags, open_tag
 from omnigraph.storage.store import Store, open_store
 from tests.history.apart import apart
@@ -33,14 +33,14 @@ from tests.rig.writes import (
     write_long,
 )
 
-POLICY = Policy(keep=1, grace=timedelta())
+POLICY = RetentionPolicy(keep=1, grace=timedelta())
 Pause = Callable[[], object]
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     store = init_small(tmp_path / "g")
-    line = open_line(store, "main")
+    line = open_branch(store, "main")
     for n in range(4):
         write(line, overwrite({f"p{n}": n}), TABLES)
     return tmp_path / "g"
@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _no_courtesy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim, "LEASE", timedelta(seconds=-1000))
+    monkeypatch.setattr(claim, "CLAIM_LEASE", timedelta(seconds=-1000))
 
 
 def elsewhere(root: Path) -> Store:
@@ -75,7 +75,7 @@ def pause(patch: pytest.MonkeyPatch, module: Any, name: str, then: Pause, *, aft
 def commits(root: Path, branch: str = "main") -> list[str]:
     line = apart(root, branch)
     state = line.refresh().state
-    found = Log(line.store, state).first_parents(state.head.commit_id)
+    found = HistoryLog(line.store, state).first_parents(state.head.commit_id)
     return [one.id for one in found]
 
 
@@ -179,7 +179,7 @@ def test_what_was_named_before_the_look_stays(
     cleanup(elsewhere(root), POLICY)
     store = elsewhere(root)
     tables = (
-        open_line(store, "f").refresh().state.tables
+        open_branch(store, "f").refresh().state.tables
         if names == "create_branch"
         else open_tag(store, "f").tables
     )
@@ -195,12 +195,12 @@ def test_files_that_are_handed_on_behind_a_look(
     The second one names the head of a branch that no look has seen: it must read the lists, too.
     """
     old, line = commits(root)[2], apart(root)
-    real, carry_out = vars(collect)["mark_intents"], branches.carry_out
+    real, carry_out = vars(collect)["mark_intents"], branches.execute_creation
     looks, held = list[str](), list[Any]()
 
     def arm_first() -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(branches, "carry_out", lambda *args: held.append(args))
+            patch.setattr(branches, "execute_creation", lambda *args: held.append(args))
             create_branch(line.store, "first", line, commit_id=old)
 
     def looking(marking: Any) -> Any:
@@ -243,7 +243,7 @@ def test_a_collector_that_slept_finds_its_run_ended(
             real(*args)
 
         with monkeypatch.context() as patch:
-            patch.setattr(branches, "check_kept", sleeping)
+            patch.setattr(branches, "check_state_retained", sleeping)
             create_tag(line.store, "v1", line, commit_id=old)
 
     with monkeypatch.context() as patch:
@@ -263,7 +263,7 @@ def test_a_branch_deleted_and_collected_stops_a_writer_that_slept(
     from omnigraph.errors import ReadSetConflict
 
     side = create_branch(elsewhere(root), "side", apart(root))
-    line = Line(elsewhere(root), "side", side.ulid)
+    line = BranchState(elsewhere(root), "side", side.ulid)
     line.refresh()
 
     def gone() -> None:

@@ -8,9 +8,9 @@ import pytest
 from omnigraph.errors import AlreadyExists, CommitNotFound, InputError, NotFound, StorageError
 from omnigraph.history import intent as intents
 from omnigraph.history import refs
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_line
+from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
 from omnigraph.history.copy import copy_graph
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.history.recover import recover
 from omnigraph.history.tags import create_tag, delete_tag, find_tag, list_tags, open_tag
 from omnigraph.ids import new_ulid
@@ -23,12 +23,12 @@ from tests.rig.writes import PERSON, append, check_invariants, init_small, read_
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     store = init_small(tmp_path / "g")
-    write(open_line(store, "main"), append({"base": 0}))
+    write(open_branch(store, "main"), append({"base": 0}))
     return store
 
 
-def _main(store: Store) -> Line:
-    return open_line(store, "main")
+def _main(store: Store) -> BranchState:
+    return open_branch(store, "main")
 
 
 def _people(store: Store, name: str) -> list[tuple[str, int]]:
@@ -92,7 +92,7 @@ def test_an_unknown_commit_is_no_tag(store: Store) -> None:
 
 def _overdue(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with monkeypatch.context() as patch:
-        patch.setattr(intents, "LEASE", timedelta(seconds=-1000))
+        patch.setattr(intents, "LEASE_DURATION", timedelta(seconds=-1000))
         return [one.kind for one in recover(store)]
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.history.branches import create_branch, open_line
-from omnigraph.history.log import Log
+from omnigraph.history.branches import create_branch, open_branch
+from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import read_manifest
 from omnigraph.history.retention import trim
 from omnigraph.history.retention.collect import cleanup
-from omnigraph.history.retention.policy import Policy
+from omnigraph.history.retention.policy import RetentionPolicy
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
 from tests.rig.invariants import check_invariants
@@ -22,8 +22,8 @@ EVERY = 8
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every eighth publish, whatever their age."""
-    monkeypatch.setattr(trim, "EVERY", EVERY)
-    monkeypatch.setattr(trim, "GRACE", timedelta(seconds=-1))
+    monkeypatch.setattr(trim, "TRIM_INTERVAL", EVERY)
+    monkeypatch.setattr(trim, "DEFAULT_GRACE", timedelta(seconds=-1))
 
 
 def states(store: Store, place: str = "__manifest") -> dict[str, int]:
@@ -35,7 +35,7 @@ def states(store: Store, place: str = "__manifest") -> dict[str, int]:
 
 def test_old_states_go_with_all_that_they_name(tmp_path: Path, eager: None) -> None:
     store = init_small(tmp_path / "g")
-    line = open_line(store, "main")
+    line = open_branch(store, "main")
     reader = line_at(tmp_path / "g")
     commits = [write(line, append({f"r{n}": n})) for n in range(3 * EVERY)]
     held = states(store)
@@ -45,7 +45,7 @@ def test_old_states_go_with_all_that_they_name(tmp_path: Path, eager: None) -> N
     assert len(rows["node:Person"]) == 3 * EVERY
     assert read_branch(reader) == rows, "who has an old state reloads"
     state = read_manifest(open_store(str(tmp_path / "g"))).state
-    assert len(list(Log(store, state).first_parents(state.head.commit_id))) == 3 * EVERY + 1
+    assert len(list(HistoryLog(store, state).first_parents(state.head.commit_id))) == 3 * EVERY + 1
     past = commits[1]
     assert past is not None
     assert len(read_branch(line, past.id)["node:Person"]) == 2, "the log holds all history"
@@ -54,7 +54,7 @@ def test_old_states_go_with_all_that_they_name(tmp_path: Path, eager: None) -> N
 
 def test_branches_are_trimmed_by_their_own_writes(tmp_path: Path, eager: None) -> None:
     store = init_small(tmp_path / "g")
-    main = open_line(store, "main")
+    main = open_branch(store, "main")
     side = create_branch(store, "side", main)
     before = states(store)
     for n in range(2 * EVERY):
@@ -65,9 +65,9 @@ def test_branches_are_trimmed_by_their_own_writes(tmp_path: Path, eager: None) -
 
 
 def test_what_is_young_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trim, "EVERY", EVERY)
+    monkeypatch.setattr(trim, "TRIM_INTERVAL", EVERY)
     store = init_small(tmp_path / "g")
-    line = open_line(store, "main")
+    line = open_branch(store, "main")
     for n in range(2 * EVERY):
         write(line, append({f"r{n}": n}))
     assert states(store)["_versions"] == 2 * EVERY + 1
@@ -76,10 +76,10 @@ def test_what_is_young_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_of_what_is_young_only_so_many_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trim, "EVERY", EVERY)
-    monkeypatch.setattr(trim, "STATES", EVERY)
+    monkeypatch.setattr(trim, "TRIM_INTERVAL", EVERY)
+    monkeypatch.setattr(trim, "MAX_LOCAL_VERSIONS", EVERY)
     store = init_small(tmp_path / "g")
-    line, reader = open_line(store, "main"), line_at(tmp_path / "g")
+    line, reader = open_branch(store, "main"), line_at(tmp_path / "g")
     made = [write(line, append({f"r{n}": n})) for n in range(5 * EVERY)]
     held = states(store)
     assert EVERY <= held["_versions"] == held["data"] < 2 * EVERY
@@ -91,10 +91,10 @@ def test_of_what_is_young_only_so_many_stay(
 def test_a_write_does_not_fail_by_it(tmp_path: Path, eager: None, how: str) -> None:
     for at in (7, 9, 14):
         store = init_small(tmp_path / f"g{at}")
-        line = open_line(store, "main")
+        line = open_branch(store, "main")
         for n in range(EVERY - 2):
             write(line, append({f"r{n}": n}))
-        with store.effects.recorded() as done, store.effects.failing(Fault(at, how)):  # type: ignore[arg-type]
+        with store.effects.recording() as done, store.effects.failing(Fault(at, how)):  # type: ignore[arg-type]
             made = write(line, update({"r1": 7}))
         assert made is not None
         assert made.manifest_version == EVERY
@@ -107,7 +107,7 @@ def test_a_write_does_not_fail_by_it(tmp_path: Path, eager: None, how: str) -> N
 
 def test_the_next_cleanup_takes_what_a_cut_left(tmp_path: Path, eager: None) -> None:
     store = init_small(tmp_path / "g")
-    line = open_line(store, "main")
+    line = open_branch(store, "main")
     for n in range(EVERY - 2):
         write(line, append({f"r{n}": n}))
     stop = Fault(12, "before", KeyboardInterrupt())
@@ -115,7 +115,7 @@ def test_the_next_cleanup_takes_what_a_cut_left(tmp_path: Path, eager: None) -> 
         write(line, append({"last": 1}))
     assert "was written" in told.value.__notes__[0]
     assert states(store)["data"] > states(store)["_versions"]
-    cleanup(store, Policy(keep=100, grace=timedelta()))
+    cleanup(store, RetentionPolicy(keep=100, grace=timedelta()))
     assert states(store)["data"] == states(store)["_versions"] == 1
     assert "last" in dict(read_branch(line_at(tmp_path / "g"))["node:Person"])
     check_invariants(tmp_path / "g")

@@ -20,9 +20,9 @@ from omnigraph.errors import StorageError
 from omnigraph.history import hold, long
 from omnigraph.history import intent as intents
 from omnigraph.history.intent import Intent
-from omnigraph.history.lease import READ
-from omnigraph.ids import ManualClock, fixed
-from omnigraph.storage.objects import Found, LocalBackend
+from omnigraph.history.lease import READ_OPERATION
+from omnigraph.ids import ManualClock, deterministic_ids
+from omnigraph.storage.objects import ListedObject, LocalBackend
 from omnigraph.storage.store import Store
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,7 +44,7 @@ class SharedClock(ManualClock):
 
     def micros(self) -> int:
         """Microseconds since 1970, in UTC."""
-        self.passed = self.tick * SECOND
+        self.elapsed = self.tick * SECOND
         return super(SharedClock, self).micros()
 
     def monotonic(self) -> float:
@@ -77,16 +77,16 @@ def clock_at(place: str | Path) -> SharedClock | None:
 @contextmanager
 def by(clock: SharedClock, seed: int) -> Iterator[None]:
     """All times in this process are those of the clock, those of files too."""
-    real = LocalBackend._seen
+    real = LocalBackend._stat_file
 
-    def seen(self: LocalBackend, path: str, name: str) -> Iterator[Found]:
-        for one in real(self, path, name):
+    def seen(self: LocalBackend, file_path: str, object_name: str) -> Iterator[ListedObject]:
+        for one in real(self, file_path, object_name):
             yield replace(one, modified=clock.told(one.modified))
 
     with ExitStack() as stack:
-        stack.enter_context(fixed(clock, seed))
-        LocalBackend._seen = seen  # type: ignore[method-assign]
-        stack.callback(setattr, LocalBackend, "_seen", real)
+        stack.enter_context(deterministic_ids(clock, seed))
+        LocalBackend._stat_file = seen  # type: ignore[method-assign]
+        stack.callback(setattr, LocalBackend, "_stat_file", real)
         yield
 
 
@@ -105,11 +105,13 @@ class Pulse:
 
         def armed(store: Store, intent: Intent) -> None:
             # Who reads is safe only while its lease is: no tick may come between.
-            if intent.operation == READ:
+            if intent.operation == READ_OPERATION:
                 self._hold(store, intent)
             arm(store, intent)
 
-        def retired(store: Store, intent: Intent, parts: Sequence[str] = intents.PARTS) -> None:
+        def retired(
+            store: Store, intent: Intent, parts: Sequence[str] = intents.INTENT_PARTS
+        ) -> None:
             self._let_go(intent)
             retire(store, intent, parts)
 

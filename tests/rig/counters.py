@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.storage.cell import LostSwap, create_cell, open_cell, swap
+from omnigraph.storage.cell import SwapConflict, create_cell, open_cell, swap
 from omnigraph.storage.store import open_store
 from tests.rig.patience import PATIENCE
 
@@ -24,9 +24,9 @@ def count_up(url: str, times: int, start: Any, lost: Any) -> None:
     cell, done, races = open_cell(store, CELL), 0, 0
     while done < times:
         try:
-            (row,) = cell.rows(["n"])
+            (row,) = cell.read_rows(["n"])
             cell, done = swap(store, cell, number(row["n"] + 1)), done + 1
-        except LostSwap:
+        except SwapConflict:
             cell, races = open_cell(store, CELL), races + 1
     lost.put(races)
 
@@ -48,4 +48,4 @@ def race(url: str, writers: int, times: int) -> tuple[int, int, int]:
     lost.close()
     lost.join_thread()
     end = open_cell(store, CELL)
-    return end.rows(["n"])[0]["n"], end.version, races
+    return end.read_rows(["n"])[0]["n"], end.version, races

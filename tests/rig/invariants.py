@@ -12,10 +12,10 @@ from omnigraph.api import opening as graphs
 from omnigraph.history import audit, intent, recover, refs
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.history.lease import READ
-from omnigraph.history.log import Log
-from omnigraph.history.manifest import Opened, read_manifest
-from omnigraph.history.state import State
+from omnigraph.history.lease import READ_OPERATION
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.manifest import LoadedManifest, read_manifest
+from omnigraph.history.state import GraphState
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import open_table
@@ -49,7 +49,7 @@ def check_invariants(
 
 def files(store: Store) -> dict[str, int]:
     """Every name in a root with its size, unfinished files of a local root included."""
-    if not store.root.local:
+    if not store.root.is_local:
         return {one.name: one.size for one in store.objects.list("")}
     top = Path(store.root.path)
     return {
@@ -81,7 +81,7 @@ def _branches(store: Store) -> Iterator[str]:
             yield from (f"{name}: {entry.key}: {one}" for one in _table(store, entry))
 
 
-def manifest_versions(store: Store, ulid: str) -> Iterator[Opened]:
+def manifest_versions(store: Store, ulid: str) -> Iterator[LoadedManifest]:
     """The newest versions of a manifest, as far back as there is no gap, oldest first."""
     place = f"{layout.manifest_directory(ulid)}/_versions/"
     names = [one.name.removeprefix(place) for one in store.objects.list(place.rstrip("/"))]
@@ -98,9 +98,9 @@ def _numbered(name: str) -> bool:
     return name.removesuffix(".manifest").isdecimal()
 
 
-def _line(store: Store, versions: list[Opened], seen: dict[str, Commit]) -> Iterator[str]:
+def _line(store: Store, versions: list[LoadedManifest], seen: dict[str, Commit]) -> Iterator[str]:
     """I1, I2, I3, I14: what each version says of the one before, and of every commit."""
-    previous: Opened | None = None
+    previous: LoadedManifest | None = None
     for opened in versions:
         commits = _commits(store, opened.state)
         for commit_id, count in Counter(one.id for one in commits).items():
@@ -115,13 +115,13 @@ def _line(store: Store, versions: list[Opened], seen: dict[str, Commit]) -> Iter
     yield from _state_of_head(store, versions[-1].state)
 
 
-def _commits(store: Store, state: State) -> list[Commit]:
-    log = Log(store, state)
+def _commits(store: Store, state: GraphState) -> list[Commit]:
+    log = HistoryLog(store, state)
     sealed = [one for chunk in state.chunks for one in log.chunk_commits(chunk)]
     return [*sealed, *state.tail]
 
 
-def _step(before: State, after: State, commits: Mapping[str, Commit]) -> Iterator[str]:
+def _step(before: GraphState, after: GraphState, commits: Mapping[str, Commit]) -> Iterator[str]:
     moved = before.head.commit_id != after.head.commit_id
     if not moved and (before.tables != after.tables or before.schema != after.schema):
         yield "I1: the state changed without a commit"
@@ -129,15 +129,15 @@ def _step(before: State, after: State, commits: Mapping[str, Commit]) -> Iterato
         yield f"I3: the parent of {after.head.commit_id} was not the head"
 
 
-def _state_of_head(store: Store, state: State) -> Iterator[str]:
-    tables, schema = Log(store, state).state_of(state.head.commit_id)
+def _state_of_head(store: Store, state: GraphState) -> Iterator[str]:
+    tables, schema = HistoryLog(store, state).tables_and_schema_at(state.head.commit_id)
     if tables != dict(state.tables) or schema != state.schema:
         yield "I1: the log and the state disagree about the head"
 
 
 def _table(store: Store, entry: TableEntry) -> Iterator[str]:
     """I4, I6, I13: the table that the newest state names."""
-    if store.open(entry.location).version != 1:
+    if store.open_dataset(entry.location).version != 1:
         yield "I4: its HEAD moved"
     dataset = open_table(store, entry.location, entry.lance_version).dataset
     rows = dataset.to_table(columns=["id"], with_row_id=True)
@@ -145,13 +145,13 @@ def _table(store: Store, entry: TableEntry) -> Iterator[str]:
         twice = [one for one, n in Counter(rows[column].to_pylist()).items() if n > 1]
         if twice:
             yield f"I6: {column} {twice} is there twice"
-    if rows.num_rows != entry.rows:
-        yield f"I13: {entry.rows} rows are recorded, {rows.num_rows} are there"
+    if rows.num_rows != entry.row_count:
+        yield f"I13: {entry.row_count} rows are recorded, {rows.num_rows} are there"
 
 
 def _acknowledged(store: Store, commits: Iterable[Commit]) -> Iterator[str]:
     logs = {
-        name: Log(store, read_manifest(store, refs.find_ref(store, name).ulid).state)
+        name: HistoryLog(store, read_manifest(store, refs.find_ref(store, name).ulid).state)
         for name in list_branches(store)
     }
     for one in commits:
@@ -162,7 +162,7 @@ def _acknowledged(store: Store, commits: Iterable[Commit]) -> Iterator[str]:
 
 def _audit(store: Store) -> Iterator[str]:
     # That it was set aside for a while is a record of its own, beside how it ended.
-    ended = (one for one in audit.list_outcomes(store) if one.kind != "set_aside")
+    ended = (one for one in audit.list_recovery_records(store) if one.kind != "set_aside")
     records = Counter(one.operation_id for one in ended)
     for operation, count in records.items():
         if count > 1:
@@ -171,7 +171,11 @@ def _audit(store: Store) -> Iterator[str]:
 
 def _rest(store: Store) -> Iterator[str]:
     # What Spark reads is held a while longer: nobody hears of the end of a DataFrame.
-    read = {one.intent.id for one in intent.listing(store).pending if one.intent.operation == READ}
+    read = {
+        one.intent.id
+        for one in intent.list_intents(store).pending
+        if one.intent.operation == READ_OPERATION
+    }
     names = (one.name for one in store.objects.list(layout.INTENTS))
     left = [one for one in names if not any(known in one for known in read)]
     if left:

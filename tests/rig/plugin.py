@@ -51,6 +51,6 @@ def _behind_proxy(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator
     for name, value in server.behind(proxy.port).environment.items():
         monkeypatch.setenv(name, value)
     try:
-        yield S3(proxy, f"s3://{server.bucket}/graph-{ids.nonce()}", server)
+        yield S3(proxy, f"s3://{server.bucket}/graph-{ids.new_nonce()}", server)
     finally:
         proxy.stop()

@@ -11,32 +11,32 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.history.branches import list_branches, open_line
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.init import init_graph
-from omnigraph.history.line import Line
-from omnigraph.history.long import publish_long
+from omnigraph.history.line import BranchState
+from omnigraph.history.long import publish_long_operation
 from omnigraph.history.plan import (
     AbsentIds,
+    CommitMetadata,
     PublishPlan,
     Requirement,
     SameContent,
-    Signature,
     WriteTxn,
 )
 from omnigraph.history.publish import publish
-from omnigraph.history.schemas import Contract
-from omnigraph.history.snapshot import Point, snapshot
+from omnigraph.history.schemas import StoredSchema
+from omnigraph.history.snapshot import SnapshotSelector, load_snapshot
 from omnigraph.ids import new_ulid
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
 from omnigraph.storage import scan as scans
 from omnigraph.storage import table as tables
-from omnigraph.storage.compact import stage_rewrite
+from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
-from omnigraph.storage.table import Staged
+from omnigraph.storage.table import StagedChange
 from tests.rig import invariants
 
 SCHEMA = """
@@ -57,7 +57,7 @@ class Change:
     """What to do with one table: how it is staged, and what it needs where it lands."""
 
     operation: str
-    stage: Callable[[Store, tables.Table], Staged | None]
+    stage: Callable[[Store, tables.Table], StagedChange | None]
     needs: Callable[[WriteTxn, str], tuple[Requirement, ...]]
     maintenance: bool = False
 
@@ -74,7 +74,7 @@ def init_small(
 def make_graph(store: Store, *, force: bool = False) -> None:
     """Make the small graph in a store that is open already."""
     identity = new_identity(compile_schema(SCHEMA, "small.pg"), new_ulid())
-    init_graph(store, Contract(SCHEMA, identity), force=force)
+    init_graph(store, StoredSchema(SCHEMA, identity), force=force)
 
 
 def line_at(
@@ -83,15 +83,15 @@ def line_at(
     *,
     effects: Effects | None = None,
     durability: Durability = "os",
-) -> Line:
+) -> BranchState:
     """The line of a branch, on a store of its own unless this process holds the line already."""
-    return open_line(open_store(str(root), effects=effects, durability=durability), branch)
+    return open_branch(open_store(str(root), effects=effects, durability=durability), branch)
 
 
 def append(rows: Rows) -> Change:
     """New rows; their ids must be absent where they land."""
 
-    def stage(store: Store, table: tables.Table) -> Staged:
+    def stage(store: Store, table: tables.Table) -> StagedChange:
         return tables.stage_append(store, table, shaped(table, rows))
 
     return Change("insert", stage, lambda _, key: (AbsentIds(key, tuple(rows)),))
@@ -116,9 +116,9 @@ def delete(ids: Iterable[str]) -> Change:
     """Rows removed by id; strict."""
     wanted = list(ids)
 
-    def stage(store: Store, table: tables.Table) -> Staged | None:
+    def stage(store: Store, table: tables.Table) -> StagedChange | None:
         gone = _present(table, wanted)["_rowaddr"].to_pylist()
-        return tables.stage_change(store, table, removed=gone) if gone else None
+        return tables.stage_change(store, table, removed_addresses=gone) if gone else None
 
     return Change("delete", stage, _strict)
 
@@ -126,7 +126,7 @@ def delete(ids: Iterable[str]) -> Change:
 def overwrite(rows: Rows) -> Change:
     """All rows replaced; strict."""
 
-    def stage(store: Store, table: tables.Table) -> Staged:
+    def stage(store: Store, table: tables.Table) -> StagedChange:
         return tables.stage_overwrite(store, table, shaped(table, rows))
 
     return Change("overwrite", stage, _strict)
@@ -134,14 +134,14 @@ def overwrite(rows: Rows) -> Change:
 
 def rewrite() -> Change:
     """Maintenance: fragments put together, content unchanged."""
-    return Change("optimize", stage_rewrite, lambda *_: (), maintenance=True)
+    return Change("optimize", stage_compaction, lambda *_: (), maintenance=True)
 
 
 def write(
-    line: Line,
+    line: BranchState,
     change: Change,
     keys: Sequence[str] = (PERSON,),
-    signature: Signature | None = None,
+    signature: CommitMetadata | None = None,
     conditions: Sequence[Requirement] = (),
 ) -> Commit | None:
     """Publish one change of some tables; None when there was nothing to do."""
@@ -149,17 +149,17 @@ def write(
 
 
 def write_long(
-    line: Line,
+    line: BranchState,
     change: Change,
     keys: Sequence[str] = (PERSON,),
-    signature: Signature | None = None,
+    signature: CommitMetadata | None = None,
 ) -> Commit | None:
     """The same as a long operation, under an intent."""
-    return publish_long(
+    return publish_long_operation(
         line,
         change.operation,
         lambda txn: plan(txn, change, keys),
-        signature or Signature(),
+        signature or CommitMetadata(),
         tuple(keys),
     )
 
@@ -175,7 +175,7 @@ def plan(txn: WriteTxn, change: Change, keys: Sequence[str] = (PERSON,)) -> Publ
         writes,
         tuple(need for key in writes for need in change.needs(txn, key)),
         maintenance=change.maintenance,
-        epoch=txn.base.state.head.gc_epoch,
+        gc_epoch=txn.base.state.head.gc_epoch,
     )
 
 
@@ -196,9 +196,9 @@ def read_rows(store: Store, entry: TableEntry) -> list[tuple[str, int]]:
     return sorted(zip(found["id"].to_pylist(), found["n"].to_pylist(), strict=True))
 
 
-def read_branch(line: Line, at: Point = None) -> dict[str, list[tuple[str, int]]]:
+def read_branch(line: BranchState, at: SnapshotSelector = None) -> dict[str, list[tuple[str, int]]]:
     """All rows of all tables of a branch, now or at a point of its past."""
-    shown = snapshot(line.store, line, at)
+    shown = load_snapshot(line.store, line, at)
     return {key: read_rows(line.store, entry) for key, entry in sorted(shown.tables.items())}
 
 
@@ -220,7 +220,7 @@ def _present(table: tables.Table, ids: Iterable[str]) -> pa.Table:
     return scans.find_rows(table, "id", list(ids), ["id"])
 
 
-def _replace(store: Store, table: tables.Table, rows: Rows, *, add: bool) -> Staged | None:
+def _replace(store: Store, table: tables.Table, rows: Rows, *, add: bool) -> StagedChange | None:
     found = _present(table, rows)
     known = found["id"].to_pylist()
     added = {one: n for one, n in rows.items() if one not in known} if add else {}
@@ -229,12 +229,12 @@ def _replace(store: Store, table: tables.Table, rows: Rows, *, add: bool) -> Sta
     return tables.stage_change(
         store,
         table,
-        removed=found["_rowaddr"].to_pylist(),
-        replaced=(
+        removed_addresses=found["_rowaddr"].to_pylist(),
+        replacements=(
             found["_rowid"].to_pylist(),
             shaped(table, {one: rows[one] for one in known}),
         ),
-        added=shaped(table, added),
+        added_rows=shaped(table, added),
     )
 
 

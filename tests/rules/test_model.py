@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.lang.schema import compile_schema
-from omnigraph.rules.check import check
-from omnigraph.rules.delta import Delta, Mode, TableDelta, written
+from omnigraph.rules.check import check_delta
+from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
 
 CATALOG = compile_schema(
     """
@@ -59,14 +59,14 @@ class Change:
 
     rows: list[Row] = field(default_factory=list)
     removed: set[str] = field(default_factory=set)
-    mode: Mode = "upsert"
+    mode: DeltaMode = "upsert"
 
 
 @st.composite
 def changes(draw: st.DrawFn) -> dict[str, Change]:
     found = {}
     for key in draw(st.lists(st.sampled_from(sorted(COLUMNS)), unique=True, min_size=1)):
-        mode: Mode = draw(st.sampled_from(["upsert", "upsert", "insert", "replace"]))
+        mode: DeltaMode = draw(st.sampled_from(["upsert", "upsert", "insert", "replace"]))
         rows = draw(st.lists(ROWS[key], max_size=4))
         gone = draw(st.sets(ids | st.sampled_from(["e", "f", "g"]), max_size=2))
         taken = {one["id"] for one in rows}
@@ -82,25 +82,25 @@ class Memory:
 
     def find(
         self,
-        key: str,
-        where: Mapping[str, pa.Array],
+        table_key: str,
+        values_by_column: Mapping[str, pa.Array],
         columns: Sequence[str],
         *,
-        places: bool = False,
+        with_row_ids: bool = False,
     ) -> pa.Table:
-        asked = {name: set(values.to_pylist()) for name, values in where.items()}
+        asked = {name: set(values.to_pylist()) for name, values in values_by_column.items()}
         kept = [
             (at, row)
-            for at, row in enumerate(self.image[key].values())
+            for at, row in enumerate(self.image[table_key].values())
             if all(row[name] in values for name, values in asked.items())
         ]
-        made = table(key, [row for _, row in kept]).select(list(columns))
-        for name in ("_rowid", "_rowaddr") if places else ():
+        made = table(table_key, [row for _, row in kept]).select(list(columns))
+        for name in ("_rowid", "_rowaddr") if with_row_ids else ():
             made = made.append_column(name, pa.array([at for at, _ in kept], pa.uint64()))
         return made
 
-    def scan(self, key: str, columns: Sequence[str]) -> pa.Table:
-        return table(key, list(self.image[key].values())).select(list(columns))
+    def scan(self, table_key: str, columns: Sequence[str]) -> pa.Table:
+        return table(table_key, list(self.image[table_key].values())).select(list(columns))
 
 
 def table(key: str, rows: list[Row]) -> pa.Table:
@@ -167,11 +167,11 @@ def delta(before: Image, change: Mapping[str, Change]) -> Delta:
     memory = Memory(before)
     tables: dict[str, TableDelta] = {}
     for key, one in change.items():
-        made = written(key, table(key, one.rows), one.mode)
+        made = build_table_delta(key, table(key, one.rows), one.mode)
         names = ["id", "src", "dst"] if key in ENDS else ["id"]
         gone = pa.array(sorted(one.removed), pa.string())
-        removed = memory.find(key, {"id": gone}, names, places=True)
-        tables[key] = replace(made, removed=removed)
+        removed = memory.find(key, {"id": gone}, names, with_row_ids=True)
+        tables[key] = replace(made, removed_rows=removed)
     return Delta(tables)
 
 
@@ -207,13 +207,13 @@ def test_the_evaluator_finds_what_the_final_image_breaks(
 ) -> None:
     after = applied(before, change)
     expected = broken(before, change, after)
-    resolved, found = check(CATALOG, delta(before, change), Memory(before), limit=None)
+    resolved, found = check_delta(CATALOG, delta(before, change), Memory(before), limit=None)
     assert {one.rule for one in found} == expected
-    first = check(CATALOG, delta(before, change), Memory(before))[1]
+    first = check_delta(CATALOG, delta(before, change), Memory(before))[1]
     assert len(first) == (1 if expected else 0)
     assume(not expected)
     for key, one in resolved.tables.items():
         places = list(before[key])
         stored = [places[n] if n >= 0 else None for n in one.row_ids.tolist()]
-        if not one.whole:
+        if not one.replaces_table:
             assert stored == [e if e in before[key] else None for e in one.ids.to_pylist()]

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.catalog import Node, Range
+from omnigraph.lang.schema.catalog import NodeType, Range
 from omnigraph.rules.values import row_violations
 from omnigraph.storage.arrow import arrow_type
 
 
-def node(body: str) -> Node:
+def node(body: str) -> NodeType:
     return compile_schema(f"node N {{ {body} }}", "n.pg").nodes[0]
 
 
-def broken(one: Node, name: str, values: list[Any], lines: Any = None) -> list[tuple[str, int]]:
+def broken(one: NodeType, name: str, values: list[Any], lines: Any = None) -> list[tuple[str, int]]:
     prop = one.property(name)
     assert prop is not None
     columns = {"id": pa.array([str(n) for n in range(len(values))])}
@@ -85,7 +85,7 @@ def test_the_error_has_the_facts() -> None:
     one = node("p: I32?  @range(p, 0..9)")
     rows = pa.table({"id": ["a", "b"], "p": pa.array([1, 10], pa.int32())})
     (found,) = row_violations(one, rows, pa.array([4, 7]).to_numpy())
-    facts = found.error().details
+    facts = found.to_error().details
     assert facts == {
         "rule": "@range", "type_name": "N", "entity_id": "b", "property": "p", "line": 7,
         "reason": "10 is not in 0..9", "value": 10,

@@ -13,9 +13,9 @@ from omnigraph.errors import (
     SchemaUnsupported,
     StorageError,
 )
-from omnigraph.history.schemas import schemas_agree, schemas_differ
+from omnigraph.history.schemas import schema_mismatch_error, schemas_agree
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.shape import shape_hash
 from omnigraph.testing import graph as new_graph
 from tests.lang.schema_migration.cases import Case, read_cases
@@ -49,10 +49,13 @@ def test_every_plan_is_applied_or_refused(case: Case) -> None:
         done = graph.schema.apply(after, allow_data_loss=hard)
         assert done.applied == bool(plan.steps)
         assert shape_hash(graph.schema.ir.catalog) == shape_hash(compile_schema(after))
-        types: list[Node | Edge] = [*graph.schema.ir.catalog.nodes, *graph.schema.ir.catalog.edges]
+        types: list[NodeType | EdgeType] = [
+            *graph.schema.ir.catalog.nodes,
+            *graph.schema.ir.catalog.edges,
+        ]
         assert set(graph.snapshot.tables) == {f"{one.kind}:{one.name}" for one in types}
         for one in types:
-            numbers = graph.schema.ir.identity(one.kind, one.name).properties
+            numbers = graph.schema.ir.identity(one.kind, one.name).property_ids
             ordered = [name for name, _ in sorted(numbers, key=lambda pair: pair[1])]
             system = ["id"] if one.kind == "node" else ["id", "src", "dst"]
             assert graph.table(one.name, kind=one.kind).schema.names == [*system, *ordered]
@@ -106,7 +109,7 @@ def test_60_a_schema_that_was_edited_by_hand_is_refused() -> None:
 def _fresh(graph: omnigraph.Graph) -> object:
     from omnigraph.history import schemas
 
-    schemas._known.clear()
+    schemas._schema_cache.clear()
     return graph.schema.source
 
 
@@ -144,4 +147,4 @@ def test_branches_whose_schemas_differ_are_not_merged() -> None:
         graph.schema.apply("node A { k: String @key  n: I32? }")
         graph.merge("dev")
         assert rows_of(graph)["node:A"]["a"]["n"] == 1
-    assert schemas_differ("dev", "main").details == {"source": "dev", "target": "main"}
+    assert schema_mismatch_error("dev", "main").details == {"source": "dev", "target": "main"}

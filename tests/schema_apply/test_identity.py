@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.api.graph import Graph
 from omnigraph.errors import HistoryReclaimed
-from omnigraph.storage.fields import columns_of
+from omnigraph.storage.fields import lance_columns
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.reading import rows_of
 
@@ -15,8 +15,8 @@ ROWS = {"A": [{"k": "a", "n": 1}, {"k": "b", "n": 2}, {"k": "c"}]}
 
 def numbers(graph: Graph) -> dict[str, int]:
     """The field id of each column."""
-    found = columns_of(graph.table("A").lance_schema)
-    return {one.name: one.ids[0] for one in found}
+    found = lance_columns(graph.table("A").lance_schema)
+    return {one.name: one.field_ids[0] for one in found}
 
 
 def values(graph: Graph, name: str) -> list[object]:

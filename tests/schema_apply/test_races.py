@@ -58,7 +58,7 @@ def before_effect(graph: Graph, number: int, meanwhile: Callable[[], object]) ->
 
 def effects_of(source: str) -> int:
     """How many effects an application has."""
-    with new_graph(BEFORE, DATA) as graph, graph._handle.store.effects.recorded() as seen:
+    with new_graph(BEFORE, DATA) as graph, graph._handle.store.effects.recording() as seen:
         graph.schema.apply(source)
         return len(seen)
 

@@ -72,5 +72,5 @@ def test_a_life_with_many_schemas(seed: int, length: int) -> None:
             act(graph, world, chance)
             for one, known in lines:
                 assert rows_of(one.refresh()) == _plain(known.rows)
-            if not graph.refresh().schema.contract.erased:
+            if not graph.refresh().schema.contract.erased_directories:
                 assert rows_of(graph.at(past)) == _plain(then)

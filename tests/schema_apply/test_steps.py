@@ -8,7 +8,7 @@ import pytest
 from omnigraph.api.graph import Graph
 from omnigraph.errors import SchemaUnsupported, SchemaViolation
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.ir import ir_hash
+from omnigraph.lang.schema.ir import hash_ir
 from omnigraph.lang.schema.migrate import steps as kinds
 from omnigraph.lang.schema.shape import shape_hash
 from omnigraph.testing import graph as new_graph
@@ -95,7 +95,7 @@ def _goes_on(graph: Graph, case: Case, expected: Rows) -> None:
         assert sum(map(len, found.values())) == sum(map(len, expected.values())) + len(
             case.lines("then")
         )
-    assert ir_hash(graph.schema.ir) == graph.snapshot.schema_row.hash
+    assert hash_ir(graph.schema.ir) == graph.snapshot.schema_row.hash
 
 
 def test_all_kinds_of_steps_are_applied() -> None:

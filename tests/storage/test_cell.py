@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.storage.cell import (
-    LostSwap,
-    UnsureSwap,
+    SwapConflict,
+    SwapOutcomeUnknown,
+    cell_files,
     create_cell,
-    files_of,
-    newest,
+    newest_version,
     open_cell,
     swap,
 )
@@ -26,9 +26,11 @@ def test_a_swap_replaces_all_rows(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     first = create_cell(store, CELL, pa.table({"n": [1, 2, 3]}))
     second = swap(store, first, number(4))
-    assert second.rows(["n"]) == open_cell(store, CELL).rows(["n"]) == [{"n": 4}]
+    assert second.read_rows(["n"]) == open_cell(store, CELL).read_rows(["n"]) == [{"n": 4}]
     assert (
-        first.rows(["n"]) == open_cell(store, CELL, 1).rows(["n"]) == [{"n": 1}, {"n": 2}, {"n": 3}]
+        first.read_rows(["n"])
+        == open_cell(store, CELL, 1).read_rows(["n"])
+        == [{"n": 1}, {"n": 2}, {"n": 3}]
     )
     assert (first.stamp, second.stamp) == ("100", "100")
 
@@ -37,10 +39,10 @@ def test_who_saw_an_older_version_loses_and_changes_nothing(tmp_path: Path) -> N
     store = open_store(str(tmp_path))
     first = create_cell(store, CELL, number(0))
     swap(store, first, number(1))
-    with pytest.raises(LostSwap):
+    with pytest.raises(SwapConflict):
         swap(store, first, number(2))
-    assert newest(first) == 2
-    assert open_cell(store, CELL).rows(["n"]) == [{"n": 1}]
+    assert newest_version(first) == 2
+    assert open_cell(store, CELL).read_rows(["n"]) == [{"n": 1}]
 
 
 @pytest.mark.parametrize(
@@ -51,9 +53,9 @@ def test_a_failure_at_the_swap_itself_leaves_it_open_what_happened(
 ) -> None:
     store = open_store(str(tmp_path))
     first = create_cell(store, CELL, number(0))
-    with store.effects.failing(fault), pytest.raises(UnsureSwap):
+    with store.effects.failing(fault), pytest.raises(SwapOutcomeUnknown):
         swap(store, first, number(1))
-    assert open_cell(store, CELL).rows(["n"]) == [{"n": left}]
+    assert open_cell(store, CELL).read_rows(["n"]) == [{"n": left}]
 
 
 @pytest.mark.parametrize("count", [1, 15, 40])
@@ -61,10 +63,10 @@ def test_a_look_finds_the_newest_of_however_many_came_since(tmp_path: Path, coun
     store = open_store(str(tmp_path))
     last = create_cell(store, CELL, number(0))
     held = open_cell(store, CELL)
-    assert newest(held) == 1
+    assert newest_version(held) == 1
     for n in range(count):
         last = swap(store, last, number(n))
-    assert newest(held) == last.version == count + 1
+    assert newest_version(held) == last.version == count + 1
 
 
 def test_a_look_is_not_misled_by_versions_that_are_removed_meanwhile(
@@ -72,30 +74,30 @@ def test_a_look_is_not_misled_by_versions_that_are_removed_meanwhile(
 ) -> None:
     store = open_store(str(tmp_path))
     held = create_cell(store, CELL, number(0))
-    assert newest(held) == 1
-    glance, versions = LocalBackend.glance, tmp_path / CELL / "_versions"
+    assert newest_version(held) == 1
+    glance, versions = LocalBackend.stat_if_local, tmp_path / CELL / "_versions"
 
     def removed_before(self: LocalBackend, name: str) -> object:
         """Others swap twice, and remove all but the newest, before the second is looked for."""
-        if name == files_of(held)[-1]:
+        if name == cell_files(held)[-1]:
             return glance(self, name)
-        monkeypatch.setattr(LocalBackend, "glance", glance)
+        monkeypatch.setattr(LocalBackend, "stat_if_local", glance)
         last = swap(store, swap(store, open_cell(store, CELL), number(1)), number(2))
         for one in sorted(versions.iterdir(), reverse=True)[: last.version - 1]:
             one.unlink()
         return glance(self, name)
 
-    monkeypatch.setattr(LocalBackend, "glance", removed_before)
-    assert newest(held) == 3
+    monkeypatch.setattr(LocalBackend, "stat_if_local", removed_before)
+    assert newest_version(held) == 3
 
 
 def test_a_look_tells_a_version_from_another_of_its_number(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     held = create_cell(store, CELL, number(0))
-    assert newest(held) == 1
+    assert newest_version(held) == 1
     shutil.rmtree(tmp_path / CELL)
     swap(store, create_cell(store, CELL, number(7)), number(8))
-    assert newest(held) == 0
+    assert newest_version(held) == 0
 
 
 def test_nor_at_the_first_look(tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ def test_nor_at_the_first_look(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / CELL)
     swap(store, swap(store, create_cell(store, CELL, number(7)), number(8)), number(9))
     sorted((tmp_path / CELL / "_versions").iterdir())[1].unlink()
-    assert newest(held) == 3
+    assert newest_version(held) == 3
 
 
 def test_of_several_processes_nobody_loses_a_count(tmp_path: Path) -> None:

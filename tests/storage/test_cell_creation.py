@@ -46,14 +46,14 @@ def test_one_creator_wins_on_a_disk(tmp_path: Path) -> None:
         winners = race(url, 4)
         found = open_cell(open_store(url), CELL)
         assert (found.version, found.stamp) == (1, "100")
-        assert [{"n": one} for one in winners] == found.rows(["n"])
+        assert [{"n": one} for one in winners] == found.read_rows(["n"])
 
 
 def test_one_creator_wins_on_s3(s3: S3) -> None:
     winners = race(s3.url, 4)
     found = open_cell(open_store(s3.url), CELL)
     assert found.version == 1
-    assert [{"n": one} for one in winners] == found.rows(["n"])
+    assert [{"n": one} for one in winners] == found.read_rows(["n"])
 
 
 def test_a_late_creator_changes_nothing(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_late_creator_changes_nothing(tmp_path: Path) -> None:
     create_cell(store, CELL, rows(1))
     with pytest.raises(OSError, match="exists"):
         create_cell(store, CELL, rows(2))
-    assert open_cell(store, CELL).rows(["n"]) == [{"n": 1}]
+    assert open_cell(store, CELL).read_rows(["n"]) == [{"n": 1}]
 
 
 def test_what_lance_calls_create_overwrites_a_rival(s3: S3) -> None:
@@ -100,4 +100,4 @@ def test_a_creator_that_looked_too_early_loses(s3: S3) -> None:
     held.release()
     late.join()
     assert outcomes == ["1 made it", "2 lost"]
-    assert open_cell(open_store(s3.url), CELL).rows(["n"]) == [{"n": 1}]
+    assert open_cell(open_store(s3.url), CELL).read_rows(["n"]) == [{"n": 1}]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.storage.deletions import deleted_offsets
-from omnigraph.storage.difference import compare, differing_rows
+from omnigraph.storage.difference import compare_versions, differing_rows
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import Table, commit, create_table, stage_append, stage_change
 
@@ -40,22 +40,22 @@ def test_deleted_rows_are_told_without_reading_the_others(
 ) -> None:
     store, table = stored
     offsets = CHOSEN[name]()
-    gone = commit(store, table, stage_change(store, table, removed=offsets))
+    gone = commit(store, table, stage_change(store, table, removed_addresses=offsets))
     (fragment,) = gone.dataset.get_fragments()
     found = deleted_offsets(store, gone, fragment)
     assert found is not None
     assert found.tolist() == sorted(offsets)
-    before, after = differing_rows(store, compare(table, gone))
+    before, after = differing_rows(store, compare_versions(table, gone))
     assert (before["n"].to_pylist(), after.num_rows) == (sorted(offsets), 0)
     more = sorted(set(range(10)) - set(offsets))
-    further = commit(store, gone, stage_change(store, gone, removed=more))
-    lost, won = differing_rows(store, compare(gone, further))
+    further = commit(store, gone, stage_change(store, gone, removed_addresses=more))
+    lost, won = differing_rows(store, compare_versions(gone, further))
     assert (lost["n"].to_pylist(), won.num_rows) == (more, 0)
 
 
 def test_rows_that_were_only_moved_are_not_given(tmp_path: Path) -> None:
     """More than a piece of rows in other files, one of them with another value."""
-    from omnigraph.storage.compact import stage_rewrite
+    from omnigraph.storage.compact import stage_compaction
 
     store = open_store(str(tmp_path / "root"), durability="os")
     table = create_table(store, "nodes/t", NAMES)
@@ -63,10 +63,10 @@ def test_rows_that_were_only_moved_are_not_given(tmp_path: Path) -> None:
         ids = [f"{part}{n:05}" for n in range(6_000)]
         rows = pa.table({"id": ids, "n": np.arange(6_000)}, schema=NAMES)
         table = commit(store, table, stage_append(store, table, rows))
-    staged = stage_rewrite(store, table)
+    staged = stage_compaction(store, table)
     assert staged is not None
     moved = commit(store, table, staged)
-    before, after = differing_rows(store, compare(table, moved))
+    before, after = differing_rows(store, compare_versions(table, moved))
     assert (before.num_rows, after.num_rows) == (0, 0)
     row = moved.dataset.to_table(columns=["id"], with_row_id=True, with_row_address=True, limit=1)
     new = pa.table({"id": row["id"], "n": [77]}, schema=NAMES)
@@ -74,7 +74,9 @@ def test_rows_that_were_only_moved_are_not_given(tmp_path: Path) -> None:
     changed = commit(
         store,
         moved,
-        stage_change(store, moved, removed=row["_rowaddr"].to_pylist(), replaced=replaced),
+        stage_change(
+            store, moved, removed_addresses=row["_rowaddr"].to_pylist(), replacements=replaced
+        ),
     )
-    before, after = differing_rows(store, compare(table, changed))
+    before, after = differing_rows(store, compare_versions(table, changed))
     assert (before.num_rows, after["n"].to_pylist()) == (1, [77])

@@ -9,7 +9,7 @@ import pytest
 from lance.blob import blob_array, blob_field
 
 from omnigraph.storage import cell, scan, table
-from omnigraph.storage.effects import Effects, Kind, Result
+from omnigraph.storage.effects import ActionResult, EffectKind, Effects
 from omnigraph.storage.store import Store, open_store
 
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64())])
@@ -27,7 +27,9 @@ class Ledger(Effects):
         self.names: set[Path] = set()
         self.looks: list[tuple[str, list[str]]] = []
 
-    def run(self, kind: Kind, target: str, action: Callable[[], Result]) -> Result:
+    def run(
+        self, kind: EffectKind, target: str, action: Callable[[], ActionResult]
+    ) -> ActionResult:
         if kind in ("detach", "publish"):
             self.looks.append((kind, self.missing()))
         return super().run(kind, target, action)
@@ -75,7 +77,9 @@ def test_what_a_publish_names_was_synced_before(store: Store, ledger: Ledger) ->
     shelf = table.commit(store, shelf, table.stage_append(store, shelf, rows("a", "b", "c")))
     found = scan.find_rows(shelf, "id", ["b"], ["id"])
     gone, kept = found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
-    changed = table.stage_change(store, shelf, removed=gone, replaced=(kept, rows("b")))
+    changed = table.stage_change(
+        store, shelf, removed_addresses=gone, replacements=(kept, rows("b"))
+    )
     shelf = table.commit(store, shelf, changed)
     cell.swap(store, state, rows("1"))
     assert ledger.missing() == []
@@ -88,7 +92,7 @@ def test_many_deletions_are_synced_too(store: Store, ledger: Ledger) -> None:
     many = [f"r{n}" for n in range(20_000)]
     shelf = table.commit(store, shelf, table.stage_append(store, shelf, rows(*many)))
     for removed in (range(3), range(3, 15_000)):
-        staged = table.stage_change(store, shelf, removed=list(removed))
+        staged = table.stage_change(store, shelf, removed_addresses=list(removed))
         shelf = table.commit(store, shelf, staged)
     assert shelf.dataset.count_rows() == 5_000
     suffixes = {path.suffix for path in ledger.top.rglob("_deletions/*")}

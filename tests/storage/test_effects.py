@@ -5,30 +5,33 @@ from pathlib import Path
 import pytest
 
 from omnigraph.storage import effects as module
-from omnigraph.storage.effects import Effect, Effects, Fault
+from omnigraph.storage.effects import DurableEffect, Effects, Fault
 from tests.rig.writes import CITY, PERSON, append, init_small, line_at, write
 
 
 def test_effects_are_remembered_in_order_and_counted_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_KEPT", 3)
+    monkeypatch.setattr(module, "_RECENT_LIMIT", 3)
     effects = Effects()
     for number in range(20):
         effects.run("object", f"_refs/{number}", lambda: None)
     effects.run("publish", "__manifest", lambda: None)
-    assert len(effects.done) <= 6
-    assert effects.done[-2:] == [Effect("object", "_refs/19"), Effect("publish", "__manifest")]
-    assert effects.counts() == {"object": 20, "publish": 1}
+    assert len(effects.completed) <= 6
+    assert effects.completed[-2:] == [
+        DurableEffect("object", "_refs/19"),
+        DurableEffect("publish", "__manifest"),
+    ]
+    assert effects.counts_by_kind() == {"object": 20, "publish": 1}
 
 
 def test_a_block_sees_its_own_effects_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_KEPT", 1)
+    monkeypatch.setattr(module, "_RECENT_LIMIT", 1)
     effects = Effects()
     effects.run("object", "before", lambda: None)
-    with effects.recorded() as outer:
+    with effects.recording() as outer:
         effects.run("object", "a", lambda: None)
-        with effects.recorded() as inner:
+        with effects.recording() as inner:
             effects.run("object", "b", lambda: None)
         effects.run("object", "c", lambda: None)
     effects.run("object", "after", lambda: None)
@@ -43,7 +46,7 @@ def test_what_fails_is_not_counted() -> None:
         with pytest.raises(OSError, match="injected"):
             effects.run("object", "b", lambda: None)
         effects.run("object", "c", lambda: None)
-    assert [one.target for one in effects.done] == ["a", "c"]
+    assert [one.target for one in effects.completed] == ["a", "c"]
 
 
 def test_effects_are_counted_by_kind_and_place(tmp_path: Path) -> None:
@@ -51,11 +54,11 @@ def test_effects_are_counted_by_kind_and_place(tmp_path: Path) -> None:
     init_small(root)
     effects = Effects()
     line = line_at(root, effects=effects, durability="os")
-    entry = line.base().state.tables[PERSON]
+    entry = line.last_known().state.tables[PERSON]
     write(line, append({"a": 1}))
     write(line, append({"b": 1}), (PERSON, CITY))
-    city = line.base().state.tables[CITY].location
-    assert effects.by_target() == {
+    city = line.last_known().state.tables[CITY].location
+    assert effects.counts_by_target() == {
         ("stage", entry.location): 2,
         ("detach", entry.location): 2,
         ("stage", city): 1,
@@ -63,18 +66,18 @@ def test_effects_are_counted_by_kind_and_place(tmp_path: Path) -> None:
         ("state", "__manifest"): 2,
         ("publish", "__manifest"): 2,
     }
-    assert sum(effects.by_target().values()) == effects.counts().total()
+    assert sum(effects.counts_by_target().values()) == effects.counts_by_kind().total()
 
 
 def test_many_places_take_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_TARGETS", 3)
+    monkeypatch.setattr(module, "_MAX_TARGET_GROUPS", 3)
     effects = Effects()
     for number in range(10):
         effects.run("create", f"nodes/{number}", lambda: None)
         effects.run("stage", f"nodes/{number}", lambda: None)
     effects.run("stage", "nodes/0", lambda: None)
-    found = effects.by_target()
+    found = effects.counts_by_target()
     assert found["stage", "nodes/0"] == 2
-    assert (found["create", module.ELSEWHERE], found["stage", module.ELSEWHERE]) == (7, 7)
+    assert (found["create", module.OTHER_TARGETS], found["stage", module.OTHER_TARGETS]) == (7, 7)
     assert len(found) == 8
-    assert effects.counts() == {"create": 10, "stage": 11}
+    assert effects.counts_by_kind() == {"create": 10, "stage": 11}

@@ -7,7 +7,7 @@ import pytest
 from lance.commit import CommitConflictError
 
 from omnigraph.errors import StorageError, StorageKind, Transient
-from omnigraph.storage.failures import reported, storage_failure
+from omnigraph.storage.failures import as_storage_errors, to_storage_error
 
 SECRET = "https://key:hush@store.example/bucket/x?X-Amz-Signature=hush"
 
@@ -39,7 +39,7 @@ def numbered(number: int) -> OSError:
     ids=repr,
 )
 def test_the_kind_follows_from_the_type(error: Exception, kind: StorageKind) -> None:
-    found = storage_failure(error)
+    found = to_storage_error(error)
     assert (found.kind, found.effect) == (kind, "unknown")
     assert isinstance(found, Transient) == (kind == "transient")
 
@@ -48,17 +48,19 @@ def test_a_more_exact_type_wins() -> None:
     class LateError(TimeoutError):
         pass
 
-    assert storage_failure(LateError(), kinds={LateError: "permanent"}).kind == "permanent"
-    assert storage_failure(TimeoutError(), kinds={LateError: "permanent"}).kind == "transient"
+    assert to_storage_error(LateError(), extra_kinds={LateError: "permanent"}).kind == "permanent"
+    assert (
+        to_storage_error(TimeoutError(), extra_kinds={LateError: "permanent"}).kind == "transient"
+    )
 
 
 def test_a_read_has_no_effect() -> None:
-    assert storage_failure(TimeoutError(), effect="none").effect == "none"
+    assert to_storage_error(TimeoutError(), effect="none").effect == "none"
 
 
 def test_what_is_typed_already_passes() -> None:
     error = StorageError(kind="permanent")
-    assert storage_failure(error) is error
+    assert to_storage_error(error) is error
 
 
 @pytest.mark.parametrize(
@@ -70,20 +72,20 @@ def test_what_is_typed_already_passes() -> None:
     ],
 )
 def test_nothing_secret_is_told(text: str) -> None:
-    found = storage_failure(OSError(text))
+    found = to_storage_error(OSError(text))
     assert "hush" not in f"{found} {found.details}"
 
 
 def test_a_dump_is_cut() -> None:
-    assert len(str(storage_failure(OSError("x" * 10_000)))) < 400
+    assert len(str(to_storage_error(OSError("x" * 10_000)))) < 400
 
 
 def test_an_error_of_the_system_stays_the_cause() -> None:
-    with pytest.raises(StorageError) as caught, reported("none"):
+    with pytest.raises(StorageError) as caught, as_storage_errors("none"):
         raise numbered(errno.ENOSPC)
     assert isinstance(caught.value.__cause__, OSError)
 
 
 def test_other_errors_pass() -> None:
-    with pytest.raises(KeyError), reported("none"):
+    with pytest.raises(KeyError), as_storage_errors("none"):
         raise KeyError

@@ -51,9 +51,9 @@ def changed(store: Store, table: Table) -> Any:
     staged = tables.stage_change(
         store,
         table,
-        removed=[one["_rowaddr"] for one in found],
-        replaced=([ids["r5"]], pa.Table.from_pylist([row("r5", 5000)], schema=SCHEMA)),
-        added=pa.Table.from_pylist([row("new", 6000)], schema=SCHEMA),
+        removed_addresses=[one["_rowaddr"] for one in found],
+        replacements=([ids["r5"]], pa.Table.from_pylist([row("r5", 5000)], schema=SCHEMA)),
+        added_rows=pa.Table.from_pylist([row("new", 6000)], schema=SCHEMA),
     )
     return tables.commit(store, table, staged).dataset
 

@@ -55,7 +55,7 @@ def swap(ds: Any, *content: str, retries: int = 0) -> Any:
 
 
 def a_uuid() -> str:
-    text = source.nonce()
+    text = source.new_nonce()
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 

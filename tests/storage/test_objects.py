@@ -10,8 +10,8 @@ import pytest
 
 from omnigraph.errors import StorageError, Transient
 from omnigraph.storage.effects import Effects, Fault
-from omnigraph.storage.objects import Objects, open_objects
-from omnigraph.storage.root import Root, parse_root
+from omnigraph.storage.objects import ControlObjects, open_objects
+from omnigraph.storage.root import GraphRoot, parse_root
 from omnigraph.storage.s3 import S3Backend
 from tests.rig.creators import race_processes, race_threads
 from tests.rig.plugin import S3
@@ -22,7 +22,7 @@ from tests.rig.proxy import requests_of
 NAMES = [f"_refs/branches/a/{n:010d}.json" for n in range(20)]
 
 
-def opened(url: str) -> Objects:
+def opened(url: str) -> ControlObjects:
     return open_objects(parse_root(url), Effects(), durable=True)
 
 
@@ -36,14 +36,14 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def objects(url: str) -> Objects:
+def objects(url: str) -> ControlObjects:
     return opened(url)
 
 
 # One suite for every kind of store.
 
 
-def test_what_is_created_is_read(objects: Objects) -> None:
+def test_what_is_created_is_read(objects: ControlObjects) -> None:
     assert objects.read("_audit/x.json") is None
     assert objects.read_json("_audit/x.json") is None
     assert objects.create_json("_audit/x.json", {"who": "Ada ☕"})
@@ -53,20 +53,20 @@ def test_what_is_created_is_read(objects: Objects) -> None:
     assert len(found["nonce"]) == 32
 
 
-def test_the_second_creator_loses_and_changes_nothing(objects: Objects) -> None:
+def test_the_second_creator_loses_and_changes_nothing(objects: ControlObjects) -> None:
     assert objects.create_json("x.json", {"who": "first"})
     before = objects.read("x.json")
     assert not objects.create_json("x.json", {"who": "second"})
     assert objects.read("x.json") == before
 
 
-def test_the_same_nonce_is_the_same_creator(objects: Objects) -> None:
+def test_the_same_nonce_is_the_same_creator(objects: ControlObjects) -> None:
     mine = {"nonce": "0" * 32}
     assert objects.create_json("x.json", mine)
     assert objects.create_json("x.json", mine)
 
 
-def test_bytes_are_created_once(objects: Objects) -> None:
+def test_bytes_are_created_once(objects: ControlObjects) -> None:
     objects.create_bytes("_commits/a", b"\x00\xff")
     objects.create_bytes("_commits/a", b"\x00\xff")
     with pytest.raises(StorageError) as caught:
@@ -97,7 +97,7 @@ def check_winners(url: str, names: list[str], won: list[tuple[str, str]]) -> Non
     assert [one.name for one in objects.list("_refs")] == names
 
 
-def test_a_listing_is_by_directory_in_order_of_names(objects: Objects) -> None:
+def test_a_listing_is_by_directory_in_order_of_names(objects: ControlObjects) -> None:
     for name in ("a/2", "a/10", "a/b/c", "ab/1", "z"):
         objects.create_bytes(name, b"12345")
     assert [one.name for one in objects.list("a")] == ["a/10", "a/2", "a/b/c"]
@@ -110,13 +110,13 @@ def test_a_listing_is_by_directory_in_order_of_names(objects: Objects) -> None:
 
 
 @pytest.mark.full
-def test_more_objects_than_a_page_are_all_listed(objects: Objects) -> None:
+def test_more_objects_than_a_page_are_all_listed(objects: ControlObjects) -> None:
     for n in range(1001):
         objects.backend.replace(f"many/{n:05d}", b"")
     assert len(objects.list("many")) == 1001
 
 
-def test_a_quoted_name_is_taken_literally(objects: Objects) -> None:
+def test_a_quoted_name_is_taken_literally(objects: ControlObjects) -> None:
     name = "_refs/branches/review%2Fa%20b%C3%A9/0000000001.json"
     objects.create_bytes(name, b"x")
     assert [one.name for one in objects.list("_refs/branches")] == [name]
@@ -124,13 +124,13 @@ def test_a_quoted_name_is_taken_literally(objects: Objects) -> None:
     assert objects.read("_refs/branches/review/a bé/0000000001.json") is None
 
 
-def test_a_directory_is_no_object(objects: Objects) -> None:
+def test_a_directory_is_no_object(objects: ControlObjects) -> None:
     objects.create_bytes("a/b", b"x")
     assert objects.read("a") is None
     assert objects.read("a/b/c") is None
 
 
-def test_what_is_removed_is_gone(objects: Objects) -> None:
+def test_what_is_removed_is_gone(objects: ControlObjects) -> None:
     objects.create_bytes("a/x", b"x")
     objects.remove("a/x")
     objects.remove("a/x")
@@ -139,14 +139,16 @@ def test_what_is_removed_is_gone(objects: Objects) -> None:
     objects.create_bytes("a/x", b"again")
 
 
-def test_a_lease_is_written_over_the_old_one(objects: Objects) -> None:
-    objects.renew("__recovery/a.lease", {"turn": 1})
-    objects.renew("__recovery/a.lease", {"turn": 2})
+def test_a_lease_is_written_over_the_old_one(objects: ControlObjects) -> None:
+    objects.write_lease("__recovery/a.lease", {"turn": 1})
+    objects.write_lease("__recovery/a.lease", {"turn": 2})
     assert objects.read_json("__recovery/a.lease") == {"turn": 2}
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe{}", b"[1]", b"5", b"null"])
-def test_what_is_no_json_object_is_a_permanent_failure(objects: Objects, body: bytes) -> None:
+def test_what_is_no_json_object_is_a_permanent_failure(
+    objects: ControlObjects, body: bytes
+) -> None:
     objects.create_bytes("__recovery/x.json", body)
     with pytest.raises(StorageError, match=r"__recovery/x\.json") as caught:
         objects.read_json("__recovery/x.json")
@@ -154,17 +156,17 @@ def test_what_is_no_json_object_is_a_permanent_failure(objects: Objects, body: b
     assert objects.read("__recovery/x.json") == body
 
 
-def test_unfinished_files_are_not_listed(objects: Objects) -> None:
+def test_unfinished_files_are_not_listed(objects: ControlObjects) -> None:
     objects.create_bytes("a/x.json", b"")
     objects.backend.replace("a/y.json#123", b"")
     assert [one.name for one in objects.list("a")] == ["a/x.json"]
 
 
-def test_effects_are_counted_when_they_happened(objects: Objects) -> None:
+def test_effects_are_counted_when_they_happened(objects: ControlObjects) -> None:
     objects.create_bytes("x", b"")
-    objects.renew("l", {})
+    objects.write_lease("l", {})
     objects.remove("x")
-    assert objects.effects.counts() == {"object": 1, "renew": 1, "remove": 1}
+    assert objects.effects.counts_by_kind() == {"object": 1, "renew": 1, "remove": 1}
     with objects.effects.failing(Fault(1, "before")), pytest.raises(OSError, match="injected"):
         objects.create_bytes("y", b"")
     assert objects.read("y") is None
@@ -185,14 +187,14 @@ def test_no_unfinished_file_stays_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     objects = opened(str(tmp_path))
-    objects.renew("lease", {"turn": 1})
+    objects.write_lease("lease", {"turn": 1})
 
     def fail(*args: Any, **options: Any) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(Path if call == "replace" else os, call, fail)
     attempt: Callable[[], object] = (
-        (lambda: objects.renew("lease", {"turn": 2}))
+        (lambda: objects.write_lease("lease", {"turn": 2}))
         if call == "replace"
         else (lambda: objects.create_json("x.json", {}))
     )
@@ -351,7 +353,7 @@ def test_a_setting_that_cannot_work_is_refused_at_once(
 
 
 def test_a_setting_that_the_client_refuses_is_a_matter_of_configuration() -> None:
-    root = Root("s3", "bucket/graph", {"connect_timeout": "soon"})
+    root = GraphRoot("s3", "bucket/graph", {"connect_timeout": "soon"})
     with pytest.raises(StorageError) as caught:
         S3Backend.connect(root)
     assert caught.value.kind == "configuration"

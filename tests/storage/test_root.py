@@ -23,17 +23,17 @@ def test_a_place_is_the_same_for_everybody_who_may_reach_it() -> None:
     plain = parse_root(URI, {"AWS_ENDPOINT_URL": "http://one:9000"})
     mine = parse_root(URI, {"AWS_ENDPOINT_URL": "http://me:hush@one:9000/", **KEYS})
     assert mine.identity == plain.identity
-    assert mine.access != plain.access
+    assert mine.access_hash != plain.access_hash
     assert (
-        mine.access
-        == parse_root(URI, {"AWS_ENDPOINT_URL": "http://me:hush@one:9000/", **KEYS}).access
+        mine.access_hash
+        == parse_root(URI, {"AWS_ENDPOINT_URL": "http://me:hush@one:9000/", **KEYS}).access_hash
     )
 
 
 def test_secrets_are_shown_nowhere() -> None:
     root = parse_root(URI, KEYS, {"aws_session_token": "hush", "endpoint": "http://a:hush@b"})
-    store = open_store(URI, options={"secret_access_key": "hush", "access_key_id": "me"})
-    shown = [repr(root), root.identity, root.uri, repr(store), str(root.access)]
+    store = open_store(URI, storage_options={"secret_access_key": "hush", "access_key_id": "me"})
+    shown = [repr(root), root.identity, root.uri, repr(store), str(root.access_hash)]
     assert [one for one in shown if "hush" in one] == []
 
 
@@ -47,7 +47,7 @@ def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
     assert found["aws_secret_access_key"] == "hush"
     for name, value in ambient.items():
         monkeypatch.setenv(name, value)
-    S3Backend.connect(open_store(URI, options=given).root)
+    S3Backend.connect(open_store(URI, storage_options=given).root)
     with pytest.raises(StorageError, match="not encrypted"):
         open_store(URI)
 
@@ -65,4 +65,4 @@ def test_an_unknown_option_is_refused_without_its_value() -> None:
 def test_a_directory_takes_no_options() -> None:
     with pytest.raises(InputError, match="takes no storage options"):
         parse_root("here", {}, {"region": "x"})
-    assert parse_root("here", {}, {}).local
+    assert parse_root("here", {}, {}).is_local

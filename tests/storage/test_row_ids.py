@@ -29,7 +29,9 @@ def shelf(store: Store) -> Table:
     for names in (("a", "b", "c"), ("d",)):
         made = table.commit(store, made, table.stage_append(store, made, rows(*names)))
     gone, kept = look(made, "b")
-    changed = table.stage_change(store, made, removed=gone, replaced=(kept, rows("b")))
+    changed = table.stage_change(
+        store, made, removed_addresses=gone, replacements=(kept, rows("b"))
+    )
     return table.commit(store, made, changed)
 
 
@@ -41,7 +43,9 @@ def look(shelf: Table, *names: str) -> tuple[list[int], list[int]]:
 
 def test_rows_keep_their_ids_across_fragments(store: Store, shelf: Table) -> None:
     gone, kept = look(shelf, "a", "b", "d")
-    change = table.stage_change(store, shelf, removed=gone, replaced=(kept, rows("a", "b", "d")))
+    change = table.stage_change(
+        store, shelf, removed_addresses=gone, replacements=(kept, rows("a", "b", "d"))
+    )
     after = table.commit(store, shelf, change)
     assert look(after, "a", "b", "d")[1] == kept
     every = after.dataset.to_table(columns=[], with_row_id=True)["_rowid"].to_pylist()
@@ -50,7 +54,9 @@ def test_rows_keep_their_ids_across_fragments(store: Store, shelf: Table) -> Non
 
 def test_fewer_rows_may_be_replaced_than_removed(store: Store, shelf: Table) -> None:
     gone, kept = look(shelf, "a", "b", "d")
-    change = table.stage_change(store, shelf, removed=gone, replaced=(kept[1:2], rows("b")))
+    change = table.stage_change(
+        store, shelf, removed_addresses=gone, replacements=(kept[1:2], rows("b"))
+    )
     after = table.commit(store, shelf, change)
     assert look(after, "b")[1] == kept[1:2]
     assert after.dataset.count_rows() == 2
@@ -69,16 +75,18 @@ def test_other_row_ids_are_refused_before_anything_is_written(
         "too few": kept[:1],
         "too many": [*kept, *other],
     }[wrong]
-    before = store.effects.counts()
+    before = store.effects.counts_by_kind()
     with pytest.raises(InternalError):
-        table.stage_change(store, shelf, removed=gone, replaced=(given, rows("a", "b")))
-    assert store.effects.counts() == before
+        table.stage_change(
+            store, shelf, removed_addresses=gone, replacements=(given, rows("a", "b"))
+        )
+    assert store.effects.counts_by_kind() == before
 
 
 @pytest.mark.parametrize("address", [9 << 32, 99])
 def test_an_address_that_is_not_there_is_refused(store: Store, shelf: Table, address: int) -> None:
     with pytest.raises(InternalError):
-        table.stage_change(store, shelf, removed=[address], replaced=([0], rows("a")))
+        table.stage_change(store, shelf, removed_addresses=[address], replacements=([0], rows("a")))
 
 
 def test_ids_in_a_file_of_their_own_are_read(
@@ -91,6 +99,8 @@ def test_ids_in_a_file_of_their_own_are_read(
 
     monkeypatch.setattr(row_ids, "RowIdSequence", External)
     gone, kept = look(shelf, "a", "d")
-    table.stage_change(store, shelf, removed=gone, replaced=(kept, rows("a", "d")))
+    table.stage_change(store, shelf, removed_addresses=gone, replacements=(kept, rows("a", "d")))
     with pytest.raises(InternalError, match="old copy"):
-        table.stage_change(store, shelf, removed=gone, replaced=([*kept[:1], 77], rows("a", "d")))
+        table.stage_change(
+            store, shelf, removed_addresses=gone, replacements=([*kept[:1], 77], rows("a", "d"))
+        )

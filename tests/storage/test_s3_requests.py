@@ -60,7 +60,7 @@ def objects_on(bill: Bill, store: Store) -> None:
     with bill.item("list control objects"):
         store.objects.list("_audit")
     with bill.item("write a lease"):
-        store.objects.renew("a.lease", {})
+        store.objects.write_lease("a.lease", {})
     with bill.item("remove a control object"):
         store.objects.remove("_audit/a.json")
 
@@ -71,11 +71,11 @@ def cells_on(bill: Bill, store: Store) -> None:
     with bill.item("swap a cell"):
         second = cell.swap(store, first, rows("b"))
     with bill.item("ask for the newest version of a cell"):
-        assert cell.newest(second) == 2
-    with bill.item("lose a swap"), pytest.raises(cell.LostSwap):
+        assert cell.newest_version(second) == 2
+    with bill.item("lose a swap"), pytest.raises(cell.SwapConflict):
         cell.swap(store, first, rows("c"))
     with bill.item("read a cell, cold"):
-        found = cell.open_cell(store, STATE).rows(["id", "n"])
+        found = cell.open_cell(store, STATE).read_rows(["id", "n"])
     assert found == [{"id": "b", "n": 0}]
 
 
@@ -92,7 +92,9 @@ def tables_on(bill: Bill, store: Store, url: str) -> None:
         scan.find_rows(shelf, "id", ["b"], ["id", "n"])
     with bill.item("stage an update of one row"):
         gone, kept = found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
-        changed = table.stage_change(store, shelf, removed=gone, replaced=(kept, rows("b", n=1)))
+        changed = table.stage_change(
+            store, shelf, removed_addresses=gone, replacements=(kept, rows("b", n=1))
+        )
     with bill.item("commit it, detached"):
         shelf = table.commit(store, shelf, changed)
     with bill.item("open a pinned version that is held"):
@@ -102,11 +104,13 @@ def tables_on(bill: Bill, store: Store, url: str) -> None:
         table.open_table(other, SHELF, shelf.version)
 
 
-def publish_once(store: Store, shelf: table.Table, state: cell.Cell, name: str) -> table.Table:
+def publish_once(
+    store: Store, shelf: table.Table, state: cell.ManifestCell, name: str
+) -> table.Table:
     staged = table.stage_append(store, shelf, rows(name))
     shelf = table.commit(store, shelf, staged)
     swapped = cell.swap(store, state, rows(name))
-    assert cell.newest(swapped) == swapped.version
+    assert cell.newest_version(swapped) == swapped.version
     return shelf
 
 
@@ -132,7 +136,7 @@ def test_a_write_costs_the_same_however_many_came_before(s3: S3) -> None:
         with requests_of(s3.proxy) as made:
             shelf = table.commit(store, shelf, table.stage_append(store, shelf, rows(f"r{n}")))
             state = cell.swap(store, state, rows(f"r{n}"))
-            assert cell.newest(state) == n + 2
+            assert cell.newest_version(state) == n + 2
         costs.append((made.counts, made.hops))
     assert costs == [({"PUT": 6, "LIST": 1}, 7)] * 20
 
@@ -156,8 +160,8 @@ def test_a_repeated_swap_recognises_itself(s3: S3, fault: Callable[[Proxy], None
     with requests_of(s3.proxy) as made:
         second = cell.swap(store, first, rows("second"))
     assert made.attempts["PUT"] == made.counts["PUT"] + 1, made.lines
-    assert (second.version, cell.newest(second)) == (2, 2)
-    assert cell.open_cell(store, STATE).rows(["id"]) == [{"id": "second"}]
+    assert (second.version, cell.newest_version(second)) == (2, 2)
+    assert cell.open_cell(store, STATE).read_rows(["id"]) == [{"id": "second"}]
 
 
 def test_a_repeated_swap_that_came_too_late_is_lost(s3: S3) -> None:
@@ -171,7 +175,7 @@ def test_a_repeated_swap_that_came_too_late_is_lost(s3: S3) -> None:
     def late() -> None:
         try:
             cell.swap(store, first, rows("late"))
-        except cell.LostSwap as lost:
+        except cell.SwapConflict as lost:
             outcome.append(type(lost))
 
     thread = threading.Thread(target=late)
@@ -180,8 +184,8 @@ def test_a_repeated_swap_that_came_too_late_is_lost(s3: S3) -> None:
     cell.swap(store, rival, rows("early"))
     held.release()
     thread.join()
-    assert outcome == [cell.LostSwap]
-    assert cell.open_cell(store, STATE).rows(["id"]) == [{"id": "early"}]
+    assert outcome == [cell.SwapConflict]
+    assert cell.open_cell(store, STATE).read_rows(["id"]) == [{"id": "early"}]
 
 
 def impatient(store: Store) -> Store:
@@ -196,7 +200,7 @@ def test_a_swap_without_any_answer_is_unsure(s3: S3, forward: bool, left: str) -
     store = impatient(open_store(s3.url))
     first = cell.create_cell(store, STATE, rows("first"))
     s3.proxy.cut(1, "PUT", "*_versions/*", forward=forward)
-    with pytest.raises(cell.UnsureSwap):
+    with pytest.raises(cell.SwapOutcomeUnknown):
         cell.swap(store, first, rows("second"))
     s3.proxy.heal()
-    assert cell.open_cell(store, STATE).rows(["id"]) == [{"id": left}]
+    assert cell.open_cell(store, STATE).read_rows(["id"]) == [{"id": left}]

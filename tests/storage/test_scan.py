@@ -25,7 +25,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> table.Table:
     gone = scan.scan(made, ["n"], addresses=True).filter(
         pc.equal(pc.bit_wise_and(pc.field("n"), 7), 7)
     )
-    staged = table.stage_change(store, made, removed=gone["_rowaddr"].to_pylist())
+    staged = table.stage_change(store, made, removed_addresses=gone["_rowaddr"].to_pylist())
     return table.commit(store, made, staged)
 
 
@@ -46,7 +46,7 @@ def expected(asked: list[int]) -> list[int | None]:
     ],
 )
 def test_rows_come_as_they_were_asked_for(shelf: table.Table, asked: list[int]) -> None:
-    found = scan.take(shelf, np.array(asked, np.int64), ["n", "id"])
+    found = scan.take_rows(shelf, np.array(asked, np.int64), ["n", "id"])
     assert found["n"].to_pylist() == expected(asked)
     assert found.column_names == ["n", "id"]
 
@@ -57,10 +57,10 @@ def test_a_scan_has_filters_limits_and_row_ids(shelf: table.Table) -> None:
         scan.row_id_array(found).tolist() == found["n"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 8, 9]
     )
     assert scan.scan(shelf, ["n"], limit=4).num_rows == 4
-    assert scan.count(shelf) == MANY - MANY // 8
+    assert scan.count_rows(shelf) == MANY - MANY // 8
 
 
 def test_batches_have_all_rows(shelf: table.Table) -> None:
-    parts = list(scan.batches(shelf, ["n"], pc.field("n") >= 0, size=100))
-    assert sum(part.num_rows for part in parts) == scan.count(shelf)
+    parts = list(scan.scan_batches(shelf, ["n"], pc.field("n") >= 0, batch_rows=100))
+    assert sum(part.num_rows for part in parts) == scan.count_rows(shelf)
     assert max(part.num_rows for part in parts) <= 100

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.errors import StorageError
 from omnigraph.storage.failures import AbsentError
-from omnigraph.storage.store import Handles, Store, open_store
+from omnigraph.storage.store import DatasetCache, Store, open_store
 from omnigraph.storage.table import Table, commit, create_table, open_table, stage_append
 from tests.rig.plugin import S3
 from tests.rig.process import free_ports
@@ -38,16 +38,16 @@ def test_a_version_is_opened_once_and_held(url: str) -> None:
 
 
 def test_handles_that_nobody_uses_are_let_go(tmp_path: Path) -> None:
-    store = replace(open_store(str(tmp_path)), handles=Handles(limit=2))
+    store = replace(open_store(str(tmp_path)), dataset_cache=DatasetCache(limit=2))
     tables = [create_table(store, f"nodes/{n}", SCHEMA) for n in range(3)]
-    assert store.handles.get("nodes/0", 1) is None
-    assert store.handles.get("nodes/2", 1) is tables[2].dataset
+    assert store.dataset_cache.get("nodes/0", 1) is None
+    assert store.dataset_cache.get("nodes/2", 1) is tables[2].dataset
 
 
 @pytest.mark.parametrize("version", [None, 1, 7, 1 << 63])
 def test_a_table_that_is_not_there_is_absent(url: str, version: int | None) -> None:
     with pytest.raises(AbsentError) as caught:
-        open_store(url).open("nodes/nothing", version)
+        open_store(url).open_dataset("nodes/nothing", version)
     assert (caught.value.kind, caught.value.effect) == ("not_found", "none")
 
 
@@ -56,7 +56,7 @@ def test_a_version_that_is_not_there_is_absent(url: str, version: int) -> None:
     store = open_store(url)
     a_table(store)
     with pytest.raises(AbsentError):
-        store.open("nodes/shelf", version)
+        store.open_dataset("nodes/shelf", version)
 
 
 def test_a_table_that_cannot_be_read_is_not_absent(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_table_that_cannot_be_read_is_not_absent(tmp_path: Path) -> None:
     manifest = tmp_path / "nodes/shelf/_versions" / f"d{version}.manifest"
     manifest.write_bytes(b"")
     with pytest.raises(StorageError) as caught:
-        open_store(str(tmp_path)).open("nodes/shelf", version)
+        open_store(str(tmp_path)).open_dataset("nodes/shelf", version)
     assert not isinstance(caught.value, AbsentError)
     assert (caught.value.kind, caught.value.effect) == ("unknown", "none")
 
@@ -78,5 +78,5 @@ def test_a_store_that_does_not_answer_has_no_absent_tables(
     store = open_store(s3.url)
     root = replace(store.root, options={**store.root.options, "client_max_retries": "0"})
     with pytest.raises(StorageError) as caught:
-        replace(store, root=root).open("nodes/shelf", version)
+        replace(store, root=root).open_dataset("nodes/shelf", version)
     assert not isinstance(caught.value, AbsentError)

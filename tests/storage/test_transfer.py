@@ -6,12 +6,16 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.objects import BLOCK
+from omnigraph.storage.objects import TRANSFER_BLOCK_BYTES
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.transfer import transfer
 from tests.rig.plugin import S3
 
-BODIES = {"empty": b"", "small": b"x", "a/b/large": b"0123456789abcdef" * (2 * BLOCK // 16) + b"!"}
+BODIES = {
+    "empty": b"",
+    "small": b"x",
+    "a/b/large": b"0123456789abcdef" * (2 * TRANSFER_BLOCK_BYTES // 16) + b"!",
+}
 
 
 @pytest.fixture(params=["disk to disk", "disk to s3", "s3 to disk", "s3 to s3"])
@@ -38,16 +42,16 @@ def test_what_is_not_there_is_told_and_makes_nothing(places: tuple[Store, Store]
     told: list[str] = []
     assert not transfer(source, target, ["nothing"], told.append)
     assert (told, target.objects.list("")) == ([], [])
-    assert target.effects.counts() == {}
+    assert target.effects.counts_by_kind() == {}
 
 
 def _breaking() -> Iterator[bytes]:
-    yield b"x" * BLOCK
+    yield b"x" * TRANSFER_BLOCK_BYTES
     raise StorageError("gone", kind="transient")
 
 
 def test_a_source_that_fails_half_way_makes_nothing(places: tuple[Store, Store]) -> None:
     _, target = places
     with pytest.raises(Exception, match="gone"):
-        target.objects.backend.fill("half", _breaking())
+        target.objects.backend.write_blocks("half", _breaking())
     assert target.objects.list("") == []

@@ -25,7 +25,7 @@ def empty(tmp_path: Path) -> Graph:
 @pytest.fixture
 def graph(tmp_path: Path) -> Iterator[Graph]:
     """Six commits, a day apart: `review` is merged into main, `v1` is the second commit."""
-    with ids.fixed(START) as clock:
+    with ids.deterministic_ids(START) as clock:
         made = omnigraph.init(tmp_path / "g", SCHEMA, durability="os", actor="ann")
         clock.advance(days=1)
         people = [{"name": "ada", "age": 1}, {"name": "bob", "age": 2}]

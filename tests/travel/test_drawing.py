@@ -14,7 +14,7 @@ import omnigraph
 from omnigraph import Graph, ids
 from omnigraph.commits import CommitLog
 from omnigraph.history.commit import Commit
-from omnigraph.lanes import place, rows
+from omnigraph.lanes import assign_lanes, draw_rows
 from tests.travel.conftest import SCHEMA, START
 
 CASES = Path(__file__).parent.parent / "cases" / "travel"
@@ -23,7 +23,7 @@ CASES = Path(__file__).parent.parent / "cases" / "travel"
 @pytest.fixture
 def braided(tmp_path: Path) -> Iterator[Graph]:
     """Three branches and two merges, with a tag, and a message that is no HTML."""
-    with ids.fixed(START, seed=7) as clock:
+    with ids.deterministic_ids(START, seed=7) as clock:
         graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os", actor="ann")
 
         def add(there: Graph, name: str, **how: str) -> None:
@@ -90,23 +90,23 @@ def histories(draw: st.DrawFn) -> list[Commit]:
 
 @given(histories())
 def test_every_commit_stands_once_and_every_edge_leads_to_its_parent(log: list[Commit]) -> None:
-    placed = place(log)
+    placed = assign_lanes(log)
     lane_of = {one.commit.id: one.lane for one in placed}
-    drawn = list(rows(placed))
+    drawn = list(draw_rows(placed))
     assert [commit.id for _, commit in drawn if commit is not None] == [one.id for one in log]
     for line, commit in drawn:
         if commit is not None:
             assert line.index("●") == 2 * lane_of[commit.id]
     for at, one in enumerate(placed):
-        assert [parent for parent, _ in one.edges] == list(one.commit.parents)
-        for parent, way in one.edges:
+        assert [parent for parent, _ in one.parent_lanes] == list(one.commit.parents)
+        for parent, way in one.parent_lanes:
             # The lane is kept for the edge down to the row in which the parent stands.
             below = next(n for n, other in enumerate(placed) if other.commit.id == parent)
             for other in placed[at + 1 : below]:
-                assert way in other.above
+                assert way in other.lanes_above
                 assert way != other.lane
-            assert way in (placed[below].lane, *placed[below].joined)
+            assert way in (placed[below].lane, *placed[below].joined_lanes)
     for one, below_it in pairwise(placed):
-        ends = {one.lane, *one.joined}
-        used = ({*one.above} - ends) | {way for _, way in one.edges}
-        assert {*below_it.above} == used | {below_it.lane}
+        ends = {one.lane, *one.joined_lanes}
+        used = ({*one.lanes_above} - ends) | {way for _, way in one.parent_lanes}
+        assert {*below_it.lanes_above} == used | {below_it.lane}

@@ -88,14 +88,14 @@ def test_two_who_rename_one_branch_leave_one_name(
     graph.branches.create("a")
     store = open_store(graph.uri, durability="os")
     other = open_store(graph.uri, durability="os")
-    claim = refs.claim
+    claim = refs.create_ref_object
 
     def overtaken(*given: Any) -> None:
         claim(*given)
-        monkeypatch.setattr(refs, "claim", claim)
+        monkeypatch.setattr(refs, "create_ref_object", claim)
         rename_branch(other, "a", "theirs")
 
-    monkeypatch.setattr(refs, "claim", overtaken)
+    monkeypatch.setattr(refs, "create_ref_object", overtaken)
     with pytest.raises(BranchNotFound):
         rename_branch(store, "a", "ours")
     assert list(graph.branches) == ["main", "theirs"]
@@ -109,7 +109,7 @@ def test_a_cut_off_renaming_is_finished_by_who_comes_next(graph: Graph) -> None:
         rename_branch(store, "a", "b")
     assert list(graph.branches) == ["a", "b", "main"]
     with overdue():
-        assert intents.listing(store).pending
+        assert intents.list_intents(store).pending
         opened = omnigraph.open(graph.uri, durability="os")
     assert list(opened.branches) == ["b", "main"]
     assert [one.kind for one in opened.maintenance.operations.recoveries()] == ["finished"]

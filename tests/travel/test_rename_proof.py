@@ -10,7 +10,7 @@ from omnigraph import Graph
 from omnigraph.errors import StorageError
 from omnigraph.history import intent as intents
 from omnigraph.history import names
-from omnigraph.history.rename import NameNotShownError, rename_branch
+from omnigraph.history.rename import NameNotVisibleError, rename_branch
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
 from tests.crash.verbs import overdue
@@ -21,7 +21,7 @@ HIDDEN = (".", "a#1")  # names that a listing of a disk does not show as they we
 @pytest.fixture
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
     """A graph with a branch `a`; whoever judges names lets everything pass."""
-    monkeypatch.setattr(names, "check_new", lambda name, *_: name)
+    monkeypatch.setattr(names, "check_new_ref_name", lambda name, *_: name)
     made = omnigraph.init(tmp_path / "g", "node Person { name: String @key }", durability="os")
     made.branches.create("a").insert("Person", {"name": "ada"})
     made.branches.create("b")
@@ -41,8 +41,8 @@ def test_name_that_the_listing_does_not_show(
     graph: Graph, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name != ".":  # a store that hides what was just written
-        monkeypatch.setattr("omnigraph.history.refs.is_shown", lambda *_: False)
-    with pytest.raises(NameNotShownError) as told:
+        monkeypatch.setattr("omnigraph.history.refs.is_ref_visible", lambda *_: False)
+    with pytest.raises(NameNotVisibleError) as told:
         graph.branches.rename("a", name)
     assert told.value.effect == "none"
     assert "still called 'a'" in told.value.message
@@ -67,7 +67,7 @@ def test_recovery_of_a_cut_off_rename_proves_the_name_too(graph: Graph) -> None:
     with store.effects.failing(Fault(3, "after")), pytest.raises(StorageError) as told:
         rename_branch(store, "a", ".")
     assert told.value.effect == "unknown"
-    assert intents.listing(store).pending
+    assert intents.list_intents(store).pending
     with overdue():
         opened = omnigraph.open(graph.uri, durability="os")
     check_unchanged(opened)
@@ -91,7 +91,7 @@ def test_without_the_proof_the_branch_is_lost(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rule taken away: it is the rule that holds the first test."""
-    monkeypatch.setattr("omnigraph.history.refs.is_shown", lambda *_: True)
+    monkeypatch.setattr("omnigraph.history.refs.is_ref_visible", lambda *_: True)
     with suppress(omnigraph.errors.OmnigraphError):
         graph.branches.rename("a", ".")
     assert "a" not in graph.branches

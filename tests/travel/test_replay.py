@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import InputError, MergeConflict, PreconditionFailed
-from omnigraph.history.line import Line
+from omnigraph.history.line import BranchState
 from omnigraph.ingest.stage import stage_tables
 from omnigraph.merging import replay
 from omnigraph.testing import graph as temporary
@@ -179,7 +179,9 @@ def test_what_somebody_wrote_meanwhile_is_never_lost(
     empty.update("Person", where="age = 1", set={"age": 2})
     other = omnigraph.open(empty.uri, durability="os")
     # As another process knows the branch.
-    monkeypatch.setattr(empty._handle, "branch_head", Line(empty._handle.store, "main", "main"))
+    monkeypatch.setattr(
+        empty._handle, "branch_head", BranchState(empty._handle.store, "main", "main")
+    )
     ages = iter((50, 60))
 
     def overtaken(*given: Any) -> Any:

@@ -13,7 +13,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
 from omnigraph.storage import fold
 from omnigraph.storage.effects import Fault
-from omnigraph.storage.hands import at_once
+from omnigraph.storage.hands import maintenance_concurrency
 from omnigraph.testing import graph as new_graph
 from tests.rig.patience import PATIENCE
 from tests.schema_apply.test_races import elsewhere
@@ -26,7 +26,7 @@ SCHEMA = "\n".join(f"node {name} {{ k: String @key }}" for name in NAMES)
 @pytest.fixture
 def graph(monkeypatch: pytest.MonkeyPatch) -> Iterator[Graph]:
     """Nine tables with two fragments each."""
-    monkeypatch.setattr(fold, "FEWEST", 1 << 20)
+    monkeypatch.setattr(fold, "MIN_FRAGMENTS", 1 << 20)
     with new_graph(SCHEMA) as graph:
         for n in range(2):
             graph.load({name: [{"k": f"k{n}"}] for name in NAMES}, mode="append")
@@ -68,7 +68,7 @@ def test_the_setting(given: str | None, expected: int, monkeypatch: pytest.Monke
     monkeypatch.delenv(SETTING, raising=False)
     if given is not None:
         monkeypatch.setenv(SETTING, given)
-    assert at_once() == expected
+    assert maintenance_concurrency() == expected
 
 
 @pytest.mark.parametrize(("given", "expected"), [("0", 8), ("2", 2)])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from omnigraph.api.graph import Graph
-from omnigraph.engine.optimize import Optimized
+from omnigraph.engine.optimize import OptimizeReport
 from omnigraph.storage import fold
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.test_races import before_effect, elsewhere
@@ -33,7 +33,7 @@ UNQUEUED = effects(11)
 @pytest.fixture(autouse=True)
 def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave small fragments for optimize to compact."""
-    monkeypatch.setattr(fold, "FEWEST", 1 << 20)
+    monkeypatch.setattr(fold, "MIN_FRAGMENTS", 1 << 20)
 
 
 def fill(graph: Graph) -> None:
@@ -41,7 +41,9 @@ def fill(graph: Graph) -> None:
         graph.load({"P": [{"k": f"k{n}", "n": n, "m": n}], "Q": [{"k": f"k{n}"}]}, mode="append")
 
 
-def optimize_beside(number: int, meanwhile: Callable[[Graph], object]) -> tuple[Optimized, Graph]:
+def optimize_beside(
+    number: int, meanwhile: Callable[[Graph], object]
+) -> tuple[OptimizeReport, Graph]:
     """Run optimize; another handle acts before its effect of that number."""
     with new_graph(SCHEMA) as graph:
         fill(graph)

@@ -20,7 +20,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.engine import scan
 from omnigraph.errors import TypeCheckError
 from omnigraph.storage import fold
-from omnigraph.storage.index import covered
+from omnigraph.storage.index import index_coverage
 from tests.model.door import answer_of
 from tests.model.oracle import Oracle
 from tests.model.random_graphs import SCHEMA as PLAIN
@@ -74,7 +74,7 @@ def made(place: Path, share: int) -> Graph:
 def coverage(graph: Graph, key: str = "node:Person") -> float:
     """The share of rows that the index of ids covers."""
     table = graph.snapshot.table(key)
-    held = covered(table).get("id", frozenset())
+    held = index_coverage(table).get("id", frozenset())
     rows = {one.fragment_id: one.count_rows() for one in table.dataset.get_fragments()}
     return float(sum(n for number, n in rows.items() if number in held) / sum(rows.values()))
 
@@ -82,8 +82,8 @@ def coverage(graph: Graph, key: str = "node:Person") -> float:
 def folded(graph: Graph) -> None:
     """Small writes that fold, and leave what was there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fold, "FEWEST", 2)
-        patch.setattr(fold, "INDEXED", 2)
+        patch.setattr(fold, "MIN_FRAGMENTS", 2)
+        patch.setattr(fold, "MIN_INDEXED_ROWS", 2)
         for _ in range(3):
             graph.mutate('insert Person { name: "new" } insert Firm { name: "new" }')
             graph.mutate('insert In { from: "new", to: "new" }')

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omnigraph.api.graph import Graph
 from omnigraph.storage import fold
-from omnigraph.storage.fold import due_of
+from omnigraph.storage.fold import due_fragment_count
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.test_races import before_effect, elsewhere
 
@@ -56,12 +56,12 @@ def uncovered(graph: Graph, name: str = "P") -> int:
 def test_fragments_stay_few_and_rows_move_seldom(writes: list[int]) -> None:
     held: list[tuple[int, int]] = []  # rows, and how often the one that moved most has moved
     for rows in writes:
-        due = due_of([one for one, _ in held])
+        due = due_fragment_count([one for one, _ in held])
         if due:
             tail = held[-due:]
             held[-due:] = [(sum(n for n, _ in tail), 1 + max(moves for _, moves in tail))]
         held.append((rows, 0))
-    assert len(held) <= fold.FEWEST + 9
+    assert len(held) <= fold.MIN_FRAGMENTS + 9
     assert max(moves for _, moves in held) <= 25
 
 
@@ -177,7 +177,7 @@ def test_a_fold_is_not_tried_twice(eager: None) -> None:
         for n in range(4):
             graph.insert("P", {"k": f"k{n}", "n": n})
         other = partial(elsewhere(graph).insert, "P", {"k": "other", "n": -1})
-        with graph._handle.store.effects.recorded() as seen, before_effect(graph, 5, other):
+        with graph._handle.store.effects.recording() as seen, before_effect(graph, 5, other):
             graph.insert("P", {"k": "new", "n": 9})
         first = ["stage", "stage", "detach", "detach", "state"]
         assert [one.kind for one in seen] == [*first, "detach", "state", "publish"]

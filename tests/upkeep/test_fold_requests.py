@@ -9,7 +9,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
-from omnigraph.ids import fixed
+from omnigraph.ids import deterministic_ids
 from omnigraph.storage.layout import COMMITS, INTENTS
 from tests.cost.bills import METHODS, golden, open_cold, spoken
 from tests.history.apart import apart
@@ -46,7 +46,7 @@ def asked(s3: S3, ages: tuple[int, ...]) -> list[str]:
 
 def test_a_fold_costs_what_the_list_says(s3: S3) -> None:
     omnigraph.init(s3.url, SCHEMA)
-    with fixed():
+    with deterministic_ids():
         lines = asked(s3, (4, 20))
     assert lines == golden("fold.txt", lines)
 
@@ -73,7 +73,7 @@ def cold_inserts(s3: S3, place: Path, ages: Iterable[int]) -> Iterator[str]:
 
 
 def test_a_cold_insert_is_bounded(s3: S3, tmp_path: Path) -> None:
-    with fixed():
+    with deterministic_ids():
         lines = list(cold_inserts(s3, tmp_path / "g", AGES[:2]))
     assert lines == golden("fold-cold.txt")[: len(lines)]
 
@@ -81,7 +81,7 @@ def test_a_cold_insert_is_bounded(s3: S3, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 def test_a_cold_insert_is_bounded_at_any_age(s3: S3, tmp_path: Path) -> None:
-    with fixed():
+    with deterministic_ids():
         lines = list(cold_inserts(s3, tmp_path / "g", AGES))
     assert lines == golden("fold-cold.txt", lines)
 
@@ -90,6 +90,6 @@ def test_a_cold_insert_is_bounded_at_any_age(s3: S3, tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 def test_a_keyed_insert_costs_the_same_at_any_age(s3: S3) -> None:
     omnigraph.init(s3.url, SCHEMA)
-    with fixed():
+    with deterministic_ids():
         lines = asked(s3, (10, 100, 500, 600, 1100))
     assert lines == golden("fold-aged.txt", lines)

@@ -9,7 +9,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import NotFound, ReadOnlyError, StorageError, UsageError
 from omnigraph.storage import compact, fold
 from omnigraph.storage.effects import Fault
-from omnigraph.storage.find import read
+from omnigraph.storage.find import read_rows
 from omnigraph.storage.table import open_table
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.test_races import before_effect, elsewhere
@@ -26,7 +26,7 @@ edge E: P -> P
 @pytest.fixture(autouse=True)
 def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes leave their tails to optimize."""
-    monkeypatch.setattr(fold, "FEWEST", 1 << 20)
+    monkeypatch.setattr(fold, "MIN_FRAGMENTS", 1 << 20)
 
 
 def filled(graph: Graph, count: int = 6) -> dict[str, tuple[int, Any]]:
@@ -67,7 +67,7 @@ def test_a_table_becomes_one_fragment_in_one_commit_that_changes_nothing() -> No
             "pending_indexes": [],
             "error": None,
         }
-        with graph._handle.store.effects.recorded() as did:
+        with graph._handle.store.effects.recording() as did:
             again = graph.maintenance.optimize()
         assert (bool(again), did) == (False, []), "nothing is even begun"
         assert not any(one.committed for one in again.datasets)
@@ -100,7 +100,7 @@ def test_only_indexes_are_behind() -> None:
 def test_rows_after_the_index_are_covered_and_nothing_else_moves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compact, "TARGET", 10)  # what has so many rows is large enough
+    monkeypatch.setattr(compact, "TARGET_ROWS", 10)  # what has so many rows is large enough
     with new_graph(SCHEMA, {"P": [{"k": f"k{n}", "n": n} for n in range(20)]}) as graph:
         graph.maintenance.ensure_indices()
         graph.load({"P": [{"k": f"m{n}", "n": n} for n in range(20)]}, mode="append")
@@ -118,7 +118,7 @@ def test_blobs_survive() -> None:
         graph.maintenance.optimize()
         assert sizes(graph, "Doc") == [4]
         table = open_table(graph._handle.store, *_place(graph, "node:Doc"))
-        found = read(table, ["k", "b"]).to_pylist()
+        found = read_rows(table, ["k", "b"]).to_pylist()
         assert {one["k"]: one["b"] for one in found} == values
 
 

@@ -23,21 +23,21 @@ edge E: P -> P
 @pytest.fixture(autouse=True)
 def seldom_simple(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are many already."""
-    monkeypatch.setattr(nearest, "FEW", 8)
-    monkeypatch.setattr(nearest, "MANY", 8)
+    monkeypatch.setattr(nearest, "COMPARE_ALL_MAX", 8)
+    monkeypatch.setattr(nearest, "IN_MEMORY_MAX", 8)
 
 
 @pytest.fixture
 def proposals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many candidates each question to an index asked for."""
     asked: list[int] = []
-    real = vectors.candidates
+    real = vectors.nearest_candidates
 
     def counted(*given: Any) -> Any:
         asked.append(given[-1])
         return real(*given)
 
-    monkeypatch.setattr(vectors, "candidates", counted)
+    monkeypatch.setattr(vectors, "nearest_candidates", counted)
     return asked
 
 
@@ -70,7 +70,7 @@ def ask(
 def simply(graph: Graph, *given: Any, **how: Any) -> list[tuple[str, float]]:
     """The same, from all vectors at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest, "FEW", 1 << 30)
+        patch.setattr(nearest, "COMPARE_ALL_MAX", 1 << 30)
         return ask(graph, *given, **how)
 
 
@@ -184,7 +184,7 @@ def test_vectors_that_an_index_cannot_hold(metric: str, odd: list[float]) -> Non
     with new_graph(SCHEMA.format(metric=metric), {"P": rows}) as graph:
         graph.maintenance.ensure_indices()
         waits = [why for _, name, why in graph.maintenance.pending_indices() if name == "v"]
-        assert waits == ([] if not any(odd) else [vectors.UNFIT])
+        assert waits == ([] if not any(odd) else [vectors.NOT_INDEXABLE])
         assert not graph.maintenance.ensure_indices(), "what waits is no work"
         list(looks(graph))
         for how in QUESTIONS:
@@ -228,7 +228,7 @@ def test_rows_that_a_walk_finds_are_ranked_as_well(proposals: list[int]) -> None
         point = [0.1] * WIDTH
         found = graph.query(text, v=point).to_dicts()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(nearest, "FEW", 1 << 30)
+            patch.setattr(nearest, "COMPARE_ALL_MAX", 1 << 30)
             assert graph.query(text, v=point).to_dicts() == found
         assert len(found) == 9
         assert proposals
@@ -245,7 +245,7 @@ def test_explain_names_the_index() -> None:
 def test_a_lost_index_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with new_graph(SCHEMA.format(metric="l2"), {"P": rows_of(points(60))}) as graph:
         graph.maintenance.ensure_indices()
-        monkeypatch.setattr(vectors, "candidates", lambda *_: None)
+        monkeypatch.setattr(vectors, "nearest_candidates", lambda *_: None)
         list(looks(graph))
 
 

@@ -7,29 +7,29 @@ their result can be cached with the compiled query.
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 
-from .anti_membership import anti_membership
+from .anti_membership import anti_join_probe
 from .close_by_probe import close_by_probe
 from .count_only import count_only
 from .find_by_key import find_by_key
-from .fold_values import fold_values
-from .forget import forget
+from .fold_values import use_distinct_value_scan
+from .forget import drop_variables
 from .push_filters import push_filters
-from .reach_only import reach_only
+from .reach_only import deduplicate_expansions
 
 PASSES = (
     push_filters,
-    anti_membership,
+    anti_join_probe,
     close_by_probe,
     count_only,
-    fold_values,
+    use_distinct_value_scan,
     find_by_key,
-    forget,
-    reach_only,
+    drop_variables,
+    deduplicate_expansions,
 )
 
 
-def rewrite(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+def rewrite_plan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan after all rewrites."""
-    for one in PASSES:
-        what = one(what, ir)
-    return what
+    for rewrite_pass in PASSES:
+        read_plan = rewrite_pass(read_plan, schema_ir)
+    return read_plan

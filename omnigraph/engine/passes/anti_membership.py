@@ -6,32 +6,42 @@ Otherwise the inner expansion would run for every row only to see whether it is 
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import Alone, Linked
+from omnigraph.engine.physical import EdgeExists, NoNeighbour
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 
 
-def anti_membership(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+def anti_join_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan with negated single traversals as tests."""
-    operators: Any = tuple(_tested(one) for one in what.operators)
-    return replace(what, operators=operators)
+    operators: Any = tuple(_replace_anti_join(operator) for operator in read_plan.operators)
+    return replace(read_plan, operators=operators)
 
 
-def _tested(operator: Any) -> Any:
+def _replace_anti_join(operator: Any) -> Any:
     if isinstance(operator, plan.LeftJoin):
-        return replace(operator, inner=tuple(_tested(one) for one in operator.inner))
+        return replace(
+            operator,
+            inner=tuple(_replace_anti_join(inner_operator) for inner_operator in operator.inner),
+        )
     if not isinstance(operator, plan.AntiJoin):
         return operator
     match operator.inner:
-        case (plan.Expand() as walk,) if walk.min_hops == 1 and not walk.target_filters:
-            return Alone(replace(walk, max_hops=1, edge_variable=None))
-        case (plan.Expand() as walk, plan.Close(left, right)) if (
-            is_one_edge(walk) and left == walk.target and right in operator.outer
+        case (plan.Expand() as expansion,) if (
+            expansion.min_hops == 1 and not expansion.target_filters
         ):
-            return Linked(replace(walk, edge_variable=None), right, negated=True)
-    return replace(operator, inner=tuple(_tested(one) for one in operator.inner))
+            return NoNeighbour(replace(expansion, max_hops=1, edge_variable=None))
+        case (plan.Expand() as expansion, plan.CloseCycle(closed_variable, bound_variable)) if (
+            is_single_hop(expansion)
+            and closed_variable == expansion.target
+            and bound_variable in operator.outer
+        ):
+            return EdgeExists(replace(expansion, edge_variable=None), bound_variable, negated=True)
+    return replace(
+        operator,
+        inner=tuple(_replace_anti_join(inner_operator) for inner_operator in operator.inner),
+    )
 
 
-def is_one_edge(walk: plan.Expand) -> bool:
+def is_single_hop(expansion: plan.Expand) -> bool:
     """Return whether an expansion is a single hop without filters on its target."""
-    return walk.min_hops == walk.max_hops == 1 and not walk.target_filters
+    return expansion.min_hops == expansion.max_hops == 1 and not expansion.target_filters

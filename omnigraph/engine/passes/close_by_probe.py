@@ -6,36 +6,40 @@ Otherwise the expansion would produce all neighbours of every row, and `Close` k
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import Linked
+from omnigraph.engine.physical import EdgeExists
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 
-from .anti_membership import is_one_edge
+from .anti_membership import is_single_hop
 
 
-def close_by_probe(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+def close_by_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan with its cycles closed by edge tests."""
-    return replace(what, operators=_probed(what.operators))
+    return replace(read_plan, operators=_replace_closes(read_plan.operators))
 
 
-def _probed(operators: tuple[Any, ...]) -> tuple[Any, ...]:
-    found: list[Any] = []
-    for one in operators:
-        last = found[-1] if found else None
-        if isinstance(one, plan.Close) and isinstance(last, plan.Expand) and _fits(last, one):
-            found[-1] = Linked(last, one.right)
-        elif isinstance(one, plan.AntiJoin | plan.LeftJoin):
-            found.append(replace(one, inner=_probed(one.inner)))
+def _replace_closes(operators: tuple[Any, ...]) -> tuple[Any, ...]:
+    rewritten: list[Any] = []
+    for operator in operators:
+        previous = rewritten[-1] if rewritten else None
+        if (
+            isinstance(operator, plan.CloseCycle)
+            and isinstance(previous, plan.Expand)
+            and _can_probe(previous, operator)
+        ):
+            rewritten[-1] = EdgeExists(previous, operator.right)
+        elif isinstance(operator, plan.AntiJoin | plan.LeftJoin):
+            rewritten.append(replace(operator, inner=_replace_closes(operator.inner)))
         else:
-            found.append(one)
-    return tuple(found)
+            rewritten.append(operator)
+    return tuple(rewritten)
 
 
-def _fits(walk: plan.Expand, close: plan.Close) -> bool:
+def _can_probe(expansion: plan.Expand, close_operator: plan.CloseCycle) -> bool:
     """Return whether an edge test suffices: a named edge must be found, not only exist."""
     return (
-        is_one_edge(walk)
-        and walk.edge_variable is None
-        and walk.target == close.left
-        and walk.source != close.left
+        is_single_hop(expansion)
+        and expansion.edge_variable is None
+        and expansion.target == close_operator.left
+        and expansion.source != close_operator.left
     )

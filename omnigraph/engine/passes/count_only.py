@@ -9,51 +9,79 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import Alone, Linked, Weigh
+from omnigraph.engine.physical import EdgeExists, NoNeighbour, WeightByDegree
 from omnigraph.lang.query import plan
-from omnigraph.lang.query.free import needed_by, variables_of
+from omnigraph.lang.query.free import variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR
 
-_TURNED: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
-_Operators = tuple[Any, ...]
+_REVERSED_DIRECTION: dict[plan.Direction, plan.Direction] = {
+    "out": "in",
+    "in": "out",
+    "both": "both",
+}
+_OperatorTuple = tuple[Any, ...]
 
 
-def count_only(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan with expansions to unread nodes replaced by weights."""
-    if not only_counts(what):
-        return what
-    operators = _weighed(what, _turned(what))
-    walks = [one.walk for one in operators if isinstance(one, Weigh)]
-    if not walks:
-        return what
-    kept: Any = operators
-    dropped = {walk.target for walk in walks}
-    stand_in = _stand_in(walks[0], ir)
-    columns = tuple(
-        replace(column, value=_recount(column.value, dropped, stand_in)) for column in what.columns
+    if not allows_weights(read_plan):
+        return read_plan
+    operators = _weigh_unread_expansions(read_plan, _reverse_first_expansion(read_plan))
+    weighted_expansions = [
+        operator.expansion for operator in operators if isinstance(operator, WeightByDegree)
+    ]
+    if not weighted_expansions:
+        return read_plan
+    new_operators: Any = operators
+    dropped_variables = {expansion.target for expansion in weighted_expansions}
+    counted_entity = _entity_in_every_row(weighted_expansions[0], schema_ir)
+    new_columns = tuple(
+        replace(column, value=_count_other_entity(column.value, dropped_variables, counted_entity))
+        for column in read_plan.columns
     )
-    order = tuple(replace(key, value=_recount(key.value, dropped, stand_in)) for key in what.order)
-    variables = tuple(name for name in what.variables if name not in dropped)
-    return replace(what, operators=kept, columns=columns, order=order, variables=variables)
+    new_order = tuple(
+        replace(
+            sort_key, value=_count_other_entity(sort_key.value, dropped_variables, counted_entity)
+        )
+        for sort_key in read_plan.order
+    )
+    variables = tuple(
+        variable for variable in read_plan.variables if variable not in dropped_variables
+    )
+    return replace(
+        read_plan,
+        operators=new_operators,
+        columns=new_columns,
+        order=new_order,
+        variables=variables,
+    )
 
 
-def only_counts(what: plan.ReadPlan) -> bool:
+def allows_weights(read_plan: plan.ReadPlan) -> bool:
     """Return whether rows may carry weights: groups have their own order, nothing is collected."""
-    values = [column.value for column in what.columns] + [key.value for key in what.order]
+    values = [column.value for column in read_plan.columns] + [
+        sort_key.value for sort_key in read_plan.order
+    ]
     aggregates = [value for value in values if isinstance(value, plan.Aggregate)]
-    keys = [column for column in what.columns if not isinstance(column.value, plan.Aggregate)]
-    ordered = bool(what.order) or not keys
-    listed = any(aggregate.function == "collect" for aggregate in aggregates)
-    return what.aggregated and ordered and not listed and what.ranking is None
+    group_columns = [
+        column for column in read_plan.columns if not isinstance(column.value, plan.Aggregate)
+    ]
+    has_own_order = bool(read_plan.order) or not group_columns
+    collects_rows = any(aggregate.function == "collect" for aggregate in aggregates)
+    return (
+        read_plan.aggregated and has_own_order and not collects_rows and read_plan.ranking is None
+    )
 
 
-def _looked_at(what: plan.ReadPlan) -> set[str]:
+def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
     """Return variables whose entities affect the result; counting rows does not read them."""
-    found: set[str] = set()
-    for value in [column.value for column in what.columns] + [key.value for key in what.order]:
+    variables: set[str] = set()
+    for value in [column.value for column in read_plan.columns] + [
+        sort_key.value for sort_key in read_plan.order
+    ]:
         if not counts_rows(value):
-            found |= variables_of(value)
-    return found
+            variables |= variables_of(value)
+    return variables
 
 
 def counts_rows(value: plan.Value) -> bool:
@@ -66,79 +94,94 @@ def counts_rows(value: plan.Value) -> bool:
     )
 
 
-def _turned(what: plan.ReadPlan) -> _Operators:
+def _reverse_first_expansion(read_plan: plan.ReadPlan) -> _OperatorTuple:
     """Start at the target of the first expansion, if the scanned nodes only lead to it."""
-    operators: _Operators = what.operators
+    operators: _OperatorTuple = read_plan.operators
     while len(operators) > 1:
-        scan, walk, *rest = operators
-        if not _leads_only(scan, walk) or scan.variable in _needed(rest) | _looked_at(what):
+        scan, expansion, *later_operators = operators
+        if not _only_leads_to_target(scan, expansion) or scan.variable in _variables_needed(
+            later_operators
+        ) | _variables_read(read_plan):
             break
-        back = plan.Expand(
-            walk.target,
+        reverse_expansion = plan.Expand(
+            expansion.target,
             scan.variable,
-            tuple(plan.Step(one.edge_type, _TURNED[one.direction]) for one in walk.steps),
+            tuple(
+                plan.PlanStep(step.edge_type, _REVERSED_DIRECTION[step.direction])
+                for step in expansion.steps
+            ),
             scan.type_name,
         )
-        begin = plan.NodeScan(walk.target, walk.target_type, walk.target_filters)
-        operators = (begin, Weigh(back), *rest)
+        target_scan = plan.NodeScan(
+            expansion.target, expansion.target_type, expansion.target_filters
+        )
+        operators = (target_scan, WeightByDegree(reverse_expansion), *later_operators)
         break
     return operators
 
 
-def _leads_only(scan: Any, walk: Any) -> bool:
+def _only_leads_to_target(scan: Any, expansion: Any) -> bool:
     return (
         isinstance(scan, plan.NodeScan)
         and not scan.filters
         and not scan.implementers
-        and _may_weigh(walk)
-        and walk.target is not None
-        and walk.source == scan.variable
+        and _is_plain_single_hop(expansion)
+        and expansion.target is not None
+        and expansion.source == scan.variable
     )
 
 
-def _may_weigh(walk: Any) -> bool:
+def _is_plain_single_hop(operator: Any) -> bool:
     return (
-        isinstance(walk, plan.Expand)
-        and walk.edge_variable is None
-        and walk.min_hops == walk.max_hops == 1
+        isinstance(operator, plan.Expand)
+        and operator.edge_variable is None
+        and operator.min_hops == operator.max_hops == 1
     )
 
 
-def _weighed(what: plan.ReadPlan, operators: _Operators) -> _Operators:
+def _weigh_unread_expansions(read_plan: plan.ReadPlan, operators: _OperatorTuple) -> _OperatorTuple:
     """Replace expansions to nodes that are never read by weights."""
-    used = _looked_at(what)
-    found: list[Any] = list(operators)
-    for at in reversed(range(len(found))):
-        one = found[at]
-        free = _may_weigh(one) and not one.target_filters
-        if free and one.target not in used | _needed(found[at + 1 :]):
-            found[at] = Weigh(one)
-    return tuple(found)
+    result_variables = _variables_read(read_plan)
+    rewritten: list[Any] = list(operators)
+    for position in reversed(range(len(rewritten))):
+        operator = rewritten[position]
+        is_candidate = _is_plain_single_hop(operator) and not operator.target_filters
+        if is_candidate and operator.target not in result_variables | _variables_needed(
+            rewritten[position + 1 :]
+        ):
+            rewritten[position] = WeightByDegree(operator)
+    return tuple(rewritten)
 
 
-def _needed(operators: Sequence[Any]) -> set[str]:
+def _variables_needed(operators: Sequence[Any]) -> set[str]:
     """Return the variables that operators read, physical operators included."""
-    found: set[str] = set()
-    for one in operators:
-        match one:
-            case Linked():
-                found |= {one.walk.source, one.right}
-            case Alone() | Weigh():
-                found.add(one.walk.source)
+    variables: set[str] = set()
+    for operator in operators:
+        match operator:
+            case EdgeExists():
+                variables |= {operator.expansion.source, operator.target_variable}
+            case NoNeighbour() | WeightByDegree():
+                variables.add(operator.expansion.source)
             case _:
-                found |= needed_by((one,))
-    return found
+                variables |= variables_needed_by((operator,))
+    return variables
 
 
-def _stand_in(walk: plan.Expand, ir: SchemaIR) -> plan.Entity:
+def _entity_in_every_row(expansion: plan.Expand, schema_ir: SchemaIR) -> plan.Entity:
     """Return an entity that every row has, to count rows by."""
-    step = walk.steps[0]
-    edge = ir.catalog.edge(step.edge_type)
-    ends = (edge.source, edge.target) if edge is not None else ("", "")
-    return plan.Entity(walk.source, ends[step.direction == "in"])
+    step = expansion.steps[0]
+    edge_type = schema_ir.catalog.edge(step.edge_type)
+    endpoint_types = (edge_type.source, edge_type.target) if edge_type is not None else ("", "")
+    return plan.Entity(expansion.source, endpoint_types[step.direction == "in"])
 
 
-def _recount(value: plan.Value, dropped: set[str | None], stand_in: plan.Entity) -> plan.Value:
-    if counts_rows(value) and variables_of(value) & dropped and isinstance(value, plan.Aggregate):
-        return replace(value, argument=stand_in)
+def _count_other_entity(
+    value: plan.Value, dropped_variables: set[str | None], counted_entity: plan.Entity
+) -> plan.Value:
+    if (
+        counts_rows(value)
+        and variables_of(value) & dropped_variables
+        and isinstance(value, plan.Aggregate)
+    ):
+        return replace(value, argument=counted_entity)
     return value

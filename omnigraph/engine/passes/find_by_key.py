@@ -6,47 +6,76 @@ The id of a keyed node is derived from its key, so equality of all members is eq
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.fetch import needs
+from omnigraph.engine.fetch import columns_read
 from omnigraph.engine.physical import KeyScan
-from omnigraph.engine.project import columns_needed
+from omnigraph.engine.project import projected_columns
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.ir import SchemaIR, key_order
+from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.values import PropertyType
 
 
-def find_by_key(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+def find_by_key(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan with scans by key as lookups."""
-    later = columns_needed(ir.catalog, what.columns)
-    later |= needs(*(key.value for key in what.order))
-    operators: Any = tuple(_looked_up(one, ir, later) for one in what.operators)
-    return replace(what, operators=operators)
+    columns_read_later = projected_columns(schema_ir.catalog, read_plan.columns)
+    columns_read_later |= columns_read(*(sort_key.value for sort_key in read_plan.order))
+    operators: Any = tuple(
+        _replace_with_key_scan(operator, schema_ir, columns_read_later)
+        for operator in read_plan.operators
+    )
+    return replace(read_plan, operators=operators)
 
 
-def _looked_up(operator: Any, ir: SchemaIR, later: set[tuple[str, str]]) -> Any:
+def _replace_with_key_scan(
+    operator: Any, schema_ir: SchemaIR, columns_read_later: set[tuple[str, str]]
+) -> Any:
     if isinstance(operator, plan.AntiJoin | plan.LeftJoin):
-        inner: Any = tuple(_looked_up(nested, ir, later) for nested in operator.inner)
+        inner: Any = tuple(
+            _replace_with_key_scan(inner_operator, schema_ir, columns_read_later)
+            for inner_operator in operator.inner
+        )
         return replace(operator, inner=inner)
     if not isinstance(operator, plan.NodeScan) or operator.implementers:
         return operator
-    members = key_order(ir, operator.type_name) if ir.catalog.node(operator.type_name) else ()
-    fixed = {name: (at, kind, value) for at, name, kind, value in _equalities(operator)}
-    if not members or any(name not in fixed for name in members):
+    key_names = (
+        ordered_key_columns(schema_ir, operator.type_name)
+        if schema_ir.catalog.node(operator.type_name)
+        else ()
+    )
+    equality_by_name = {
+        property_name: (filter_index, property_type, value)
+        for filter_index, property_name, property_type, value in _find_equalities(operator)
+    }
+    if not key_names or any(property_name not in equality_by_name for property_name in key_names):
         return operator
-    used = {fixed[name][0] for name in members}
-    rest = tuple(one for at, one in enumerate(operator.filters) if at not in used)
-    wanted = {name for variable, name in later | needs(*rest) if variable == operator.variable}
-    key = tuple((name, fixed[name][1], fixed[name][2]) for name in members)
-    return KeyScan(operator, key, rest, tuple(sorted(wanted)))
+    used_filters = {equality_by_name[property_name][0] for property_name in key_names}
+    remaining_filters = tuple(
+        predicate
+        for filter_index, predicate in enumerate(operator.filters)
+        if filter_index not in used_filters
+    )
+    prefetch_columns = {
+        property_name
+        for variable, property_name in columns_read_later | columns_read(*remaining_filters)
+        if variable == operator.variable
+    }
+    key_members = tuple(
+        (property_name, equality_by_name[property_name][1], equality_by_name[property_name][2])
+        for property_name in key_names
+    )
+    return KeyScan(operator, key_members, remaining_filters, tuple(sorted(prefetch_columns)))
 
 
-def _equalities(scan: plan.NodeScan) -> list[tuple[int, str, PropertyType, plan.Value]]:
+def _find_equalities(scan: plan.NodeScan) -> list[tuple[int, str, PropertyType, plan.Value]]:
     """Return filters that fix a property to a constant: (filter index, name, type, value)."""
-    found = []
-    for at, one in enumerate(scan.filters):
-        if not isinstance(one, plan.Compare) or one.operator != "=":
+    equalities = []
+    for filter_index, predicate in enumerate(scan.filters):
+        if not isinstance(predicate, plan.Compare) or predicate.operator != "=":
             continue
-        for held, value in ((one.left, one.right), (one.right, one.left)):
-            fixed = isinstance(value, plan.Constant | plan.Parameter)
-            if fixed and isinstance(held, plan.PropertyValue):
-                found.append((at, held.name, held.type, value))
-    return found
+        for operand, value in (
+            (predicate.left, predicate.right),
+            (predicate.right, predicate.left),
+        ):
+            is_fixed = isinstance(value, plan.Constant | plan.Parameter)
+            if is_fixed and isinstance(operand, plan.PropertyValue):
+                equalities.append((filter_index, operand.name, operand.type, value))
+    return equalities

@@ -6,55 +6,58 @@ Whether values repeat often enough is decided at run time, in `engine/distinct_v
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import FoldScan
+from omnigraph.engine.physical import DistinctValueScan
 from omnigraph.lang.query import plan
-from omnigraph.lang.query.free import parts_of
+from omnigraph.lang.query.free import operands_of
 from omnigraph.lang.schema.ir import SchemaIR
 
-from .count_only import counts_rows, only_counts
+from .count_only import allows_weights, counts_rows
 
-_MOST = 4  # more columns rarely have few combinations
+_MAX_COLUMNS = 4  # more columns rarely have few combinations
 
 
-def fold_values(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+def use_distinct_value_scan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan with its only scan over distinct values."""
-    if len(what.operators) != 1 or not only_counts(what):
-        return what
-    scan = what.operators[0]
+    if len(read_plan.operators) != 1 or not allows_weights(read_plan):
+        return read_plan
+    scan = read_plan.operators[0]
     if not isinstance(scan, plan.NodeScan) or scan.implementers:
-        return what
-    pieces: list[Any] = [column.value for column in what.columns] + [
-        key.value for key in what.order
+        return read_plan
+    result_values: list[Any] = [column.value for column in read_plan.columns] + [
+        sort_key.value for sort_key in read_plan.order
     ]
-    names: set[str] = set()
-    for piece in [*scan.filters, *(value for value in pieces if not counts_rows(value))]:
-        found = _properties(piece)
-        if found is None:
-            return what
-        names |= found
-    if not 0 < len(names) <= _MOST:
-        return what
-    folded: Any = (FoldScan(scan, tuple(sorted(names))),)
-    return replace(what, operators=folded)
+    property_names: set[str] = set()
+    for expression in [
+        *scan.filters,
+        *(value for value in result_values if not counts_rows(value)),
+    ]:
+        read_properties = _properties_read(expression)
+        if read_properties is None:
+            return read_plan
+        property_names |= read_properties
+    if not 0 < len(property_names) <= _MAX_COLUMNS:
+        return read_plan
+    new_operators: Any = (DistinctValueScan(scan, tuple(sorted(property_names))),)
+    return replace(read_plan, operators=new_operators)
 
 
-def _properties(piece: Any) -> set[str] | None:
+def _properties_read(expression: Any) -> set[str] | None:
     """Return the properties that a value or predicate reads; None if it reads anything else."""
-    match piece:
+    match expression:
         case plan.Constant() | plan.Parameter():
             return set()
         case plan.PropertyValue():
-            return {piece.name}
+            return {expression.name}
         case plan.Aggregate() | plan.Compare() | plan.InList() | plan.IsNull():
             pass
         case plan.TextTest() | plan.And() | plan.Or() | plan.Not():
             pass
         case _:
             return None
-    names: set[str] = set()
-    for part in parts_of(piece):
-        found = _properties(part)
-        if found is None:
+    property_names: set[str] = set()
+    for subexpression in operands_of(expression):
+        read_properties = _properties_read(subexpression)
+        if read_properties is None:
             return None
-        names |= found
-    return names
+        property_names |= read_properties
+    return property_names

@@ -7,66 +7,81 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import Alone, FoldScan, Forget, KeyScan, Linked, Weigh
+from omnigraph.engine.physical import (
+    DistinctValueScan,
+    DropVariables,
+    EdgeExists,
+    KeyScan,
+    NoNeighbour,
+    WeightByDegree,
+)
 from omnigraph.lang.query import plan
-from omnigraph.lang.query.free import needed_by, variables_of
+from omnigraph.lang.query.free import variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR
 
 
-def forget(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan with its variables dropped after their last use."""
-    if not what.aggregated or _needs_all(what):
-        return what
-    values = [column.value for column in what.columns] + [key.value for key in what.order]
-    wanted = frozenset(name for value in values for name in variables_of(value))
-    operators: Any = tuple(_dropping(what.operators, wanted))
-    return replace(what, operators=operators)
+    if not read_plan.aggregated or _needs_all_variables(read_plan):
+        return read_plan
+    result_values = [column.value for column in read_plan.columns] + [
+        sort_key.value for sort_key in read_plan.order
+    ]
+    result_variables = frozenset(
+        variable for value in result_values for variable in variables_of(value)
+    )
+    operators: Any = tuple(_with_drops(read_plan.operators, result_variables))
+    return replace(read_plan, operators=operators)
 
 
-def _needs_all(what: plan.ReadPlan) -> bool:
+def _needs_all_variables(read_plan: plan.ReadPlan) -> bool:
     """Groups without an order keep the order of their first rows; lists keep the row order."""
-    values = [column.value for column in what.columns] + [key.value for key in what.order]
-    keys = [column for column in what.columns if not isinstance(column.value, plan.Aggregate)]
-    aggregates = [value for value in values if isinstance(value, plan.Aggregate)]
-    lists = any(aggregate.function == "collect" for aggregate in aggregates)
-    return lists or (bool(keys) and not what.order)
+    result_values = [column.value for column in read_plan.columns] + [
+        sort_key.value for sort_key in read_plan.order
+    ]
+    group_columns = [
+        column for column in read_plan.columns if not isinstance(column.value, plan.Aggregate)
+    ]
+    aggregates = [value for value in result_values if isinstance(value, plan.Aggregate)]
+    collects_rows = any(aggregate.function == "collect" for aggregate in aggregates)
+    return collects_rows or (bool(group_columns) and not read_plan.order)
 
 
-def _dropping(operators: Sequence[Any], wanted: frozenset[str]) -> Iterator[Any]:
-    there: set[str] = set()
-    for at, one in enumerate(operators):
-        yield one
-        there |= made(one)
-        if isinstance(one, plan.Close):
-            there.discard(one.left)  # `Close` has removed it already
-        needed = wanted.union(*map(_read, operators[at + 1 :]))
-        gone = there - needed
-        if gone:
-            there -= gone
-            yield Forget(tuple(sorted(gone)))
+def _with_drops(operators: Sequence[Any], result_variables: frozenset[str]) -> Iterator[Any]:
+    bound_variables: set[str] = set()
+    for position, operator in enumerate(operators):
+        yield operator
+        bound_variables |= variables_bound_by(operator)
+        if isinstance(operator, plan.CloseCycle):
+            bound_variables.discard(operator.left)  # `Close` has removed it already
+        needed_later = result_variables.union(*map(_variables_read_by, operators[position + 1 :]))
+        unused_variables = bound_variables - needed_later
+        if unused_variables:
+            bound_variables -= unused_variables
+            yield DropVariables(tuple(sorted(unused_variables)))
 
 
-def made(operator: Any) -> set[str]:
+def variables_bound_by(operator: Any) -> set[str]:
     """Return the variables that an operator adds."""
     match operator:
         case plan.NodeScan():
             return {operator.variable}
-        case KeyScan() | FoldScan():
+        case KeyScan() | DistinctValueScan():
             return {operator.scan.variable}
         case plan.Expand():
-            names = (operator.target, operator.edge_variable)
-            return {name for name in names if name is not None}
+            new_variables = (operator.target, operator.edge_variable)
+            return {variable for variable in new_variables if variable is not None}
         case plan.LeftJoin():
             return set(operator.introduced)
     return set()
 
 
-def _read(operator: Any) -> frozenset[str]:
+def _variables_read_by(operator: Any) -> frozenset[str]:
     match operator:
         case KeyScan():
             return frozenset()
-        case Linked():
-            return frozenset({operator.walk.source, operator.right})
-        case Alone() | Weigh():
-            return frozenset({operator.walk.source})
-    return needed_by((operator,))
+        case EdgeExists():
+            return frozenset({operator.expansion.source, operator.target_variable})
+        case NoNeighbour() | WeightByDegree():
+            return frozenset({operator.expansion.source})
+    return variables_needed_by((operator,))

@@ -11,40 +11,50 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.query.free import variables_of
 from omnigraph.lang.schema.ir import SchemaIR
 
-Operators = tuple[plan.Operator, ...]
+PlanOperators = tuple[plan.Operator, ...]
 
 
-def push_filters(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+def push_filters(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan with its filters moved to where their variables are introduced."""
-    return replace(what, operators=_pushed(what.operators))
+    return replace(read_plan, operators=_move_filters(read_plan.operators))
 
 
-def _pushed(operators: Operators) -> Operators:
-    homes = {name: at for at, one in enumerate(operators) if (name := _introduced(one))}
-    moved: dict[int, tuple[plan.Predicate, ...]] = {}
-    kept: list[tuple[int, plan.Operator]] = []
-    for at, one in enumerate(operators):
-        if not isinstance(one, plan.Filter):
-            kept.append((at, one))
+def _move_filters(operators: PlanOperators) -> PlanOperators:
+    position_by_variable = {
+        variable: position
+        for position, operator in enumerate(operators)
+        if (variable := _introduced_variable(operator))
+    }
+    moved_filters: dict[int, tuple[plan.Predicate, ...]] = {}
+    kept_operators: list[tuple[int, plan.Operator]] = []
+    for position, operator in enumerate(operators):
+        if not isinstance(operator, plan.Filter):
+            kept_operators.append((position, operator))
             continue
-        for predicate in _conjuncts(one.predicate):
-            home = _home(predicate, homes)
-            if home is None:
-                kept.append((at, plan.Filter(predicate)))
+        for predicate in _split_conjuncts(operator.predicate):
+            target_position = _target_position(predicate, position_by_variable)
+            if target_position is None:
+                kept_operators.append((position, plan.Filter(predicate)))
             else:
-                moved[home] = (*moved.get(home, ()), predicate)
-    return tuple(_with(one, moved.get(at, ())) for at, one in kept)
+                moved_filters[target_position] = (
+                    *moved_filters.get(target_position, ()),
+                    predicate,
+                )
+    return tuple(
+        _add_filters(operator, moved_filters.get(position, ()))
+        for position, operator in kept_operators
+    )
 
 
-def _conjuncts(predicate: plan.Predicate) -> Iterator[plan.Predicate]:
+def _split_conjuncts(predicate: plan.Predicate) -> Iterator[plan.Predicate]:
     if isinstance(predicate, plan.And):
-        for one in predicate.items:
-            yield from _conjuncts(one)
+        for conjunct in predicate.items:
+            yield from _split_conjuncts(conjunct)
     else:
         yield predicate
 
 
-def _introduced(operator: plan.Operator) -> str | None:
+def _introduced_variable(operator: plan.Operator) -> str | None:
     match operator:
         case plan.NodeScan():
             return operator.variable
@@ -53,11 +63,11 @@ def _introduced(operator: plan.Operator) -> str | None:
     return None
 
 
-def _home(predicate: plan.Predicate, homes: dict[str, int]) -> int | None:
-    names = variables_of(predicate)
-    if len(names) != 1 or _tests_type(predicate):
+def _target_position(predicate: plan.Predicate, position_by_variable: dict[str, int]) -> int | None:
+    variables = variables_of(predicate)
+    if len(variables) != 1 or _tests_type(predicate):
         return None
-    return homes.get(next(iter(names)))
+    return position_by_variable.get(next(iter(variables)))
 
 
 def _tests_type(predicate: plan.Predicate) -> bool:
@@ -71,12 +81,14 @@ def _tests_type(predicate: plan.Predicate) -> bool:
     return False
 
 
-def _with(operator: plan.Operator, more: tuple[plan.Predicate, ...]) -> plan.Operator:
+def _add_filters(
+    operator: plan.Operator, moved_filters: tuple[plan.Predicate, ...]
+) -> plan.Operator:
     match operator:
         case plan.NodeScan():
-            return replace(operator, filters=operator.filters + more)
+            return replace(operator, filters=operator.filters + moved_filters)
         case plan.Expand():
-            return replace(operator, target_filters=operator.target_filters + more)
+            return replace(operator, target_filters=operator.target_filters + moved_filters)
         case plan.AntiJoin() | plan.LeftJoin():
-            return replace(operator, inner=_pushed(operator.inner))
+            return replace(operator, inner=_move_filters(operator.inner))
     return operator

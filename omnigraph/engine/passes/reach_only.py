@@ -8,54 +8,61 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import Forget, Reach, Weigh
+from omnigraph.engine.physical import DistinctExpand, DropVariables, WeightByDegree
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 
-from .forget import made
+from .forget import variables_bound_by
 
 
-def reach_only(what: plan.ReadPlan, ir: SchemaIR) -> plan.ReadPlan:
+def deduplicate_expansions(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan with its last expansions as sets of nodes, if repeated rows do not matter."""
-    if not _ignores_repeats(what):
-        return what
-    operators: Any = tuple(_reaching(what.operators))
-    return replace(what, operators=operators)
+    if not _ignores_repeated_rows(read_plan):
+        return read_plan
+    operators: Any = tuple(_replace_expansions(read_plan.operators))
+    return replace(read_plan, operators=operators)
 
 
-def _ignores_repeats(what: plan.ReadPlan) -> bool:
-    weighed = any(isinstance(one, Weigh) for one in what.operators)
-    plain = what.aggregated and not what.order and what.ranking is None and not weighed
-    return plain and all(_ignores(column.value) for column in what.columns)
+def _ignores_repeated_rows(read_plan: plan.ReadPlan) -> bool:
+    has_weights = any(isinstance(operator, WeightByDegree) for operator in read_plan.operators)
+    is_plain_aggregate = (
+        read_plan.aggregated
+        and not read_plan.order
+        and read_plan.ranking is None
+        and not has_weights
+    )
+    return is_plain_aggregate and all(
+        _is_duplicate_insensitive(column.value) for column in read_plan.columns
+    )
 
 
-def _ignores(value: plan.Value) -> bool:
+def _is_duplicate_insensitive(value: plan.Value) -> bool:
     if not isinstance(value, plan.Aggregate):
         return False
     return value.function in ("min", "max") or (value.function == "count" and value.distinct)
 
 
-def _reaching(operators: Sequence[Any]) -> Iterator[Any]:
-    there: set[str] = set()
-    skipped = False
-    for at, one in enumerate(operators):
-        if skipped:
-            skipped = False
+def _replace_expansions(operators: Sequence[Any]) -> Iterator[Any]:
+    bound_variables: set[str] = set()
+    skip_next = False
+    for position, operator in enumerate(operators):
+        if skip_next:
+            skip_next = False
             continue
-        after = operators[at + 1] if at + 1 < len(operators) else None
-        there |= made(one)
-        if isinstance(after, Forget):
-            there -= set(after.names)
-        skipped = _is_reach(one, after, there)
-        yield Reach(one) if skipped else one
+        next_operator = operators[position + 1] if position + 1 < len(operators) else None
+        bound_variables |= variables_bound_by(operator)
+        if isinstance(next_operator, DropVariables):
+            bound_variables -= set(next_operator.variables)
+        skip_next = _leaves_only_target(operator, next_operator, bound_variables)
+        yield DistinctExpand(operator) if skip_next else operator
 
 
-def _is_reach(one: Any, after: Any, there: set[str]) -> bool:
+def _leaves_only_target(operator: Any, next_operator: Any, bound_variables: set[str]) -> bool:
     """Return whether only the target of an expansion stays bound after it."""
     return (
-        isinstance(one, plan.Expand)
-        and isinstance(after, Forget)
-        and one.edge_variable is None
-        and one.target is not None
-        and there == {one.target}
+        isinstance(operator, plan.Expand)
+        and isinstance(next_operator, DropVariables)
+        and operator.edge_variable is None
+        and operator.target is not None
+        and bound_variables == {operator.target}
     )

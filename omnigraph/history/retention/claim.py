@@ -11,24 +11,26 @@ from datetime import datetime, timedelta
 
 from omnigraph import ids
 from omnigraph.errors import ConcurrentCommit, StorageError
-from omnigraph.history.lease import heartbeat
+from omnigraph.history.lease import renew_periodically
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
-NAME = f"{layout.GC}/claim"
-LEASE = timedelta(seconds=60)  # of store time
-RENEWAL = 20.0  # seconds
-TRUSTED = 30.0  # seconds after a renewal for which the owner may assume that it has the claim
+CLAIM_NAME = f"{layout.GC}/claim"
+CLAIM_LEASE = timedelta(seconds=60)  # of store time
+CLAIM_RENEWAL_SECONDS = 20.0  # seconds
+TRUSTED_SECONDS = (
+    30.0  # seconds after a renewal for which the owner may assume that it has the claim
+)
 
 
-class Claim:
+class CollectorClaim:
     """The claim of this collector, which it may lose while its process is suspended."""
 
-    def __init__(self, store: Store, run: str) -> None:
-        self.store, self.run = store, run
-        self.at_work = False
+    def __init__(self, store: Store, run_id: str) -> None:
+        self.store, self.run_id = store, run_id
+        self.has_started = False
         self._lost = False
-        self._renewed = ids.monotonic()
+        self._renewed_at = ids.monotonic()
         self._lock = threading.Lock()
 
     def check(self) -> None:
@@ -37,8 +39,8 @@ class Claim:
         Called before each removal. It sends requests only if no renewal succeeded for a while: the
         process may have been suspended, and nothing else would tell.
         """
-        self.at_work = True
-        if ids.monotonic() - self._renewed > TRUSTED:
+        self.has_started = True
+        if ids.monotonic() - self._renewed_at > TRUSTED_SECONDS:
             self.renew()
         if self._lost:
             raise ConcurrentCommit(
@@ -50,48 +52,52 @@ class Claim:
     def renew(self) -> None:
         """Extend the lease, unless another collector owns it by now."""
         with self._lock:
-            asked = ids.monotonic()
-            self._lost = self._lost or _owner(self.store) != self.run
+            request_time = ids.monotonic()
+            self._lost = self._lost or _read_owner(self.store) != self.run_id
             if not self._lost:
-                self.store.objects.renew(NAME, {"run": self.run})
-                self._renewed = asked
+                self.store.objects.write_lease(CLAIM_NAME, {"run": self.run_id})
+                self._renewed_at = request_time
 
 
 @contextmanager
-def claimed(store: Store, run: str, now: datetime) -> Iterator[Claim]:
+def hold_claim(store: Store, run_id: str, store_time: datetime) -> Iterator[CollectorClaim]:
     """Own the claim while the block runs; raise `ConcurrentCommit` if a collector is running."""
-    if not store.objects.create_json(NAME, {"run": run}):
-        _take_over(store, run, now)
-    claim = Claim(store, run)
+    if not store.objects.create_json(CLAIM_NAME, {"run": run_id}):
+        _take_over_expired(store, run_id, store_time)
+    claim = CollectorClaim(store, run_id)
     try:
-        with heartbeat(claim.renew, run, RENEWAL):
+        with renew_periodically(claim.renew, run_id, CLAIM_RENEWAL_SECONDS):
             yield claim
     except StorageError as error:
-        if claim.at_work:  # the failed read itself had no effect, but the run may have had
+        if claim.has_started:  # the failed read itself had no effect, but the run may have had
             error.effect = "unknown"
         raise
     finally:
         with suppress(StorageError, OSError):  # the next collector takes it over anyway
-            _release(store, run)
+            _release_claim(store, run_id)
 
 
-def _take_over(store: Store, run: str, now: datetime) -> None:
-    found = [one.modified for one in store.objects.list(layout.GC) if one.name == NAME]
-    if found and now - found[0] <= LEASE:
+def _take_over_expired(store: Store, run_id: str, store_time: datetime) -> None:
+    renewal_times = [
+        listed_file.modified
+        for listed_file in store.objects.list(layout.GC)
+        if listed_file.name == CLAIM_NAME
+    ]
+    if renewal_times and store_time - renewal_times[0] <= CLAIM_LEASE:
         raise ConcurrentCommit(
             f"another cleanup is running; its last sign of life was at"
-            f" {found[0]:%Y-%m-%d %H:%M:%S} UTC",
-            hint=f"let it finish; if it was killed, run this again in {LEASE.seconds} seconds",
+            f" {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
+            hint=f"let it finish; if it was killed, run this again in {CLAIM_LEASE.seconds} seconds",
         )
-    store.objects.renew(NAME, {"run": run})
+    store.objects.write_lease(CLAIM_NAME, {"run": run_id})
 
 
-def _release(store: Store, run: str) -> None:
-    if _owner(store) == run:
-        store.objects.remove(NAME)
+def _release_claim(store: Store, run_id: str) -> None:
+    if _read_owner(store) == run_id:
+        store.objects.remove(CLAIM_NAME)
 
 
-def _owner(store: Store) -> str | None:
+def _read_owner(store: Store) -> str | None:
     """Return the run that owns the claim now."""
-    facts = store.objects.read_json(NAME)
-    return None if facts is None else facts.get("run")
+    members = store.objects.read_json(CLAIM_NAME)
+    return None if members is None else members.get("run")

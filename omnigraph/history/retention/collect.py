@@ -29,75 +29,90 @@ from omnigraph.errors import ConcurrentCommit, StorageError
 from omnigraph.history import intent as intents
 from omnigraph.history.recover import recover
 from omnigraph.storage import layout
-from omnigraph.storage.failures import reported
+from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
-from omnigraph.storage.transfer import Files
+from omnigraph.storage.transfer import VersionFiles
 
-from .claim import Claim, claimed
-from .condemned import CONDEMNED, SWEEP, DamagedListError, list_runs, read_names
+from .claim import CollectorClaim, hold_claim
+from .condemned import QUEUE_PART, SWEEP_PART, DamagedListError, list_runs, read_listed_names
 from .fence import raise_fences
-from .foretell import would_erase
-from .hands import Hands, Here, Version
-from .judge import condemn, orphans, still_condemned, unreferenced
+from .foretell import preview_erase
+from .hands import CleanupExecutor, LocalCleanupExecutor, VersionKey
+from .judge import find_orphans, find_unreferenced_tables, select_deletable, select_still_deletable
 from .lost import check_versions_present
-from .policy import Policy
-from .protect import Protected, mark_intents
-from .report import Cleanup, row_key, rows_of
+from .policy import RetentionPolicy
+from .protect import IntentProtection, mark_intents
+from .report import Cleanup, build_dataset_rows, dataset_key
 from .roots import Marking, mark_heads, spared_manifests
-from .survey import Survey, place_of, take_survey
-from .sweep import in_order, remove
-from .trim import lower_numbers, old_versions
+from .survey import FileSurvey, owning_directory, take_survey
+from .sweep import remove_files, sort_for_removal
+from .trim import list_superseded_refs, old_versions
 
 _log = logging.getLogger("omnigraph")
-Progress = Callable[[int, int], None]  # files removed so far, and their total number
+CleanupProgress = Callable[[int, int], None]  # files removed so far, and their total number
 
 
 @dataclass(slots=True)
-class _Run:
+class _CleanupRun:
     """A running cleanup: what it has marked, and what it has removed so far."""
 
     store: Store
     marking: Marking
-    claim: Claim
-    progress: Progress
-    hands: Hands
+    claim: CollectorClaim
+    progress: CleanupProgress
+    executor: CleanupExecutor
     removed: list[str] = field(default_factory=list)
-    errors: dict[str, str] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
+    errors_by_dataset: dict[str, str] = field(default_factory=dict)
+    failed_names: list[str] = field(default_factory=list)
 
-    def told(self, name: str, error: str | None) -> None:
+    def record_removal(self, file_name: str, error_text: str | None) -> None:
         """Record a removed file, or the error that kept it."""
-        if error is None:
-            self.removed.append(name)
+        if error_text is None:
+            self.removed.append(file_name)
         else:
-            self.failures.append(name)
-            self.errors[row_key(name, self.marking.keys)] = f"{name}: {error}"
+            self.failed_names.append(file_name)
+            self.errors_by_dataset[dataset_key(file_name, self.marking.type_by_directory)] = (
+                f"{file_name}: {error_text}"
+            )
 
 
-@reported("none")
-def preview(
-    store: Store, policy: Policy, hands: Hands | None = None, *, erase: bool = False
+@as_storage_errors("none")
+def preview_cleanup(
+    store: Store,
+    policy: RetentionPolicy,
+    executor: CleanupExecutor | None = None,
+    *,
+    erase: bool = False,
 ) -> Cleanup:
     """Report what a cleanup, or an erase, would remove now; write nothing."""
-    hands = hands or Here()
-    now = ids.now() if store.effects.read_only else intents.store_time(store)
-    marking, protected = _marked(store, policy, take_survey(store, now, hands), hands)
-    found = _judged(marking, protected)
-    names = dict.fromkeys([*found.names, *_old_states(marking)])
-    deleted = None
-    if erase:
-        more, deleted = would_erase(marking)
-        # After the rewrite, today's head is one commit old: the policy may keep its files.
-        names |= dict.fromkeys(more if not policy.keeps(1, timedelta()) else ())
-    report = found.report(
-        Cleanup(True, rows_of(names, marking.survey, marking.keys), deleted_rows=deleted)
+    executor = executor or LocalCleanupExecutor()
+    listing_time = ids.now() if store.effects.read_only else intents.store_time(store)
+    marking, protected = _mark_live(
+        store, policy, take_survey(store, listing_time, executor), executor
     )
-    return replace(report, engine=hands.name, spared_bytes=_spared(report, marking))
+    plan = _plan_cleanup(marking, protected)
+    deletable_names = dict.fromkeys([*plan.deletable_names, *_old_manifest_files(marking)])
+    deleted_rows = None
+    if erase:
+        erasable_names, deleted_rows = preview_erase(marking)
+        # After the rewrite, today's head is one commit old: the policy may keep its files.
+        deletable_names |= dict.fromkeys(erasable_names if not policy.keeps(1, timedelta()) else ())
+    report = plan.complete_report(
+        Cleanup(
+            True,
+            build_dataset_rows(deletable_names, marking.survey, marking.type_by_directory),
+            deleted_rows=deleted_rows,
+        )
+    )
+    return replace(report, engine=executor.name, spared_bytes=_count_spared_bytes(report, marking))
 
 
-@reported("unknown")
+@as_storage_errors("unknown")
 def cleanup(
-    store: Store, policy: Policy, progress: Progress | None = None, hands: Hands | None = None
+    store: Store,
+    policy: RetentionPolicy,
+    progress: CleanupProgress | None = None,
+    executor: CleanupExecutor | None = None,
 ) -> Cleanup:
     """Remove what nothing needs, next to concurrent readers and writers.
 
@@ -105,220 +120,252 @@ def cleanup(
     cleanup is running or a branch is too busy to be fenced, `Conflict` if something that must stay
     cannot be read; nothing is removed then.
     """
-    hands = hands or Here()
+    executor = executor or LocalCleanupExecutor()
     recover(store)  # first, because intents of crashed operations would still protect their files
     run_id = ids.new_ulid()
-    now = intents.store_time(store)
-    with claimed(store, run_id, now) as claim:
-        survey = take_survey(store, now, hands)
-        marking, protected = _marked(store, policy, survey, hands)
-        run = _Run(store, marking, claim, progress or (lambda *_: None), hands)
-        for left in list_runs(store):  # first: their queued names must not be queued twice
-            _finish_left(run, left)
-        gone = set(run.removed)
-        found = _judged(marking, protected)
-        names = [one for one in found.names if one not in gone]
-        if names:
-            facts = {"names": names, "run": run_id}
+    listing_time = intents.store_time(store)
+    with hold_claim(store, run_id, listing_time) as claim:
+        survey = take_survey(store, listing_time, executor)
+        marking, protected = _mark_live(store, policy, survey, executor)
+        run = _CleanupRun(store, marking, claim, progress or (lambda *_: None), executor)
+        for abandoned_run in list_runs(store):  # first: their queued names must not be queued twice
+            _finish_abandoned_run(run, abandoned_run)
+        removed_names = set(run.removed)
+        plan = _plan_cleanup(marking, protected)
+        deletable_names = [
+            file_name for file_name in plan.deletable_names if file_name not in removed_names
+        ]
+        if deletable_names:
+            queue_members = {"names": deletable_names, "run": run_id}
             # From here on, other processes refuse to reference these names.
-            store.objects.create_json(layout.gc_name(run_id, CONDEMNED), facts)
-            _finish(run, run_id)
-        store.handles.clear()  # cached handles may point to files that are gone
+            store.objects.create_json(layout.gc_name(run_id, QUEUE_PART), queue_members)
+            _finish_run(run, run_id)
+        store.dataset_cache.clear()  # cached handles may point to files that are gone
         # A new survey: the fences have added manifest versions since the first one.
-        after = take_survey(store, intents.store_time(store), hands)
-        _trim(run, after)
-        rows = rows_of(run.removed, survey.with_sizes(after), marking.keys, run.errors)
-        report = found.report(Cleanup(False, rows))
-        last = Marking(store, policy, after, versions=marking.versions, unnamed=marking.unnamed)
-        spared = _spared(report, last)
-        return replace(report, engine=hands.name, spared_bytes=spared)
+        final_survey = take_survey(store, intents.store_time(store), executor)
+        _trim_manifests(run, final_survey)
+        dataset_rows = build_dataset_rows(
+            run.removed,
+            survey.with_sizes_of(final_survey),
+            marking.type_by_directory,
+            run.errors_by_dataset,
+        )
+        report = plan.complete_report(Cleanup(False, dataset_rows))
+        final_marking = Marking(
+            store,
+            policy,
+            final_survey,
+            version_contents=marking.version_contents,
+            unnamed=marking.unnamed,
+        )
+        spared_bytes = _count_spared_bytes(report, final_marking)
+        return replace(report, engine=executor.name, spared_bytes=spared_bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _CleanupPlan:
     """What a cleanup removes, and what its report says besides."""
 
-    names: list[str]
-    unreferenced: tuple[str, ...]
+    deletable_names: list[str]
+    unreferenced_paths: tuple[str, ...]
     unreferenced_bytes: int
     orphans: tuple[str, ...]
-    kept: int
+    commits_kept: int
     held_by: tuple[str, ...] = ()
     unnamed: tuple[Mapping[str, Any], ...] = ()
 
-    def report(self, done: Cleanup) -> Cleanup:
+    def complete_report(self, report: Cleanup) -> Cleanup:
         """Return a report completed with the findings of the plan."""
         return replace(
-            done,
-            unreferenced_paths=self.unreferenced,
+            report,
+            unreferenced_paths=self.unreferenced_paths,
             unreferenced_bytes=self.unreferenced_bytes,
             orphans=self.orphans,
-            commits_kept=self.kept,
+            commits_kept=self.commits_kept,
             held_by=self.held_by,
             unnamed=self.unnamed,
         )
 
 
-def _judged(marking: Marking, protected: Protected) -> _Judged:
+def _plan_cleanup(marking: Marking, protected: IntentProtection) -> _CleanupPlan:
     """Select what to remove; unreferenced tables go only if the policy says so."""
-    names, survey = condemn(marking, protected), marking.survey
-    paths = unreferenced(marking, names)
-    dropped = [one for one in names if place_of(one) in paths]
+    deletable_names, survey = select_deletable(marking, protected), marking.survey
+    unreferenced_paths = find_unreferenced_tables(marking, deletable_names)
+    dropped_names = [
+        file_name
+        for file_name in deletable_names
+        if owning_directory(file_name) in unreferenced_paths
+    ]
     if not marking.policy.purge_dropped:
-        names = sorted({*names} - {*dropped})
-    size = sum(map(survey.size, dropped))
+        deletable_names = sorted({*deletable_names} - {*dropped_names})
+    dropped_bytes = sum(map(survey.size_of, dropped_names))
     held_by = tuple(sorted(marking.holders))
-    return _Judged(
-        names,
-        paths,
-        size,
-        orphans(marking, names),
-        len(marking.kept),
+    return _CleanupPlan(
+        deletable_names,
+        unreferenced_paths,
+        dropped_bytes,
+        find_orphans(marking, deletable_names),
+        len(marking.kept_commits),
         held_by,
         tuple(unnamed.to_json() for unnamed in marking.unnamed),
     )
 
 
-def _old_states(marking: Marking) -> list[str]:
-    return [one for group in _old_groups(marking, marking.survey) for one in group]
+def _old_manifest_files(marking: Marking) -> list[str]:
+    return [
+        file_name for group in _group_old_versions(marking, marking.survey) for file_name in group
+    ]
 
 
-def _old_groups(marking: Marking, survey: Survey) -> Iterator[list[str]]:
-    spared = {one.directory for one in marking.unnamed}
-    return old_versions(marking.store, survey, marking.policy.grace, spared)
+def _group_old_versions(marking: Marking, survey: FileSurvey) -> Iterator[list[str]]:
+    spared_directories = {unnamed.directory for unnamed in marking.unnamed}
+    return old_versions(marking.store, survey, marking.policy.grace, spared_directories)
 
 
-def _spared(report: Cleanup, marking: Marking) -> int:
+def _count_spared_bytes(report: Cleanup, marking: Marking) -> int:
     """Count the bytes that only the grace period keeps, if the run removes nothing else."""
     policy = marking.policy
     if report.datasets or not policy.grace:
         return 0
-    bare = marking.again(replace(policy, grace=timedelta()))
-    mark_heads(bare)
-    names = _judged(bare, mark_intents(bare)).names
-    return sum(map(bare.survey.size, {*names, *_old_states(bare)}))
+    marking_without_grace = marking.start_over(replace(policy, grace=timedelta()))
+    mark_heads(marking_without_grace)
+    deletable_names = _plan_cleanup(
+        marking_without_grace, mark_intents(marking_without_grace)
+    ).deletable_names
+    return sum(
+        map(
+            marking_without_grace.survey.size_of,
+            {*deletable_names, *_old_manifest_files(marking_without_grace)},
+        )
+    )
 
 
-def _marked(
-    store: Store, policy: Policy, survey: Survey, hands: Hands
-) -> tuple[Marking, Protected]:
+def _mark_live(
+    store: Store, policy: RetentionPolicy, survey: FileSurvey, executor: CleanupExecutor
+) -> tuple[Marking, IntentProtection]:
     check_versions_present(store, survey)
     marking = Marking(store, policy, survey, unnamed=spared_manifests(store, survey))
-    if hands.reads_ahead:
-        marking.versions |= hands.read_versions(store, _to_be_read(marking))
+    if executor.reads_ahead:
+        marking.version_contents |= executor.read_versions(store, _versions_to_read(marking))
     mark_heads(marking)
     return marking, mark_intents(marking)
 
 
-def _to_be_read(marking: Marking) -> list[Version]:
+def _versions_to_read(marking: Marking) -> list[VersionKey]:
     """Return the versions that a mark will read, found by a trial mark that reads none of them.
 
     An executor then reads them in parallel.
     """
-    found: dict[Version, None] = {}
+    noted_versions: dict[VersionKey, None] = {}
 
-    def note(_: Store, location: str, version: int) -> Files:
-        found[location, version] = None
-        return Files((), (), ())
+    def note_version(_: Store, location: str, version: int) -> VersionFiles:
+        noted_versions[location, version] = None
+        return VersionFiles((), (), ())
 
     store, policy, survey = marking.store, marking.policy, marking.survey
-    trial = Marking(store, policy, survey, read=note, unnamed=marking.unnamed)
-    mark_heads(trial)
-    mark_intents(trial)
-    return list(found)
+    trial_marking = Marking(
+        store, policy, survey, read_version=note_version, unnamed=marking.unnamed
+    )
+    mark_heads(trial_marking)
+    mark_intents(trial_marking)
+    return list(noted_versions)
 
 
-def _finish_left(run: _Run, run_id: str) -> None:
+def _finish_abandoned_run(run: _CleanupRun, run_id: str) -> None:
     """Finish a run that another process left behind; leave it alone if its lists are damaged."""
     try:
-        _finish(run, run_id)
+        _finish_run(run, run_id)
     except DamagedListError as error:
         _log.warning("an interrupted cleanup cannot be finished: %s", error.message)
 
 
-def _finish(run: _Run, run_id: str) -> None:
+def _finish_run(run: _CleanupRun, run_id: str) -> None:
     """Finish a run, one's own or an abandoned one."""
     store = run.store
-    listed = read_names(store, run_id, CONDEMNED)
-    swept = read_names(store, run_id, SWEEP)
-    if swept is None and listed is not None:
+    queued_names = read_listed_names(store, run_id, QUEUE_PART)
+    sweep_names = read_listed_names(store, run_id, SWEEP_PART)
+    if sweep_names is None and queued_names is not None:
         try:
-            swept = _decide(store, run_id, _look(run, listed))
+            sweep_names = _record_sweep_list(store, run_id, _recheck_after_fence(run, queued_names))
         except BaseException:
             # End the run. Its queue would keep blocking operations that need the queued names.
-            _give_up(store, run_id)
+            _abandon_run(store, run_id)
             raise
-        listed = read_names(store, run_id, CONDEMNED)
+        queued_names = read_listed_names(store, run_id, QUEUE_PART)
     # Another collector has ended this run. With the queue gone, other processes may reference the
     # names again, so the sweep list must not be used any more.
-    if listed is None:
-        store.objects.remove(layout.gc_name(run_id, SWEEP))
+    if queued_names is None:
+        store.objects.remove(layout.gc_name(run_id, SWEEP_PART))
         return
-    _sweep(run, swept or [])
-    if not run.errors:
+    _sweep_files(run, sweep_names or [])
+    if not run.errors_by_dataset:
         # The queue first. A queue without its sweep list would look undecided and be marked anew.
-        store.objects.remove(layout.gc_name(run_id, CONDEMNED))
-        store.objects.remove(layout.gc_name(run_id, SWEEP))
+        store.objects.remove(layout.gc_name(run_id, QUEUE_PART))
+        store.objects.remove(layout.gc_name(run_id, SWEEP_PART))
 
 
-def _look(run: _Run, listed: list[str]) -> list[str]:
+def _recheck_after_fence(run: _CleanupRun, queued_names: list[str]) -> list[str]:
     """Raise the fences, mark again, and return the queued names that are still unreachable.
 
     References move while they are read: from an intent to a head when it publishes, or from a
     head to an intent when a branch is forked and its source deleted. Reading heads before and
     after the intents catches both directions.
     """
-    raise_fences(run.store, listed, run.marking.unnamed)
-    marking = run.marking.again()
-    mark_heads(marking)
-    protected = mark_intents(marking)
-    mark_heads(marking)
+    raise_fences(run.store, queued_names, run.marking.unnamed)
+    second_marking = run.marking.start_over()
+    mark_heads(second_marking)
+    protected = mark_intents(second_marking)
+    mark_heads(second_marking)
     run.claim.check()  # a suspended run must not record a result after another took over
-    return still_condemned(listed, marking, protected)
+    return select_still_deletable(queued_names, second_marking, protected)
 
 
-def _decide(store: Store, run_id: str, names: list[str]) -> list[str]:
+def _record_sweep_list(store: Store, run_id: str, sweep_names: list[str]) -> list[str]:
     """Record the result of the second mark and return the recorded one; the first record wins."""
-    store.objects.create_json(layout.gc_name(run_id, SWEEP), {"names": names})
-    found = read_names(store, run_id, SWEEP)
-    if found is None:
+    store.objects.create_json(layout.gc_name(run_id, SWEEP_PART), {"names": sweep_names})
+    recorded_names = read_listed_names(store, run_id, SWEEP_PART)
+    if recorded_names is None:
         raise ConcurrentCommit("another cleanup ended this one", hint="run it again")
-    return found
+    return recorded_names
 
 
-def _give_up(store: Store, run_id: str) -> None:
+def _abandon_run(store: Store, run_id: str) -> None:
     """End a run without a result by recording an empty one, so that no collector records another.
 
     If even that fails, the next run finishes it.
     """
     with suppress(StorageError, OSError, ConcurrentCommit):
-        if _decide(store, run_id, []) == []:
-            store.objects.remove(layout.gc_name(run_id, CONDEMNED))
-            store.objects.remove(layout.gc_name(run_id, SWEEP))
+        if _record_sweep_list(store, run_id, []) == []:
+            store.objects.remove(layout.gc_name(run_id, QUEUE_PART))
+            store.objects.remove(layout.gc_name(run_id, SWEEP_PART))
 
 
-def _sweep(run: _Run, names: list[str]) -> None:
-    total = len(names)
+def _sweep_files(run: _CleanupRun, sweep_names: list[str]) -> None:
+    total = len(sweep_names)
 
-    def told(name: str, error: str | None) -> None:
-        run.told(name, error)
+    def record_and_show(file_name: str, error_text: str | None) -> None:
+        run.record_removal(file_name, error_text)
         run.progress(min(len(run.removed), total), total)
 
-    run.hands.remove(run.store, in_order(names), told, run.claim.check)
+    run.executor.remove(run.store, sort_for_removal(sweep_names), record_and_show, run.claim.check)
 
 
-def _trim(run: _Run, survey: Survey) -> None:
+def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:
     """Remove old manifest versions and superseded refs, which nothing can reference any more.
 
     They need no delete queue.
     """
-    stuck: set[str] = set()
-    for group in _old_groups(run.marking, survey):
-        for name in group:
+    blocked_directories: set[str] = set()
+    for group in _group_old_versions(run.marking, survey):
+        for file_name in group:
             # Strictly in order: if a version cannot be removed, the newer ones must stay as well,
             # so that no old version remains below a gap.
-            if place_of(name) not in stuck:
-                errors = len(run.failures)
-                remove(run.store, [name], run.told, run.claim.check)
-                stuck |= {place_of(name)} if len(run.failures) > errors else set()
-    remove(run.store, lower_numbers(run.store), run.told, run.claim.check)
+            if owning_directory(file_name) not in blocked_directories:
+                failures_before = len(run.failed_names)
+                remove_files(run.store, [file_name], run.record_removal, run.claim.check)
+                blocked_directories |= (
+                    {owning_directory(file_name)}
+                    if len(run.failed_names) > failures_before
+                    else set()
+                )
+    remove_files(run.store, list_superseded_refs(run.store), run.record_removal, run.claim.check)

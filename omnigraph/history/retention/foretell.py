@@ -7,79 +7,106 @@ out, because a rewrite does not free them.
 from collections.abc import Iterable, Iterator
 
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.log import Log
-from omnigraph.history.state import State
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.state import GraphState
 from omnigraph.storage import layout
-from omnigraph.storage.compact import fragments_with_dropped, plan_rewrite, task_files
-from omnigraph.storage.store import version_names
-from omnigraph.storage.table import open_version
+from omnigraph.storage.compact import (
+    fragments_with_dropped_columns,
+    plan_compaction,
+    task_data_files,
+)
+from omnigraph.storage.store import version_file_names
+from omnigraph.storage.table import open_unchecked_version
 
-from .live import Live
+from .live import LiveSet
 from .roots import Marking, list_refs, merge_bases, read_head
-from .survey import attached
+from .survey import attached_versions_of
 
 
-def would_erase(marking: Marking) -> tuple[list[str], int]:
+def preview_erase(marking: Marking) -> tuple[list[str], int]:
     """Return the files that an erase would make unreachable, and the deleted rows they hold."""
-    heads, stays = _heads(marking)
-    gone, deleted = Live(), 0
-    for entry in {(one.location, one.lance_version): one for one in _entries(heads)}.values():
-        deleted += _rewritten(marking, entry, gone, stays)
-    for location in marking.tables:
-        for version in attached(marking.survey.files, location):
-            _stay(marking, stays, location, version)
-    names = [name for name in marking.survey.files if gone.holds(name) and not stays.holds(name)]
-    return names, deleted
+    head_states, retained = _collect_heads(marking)
+    rewritten, deleted_rows = LiveSet(), 0
+    for entry in {
+        (entry.location, entry.lance_version): entry for entry in _table_entries(head_states)
+    }.values():
+        deleted_rows += _split_rewritten_version(marking, entry, rewritten, retained)
+    for location in marking.used_tables:
+        for version in attached_versions_of(marking.survey.files, location):
+            _retain_version(marking, retained, location, version)
+    erasable_names = [
+        file_name
+        for file_name in marking.survey.files
+        if rewritten.contains(file_name) and not retained.contains(file_name)
+    ]
+    return erasable_names, deleted_rows
 
 
-def _heads(marking: Marking) -> tuple[list[State], Live]:
+def _collect_heads(marking: Marking) -> tuple[list[GraphState], LiveSet]:
     """Return the states of all branches, and the files that tags and future merges need."""
-    stays, heads = Live(), list[State]()
+    retained, head_states = LiveSet(), list[GraphState]()
     for ref in list_refs(marking.store):
         states = [opened.state for opened in read_head(marking, ref)]
-        if ref.place == layout.REFS:
-            heads += states
+        if ref.directory == layout.REFS:
+            head_states += states
         else:
-            _stay_all(marking, stays, _entries(states))
+            _retain_entries(marking, retained, _table_entries(states))
     for unnamed in marking.unnamed:  # never rewritten
-        states = [unnamed.opened.state] if unnamed.opened is not None else []
-        _stay_all(marking, stays, _entries(states))
-    for log, base in merge_bases([(state, Log(marking.store, state)) for state in heads]):
-        _stay_all(marking, stays, log.state_of(base)[0].values())
-    return heads, stays
+        states = [unnamed.manifest.state] if unnamed.manifest is not None else []
+        _retain_entries(marking, retained, _table_entries(states))
+    for log, base_commit_id in merge_bases(
+        [(state, HistoryLog(marking.store, state)) for state in head_states]
+    ):
+        _retain_entries(marking, retained, log.tables_and_schema_at(base_commit_id)[0].values())
+    return head_states, retained
 
 
-def _entries(states: list[State]) -> Iterator[TableEntry]:
-    return (entry for one in states for entry in one.tables.values())
+def _table_entries(states: list[GraphState]) -> Iterator[TableEntry]:
+    return (entry for state in states for entry in state.tables.values())
 
 
-def _rewritten(marking: Marking, entry: TableEntry, gone: Live, stays: Live) -> int:
+def _split_rewritten_version(
+    marking: Marking, entry: TableEntry, rewritten: LiveSet, retained: LiveSet
+) -> int:
     """Split the files of a version into those to be rewritten and those a new one still uses."""
-    key = (entry.location, entry.lance_version)
-    files = marking.versions.get(key)
-    if files is None:
+    version_key = (entry.location, entry.lance_version)
+    version_content = marking.version_contents.get(version_key)
+    if version_content is None:
         return 0
-    table = open_version(marking.store, *key)
-    holes = [one.metadata.deletion_file for one in table.dataset.get_fragments()]
-    deleted: int = sum(hole.num_deleted_rows for hole in holes if hole is not None)
-    dropped = fragments_with_dropped(table)
-    plan = plan_rewrite(table, also=dropped) if deleted or dropped else []
-    old = {name for task in plan for name in task_files(table, task)}
-    if old or files.places:
-        gone.names |= {*version_names(*key), *old, *(files.deletions if old else ())}
-        gone.places |= {*files.places, *(name.rpartition(".")[0] for name in old)}
-    kept = set(files.data) - old
-    stays.names |= kept
-    stays.places |= {name.rpartition(".")[0] for name in kept}
-    return deleted
+    table = open_unchecked_version(marking.store, *version_key)
+    deletion_files = [fragment.metadata.deletion_file for fragment in table.dataset.get_fragments()]
+    deleted_rows: int = sum(hole.num_deleted_rows for hole in deletion_files if hole is not None)
+    dropped_column_fragments = fragments_with_dropped_columns(table)
+    rewrite_tasks = (
+        plan_compaction(table, extra_fragment_ids=dropped_column_fragments)
+        if deleted_rows or dropped_column_fragments
+        else []
+    )
+    rewritten_files = {
+        file_name for task in rewrite_tasks for file_name in task_data_files(table, task)
+    }
+    if rewritten_files or version_content.index_directories:
+        rewritten.names |= {
+            *version_file_names(*version_key),
+            *rewritten_files,
+            *(version_content.deletion_files if rewritten_files else ()),
+        }
+        rewritten.directories |= {
+            *version_content.index_directories,
+            *(file_name.rpartition(".")[0] for file_name in rewritten_files),
+        }
+    remaining_files = set(version_content.data_files) - rewritten_files
+    retained.names |= remaining_files
+    retained.directories |= {file_name.rpartition(".")[0] for file_name in remaining_files}
+    return deleted_rows
 
 
-def _stay_all(marking: Marking, stays: Live, entries: Iterable[TableEntry]) -> None:
-    for one in entries:
-        _stay(marking, stays, one.location, one.lance_version)
+def _retain_entries(marking: Marking, retained: LiveSet, entries: Iterable[TableEntry]) -> None:
+    for entry in entries:
+        _retain_version(marking, retained, entry.location, entry.lance_version)
 
 
-def _stay(marking: Marking, stays: Live, location: str, version: int) -> None:
-    files = marking.versions.get((location, version))
-    if files is not None:
-        stays.add_version(location, version, files)
+def _retain_version(marking: Marking, retained: LiveSet, location: str, version: int) -> None:
+    version_content = marking.version_contents.get((location, version))
+    if version_content is not None:
+        retained.add_version(location, version, version_content)

@@ -7,18 +7,18 @@ of their work may be done twice, in part, or again by a later run.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from omnigraph.storage.objects import Found
+from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
-from omnigraph.storage.transfer import Files
+from omnigraph.storage.transfer import VersionFiles
 
-from .sweep import remove
+from .sweep import remove_files
 
-Version = tuple[str, int]  # location and Lance version of a table
-Told = Callable[[str, str | None], None]
-Check = Callable[[], None]
+VersionKey = tuple[str, int]  # location and Lance version of a table
+RemovalCallback = Callable[[str, str | None], None]
+ClaimCheck = Callable[[], None]
 
 
-class Hands(Protocol):
+class CleanupExecutor(Protocol):
     """The operations that a cleanup needs."""
 
     @property
@@ -29,34 +29,54 @@ class Hands(Protocol):
     def reads_ahead(self) -> bool:
         """Whether `read_versions` is worth a trial mark that finds the versions to read."""
 
-    def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
+    def list(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
         """List every file below these directories."""
 
-    def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
+    def read_versions(
+        self, store: Store, versions: Sequence[VersionKey]
+    ) -> dict[VersionKey, VersionFiles]:
         """Return the files of versions; one that cannot be read is left out."""
 
-    def remove(self, store: Store, names: Sequence[str], told: Told, check_claim: Check) -> None:
+    def remove(
+        self,
+        store: Store,
+        file_names: Sequence[str],
+        on_removed: RemovalCallback,
+        check_claim: ClaimCheck,
+    ) -> None:
         """Remove files in the order of their ranks; call `on_removed` once for each.
 
         `check_claim` is called before files are removed, and raises if the run must end.
         """
 
 
-class Here:
+class LocalCleanupExecutor:
     """Works in this process. It reads versions one by one when the mark needs them."""
 
     name = "local"
     reads_ahead = False
 
-    def list(self, store: Store, places: Sequence[str]) -> Iterable[Found]:
+    def list(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
         """List every file below these directories."""
-        return (one for place in places for one in store.objects.list(place))
+        return (
+            listed_file
+            for directory in directories
+            for listed_file in store.objects.list(directory)
+        )
 
-    def read_versions(self, store: Store, versions: Sequence[Version]) -> dict[Version, Files]:
+    def read_versions(
+        self, store: Store, versions: Sequence[VersionKey]
+    ) -> dict[VersionKey, VersionFiles]:
         """Return nothing: the mark reads each version when it needs it."""
         del store, versions
         return {}
 
-    def remove(self, store: Store, names: Sequence[str], told: Told, check_claim: Check) -> None:
+    def remove(
+        self,
+        store: Store,
+        file_names: Sequence[str],
+        on_removed: RemovalCallback,
+        check_claim: ClaimCheck,
+    ) -> None:
         """Remove files in the order of their ranks."""
-        remove(store, names, told, check_claim)
+        remove_files(store, file_names, on_removed, check_claim)

@@ -10,43 +10,65 @@ from datetime import timedelta
 
 from omnigraph.errors import GraphNotInitialized, StorageError
 from omnigraph.history.manifest import read_manifest
-from omnigraph.history.recover import UNFINISHED
+from omnigraph.history.recover import UNFINISHED_FILE_AGE
 from omnigraph.storage import layout
-from omnigraph.storage.cell import files_of
-from omnigraph.storage.objects import Found
+from omnigraph.storage.cell import cell_files
+from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import version_files
 
-from .live import Live
-from .protect import Protected
+from .live import LiveSet
+from .protect import IntentProtection
 from .roots import Marking
-from .survey import MANIFESTS, TABLES, Survey, attached, kind_of, place_of, version_number
-from .trim import named_by_version
+from .survey import (
+    MANIFEST_ROOTS,
+    TABLE_ROOTS,
+    FileSurvey,
+    attached_version_number,
+    attached_versions_of,
+    owning_directory,
+    subdirectory_of,
+)
+from .trim import fragments_of_version
 
-_KNOWN = {"_versions", "data", "_deletions", "_indices", "_transactions"}
+_KNOWN_SUBDIRECTORIES = {"_versions", "data", "_deletions", "_indices", "_transactions"}
 
 
-def condemn(marking: Marking, protected: Protected) -> list[str]:
+def select_deletable(marking: Marking, protected: IntentProtection) -> list[str]:
     """Select everything unreachable that is old enough and not newer than a running operation."""
     mark_tombstones(marking)
-    mark_attached(marking)
+    mark_attached_versions(marking)
     survey, grace = marking.survey, marking.policy.grace
-    found = [*_of_tables(marking), *_of_manifests(marking), *_objects(survey)]
-    unfinished = max(grace, UNFINISHED)
-    found += [one.name for one in survey.unfinished.values() if _old(survey, one, unfinished)]
+    candidates = [
+        *_table_candidates(marking),
+        *_manifest_candidates(marking),
+        *_object_candidates(survey),
+    ]
+    unfinished_age = max(grace, UNFINISHED_FILE_AGE)
+    candidates += [
+        unfinished_file.name
+        for unfinished_file in survey.unfinished.values()
+        if _is_old_enough(survey, unfinished_file, unfinished_age)
+    ]
     return sorted(
-        name
-        for name in found
-        if not marking.live.holds(name)
-        and _old(survey, survey.files.get(name), grace)
-        and not protected.holds(survey.modified(name))
+        file_name
+        for file_name in candidates
+        if not marking.live.contains(file_name)
+        and _is_old_enough(survey, survey.files.get(file_name), grace)
+        and not protected.covers(survey.modified_time(file_name))
     )
 
 
-def still_condemned(names: Sequence[str], marking: Marking, protected: Protected) -> list[str]:
+def select_still_deletable(
+    queued_names: Sequence[str], marking: Marking, protected: IntentProtection
+) -> list[str]:
     """Return the queued names that a second mark still finds unreachable."""
-    live, modified = marking.live, marking.survey.modified
-    return [one for one in names if not live.holds(one) and not protected.holds(modified(one))]
+    live, modified_time = marking.live, marking.survey.modified_time
+    return [
+        file_name
+        for file_name in queued_names
+        if not live.contains(file_name) and not protected.covers(modified_time(file_name))
+    ]
 
 
 def mark_tombstones(marking: Marking) -> None:
@@ -54,93 +76,120 @@ def mark_tombstones(marking: Marking) -> None:
 
     A late swap of a deleted branch must find it; otherwise the swap would succeed.
     """
-    used = used_places(marking.live)
-    for place in marking.survey.manifests():
-        if place in used:
+    used_locations = used_directories(marking.live)
+    for directory in marking.survey.manifest_files():
+        if directory in used_locations:
             continue
-        ulid = place.rpartition("/")[2]
+        ulid = directory.rpartition("/")[2]
         try:
-            opened = read_manifest(marking.store, ulid)
+            manifest = read_manifest(marking.store, ulid)
         except GraphNotInitialized:
             continue  # never created
         except StorageError:  # possibly torn: recovery of its creation will set it aside
-            marking.live.places.add(place)
+            marking.live.directories.add(directory)
             continue
-        if opened.state.head.closed:
-            marking.live.names |= set(files_of(opened.cell))
+        if manifest.state.head.closed:
+            marking.live.names |= set(cell_files(manifest.cell))
 
 
-def used_places(live: Live) -> set[str]:
+def used_directories(live: LiveSet) -> set[str]:
     """Return the tables and manifests of which something stays."""
-    return {*live.places, *map(place_of, live.names)}
+    return {*live.directories, *map(owning_directory, live.names)}
 
 
-def mark_attached(marking: Marking) -> None:
+def mark_attached_versions(marking: Marking) -> None:
     """Keep what external tools see of a used table: its first version, and their own commits."""
-    for location in marking.tables:
-        for version in attached(marking.survey.files, location):
-            key = (location, version)
-            if key not in marking.versions:
-                marking.versions[key] = version_files(marking.store, *key)
-            marking.live.add_version(*key, marking.versions[key])
+    for location in marking.used_tables:
+        for version in attached_versions_of(marking.survey.files, location):
+            version_key = (location, version)
+            if version_key not in marking.version_contents:
+                marking.version_contents[version_key] = version_files(marking.store, *version_key)
+            marking.live.add_version(*version_key, marking.version_contents[version_key])
 
 
-def _of_tables(marking: Marking) -> Iterator[str]:
-    for name in marking.survey.files:
-        if not name.startswith(TABLES):
+def _table_candidates(marking: Marking) -> Iterator[str]:
+    for file_name in marking.survey.files:
+        if not file_name.startswith(TABLE_ROOTS):
             continue
-        used = place_of(name) in marking.tables
-        if not used or (kind_of(name) in _KNOWN and not _is_first(name)):
-            yield name
+        is_used = owning_directory(file_name) in marking.used_tables
+        if not is_used or (
+            subdirectory_of(file_name) in _KNOWN_SUBDIRECTORIES
+            and not _must_stay_for_tools(file_name)
+        ):
+            yield file_name
 
 
-def _is_first(name: str) -> bool:
+def _must_stay_for_tools(file_name: str) -> bool:
     """Whether a file belongs to the first version, or is not a detached version of ours."""
-    last = name.rpartition("/")[2]
-    if kind_of(name) == "_transactions":
-        return last.startswith("0-")
-    return kind_of(name) == "_versions" and (
-        version_number(name) is not None or not last.endswith(".manifest")
+    base_name = file_name.rpartition("/")[2]
+    if subdirectory_of(file_name) == "_transactions":
+        return base_name.startswith("0-")
+    return subdirectory_of(file_name) == "_versions" and (
+        attached_version_number(file_name) is not None or not base_name.endswith(".manifest")
     )
 
 
-def _of_manifests(marking: Marking) -> Iterator[str]:
+def _manifest_candidates(marking: Marking) -> Iterator[str]:
     """Yield unreferenced fragments of used manifests, and all files of unused ones."""
-    used = used_places(marking.live)
-    for place, files in marking.survey.manifests().items():
-        if place not in used:
-            yield from (one.name for one in files)
+    used_locations = used_directories(marking.live)
+    for directory, files in marking.survey.manifest_files().items():
+        if directory not in used_locations:
+            yield from (listed_file.name for listed_file in files)
             continue
-        data = [one.name for one in files if kind_of(one.name) == "data"]
-        yield from sorted({*data} - _named(marking.store, files, data))
+        fragment_names = [
+            listed_file.name for listed_file in files if subdirectory_of(listed_file.name) == "data"
+        ]
+        yield from sorted(
+            {*fragment_names} - _referenced_fragments(marking.store, files, fragment_names)
+        )
 
 
-def _named(store: Store, files: Sequence[Found], data: Sequence[str]) -> set[str]:
+def _referenced_fragments(
+    store: Store, files: Sequence[ListedObject], fragment_names: Sequence[str]
+) -> set[str]:
     """Return the fragments that versions reference: one each, so equal counts suffice."""
-    versions = [one.name for one in files if version_number(one.name) is not None]
-    if len(versions) == len(data):
-        return set(data)
-    held = set(data)
-    return {name for version in versions for name in named_by_version(store, version, held)}
+    version_names = [
+        listed_file.name
+        for listed_file in files
+        if attached_version_number(listed_file.name) is not None
+    ]
+    if len(version_names) == len(fragment_names):
+        return set(fragment_names)
+    present_fragments = set(fragment_names)
+    return {
+        fragment_name
+        for version_name in version_names
+        for fragment_name in fragments_of_version(store, version_name, present_fragments)
+    }
 
 
-def _objects(survey: Survey) -> Iterator[str]:
-    for name in survey.files:
-        if not name.startswith((*TABLES, *MANIFESTS)):
-            yield name
+def _object_candidates(survey: FileSurvey) -> Iterator[str]:
+    for object_name in survey.files:
+        if not object_name.startswith((*TABLE_ROOTS, *MANIFEST_ROOTS)):
+            yield object_name
 
 
-def _old(survey: Survey, found: Found | None, age: timedelta) -> bool:
-    return found is None or survey.at - found.modified >= age
+def _is_old_enough(
+    survey: FileSurvey, listed_file: ListedObject | None, min_age: timedelta
+) -> bool:
+    return listed_file is None or survey.taken_at - listed_file.modified >= min_age
 
 
-def orphans(marking: Marking, names: Sequence[str]) -> tuple[str, ...]:
+def find_orphans(marking: Marking, deletable_names: Sequence[str]) -> tuple[str, ...]:
     """Return directories of branches and tags that were never created, or never named."""
-    places = {place_of(name) for name in names if name.startswith(f"{layout.BRANCHES}/")}
-    return tuple(sorted(places - used_places(marking.live)))
+    branch_directories = {
+        owning_directory(file_name)
+        for file_name in deletable_names
+        if file_name.startswith(f"{layout.BRANCHES}/")
+    }
+    return tuple(sorted(branch_directories - used_directories(marking.live)))
 
 
-def unreferenced(marking: Marking, names: Sequence[str]) -> tuple[str, ...]:
+def find_unreferenced_tables(marking: Marking, deletable_names: Sequence[str]) -> tuple[str, ...]:
     """Return table directories of which nothing is referenced any more."""
-    places = {place_of(name) for name in names if name.startswith(TABLES)}
-    return tuple(sorted(places - marking.tables))
+    table_directories = {
+        owning_directory(file_name)
+        for file_name in deletable_names
+        if file_name.startswith(TABLE_ROOTS)
+    }
+    return tuple(sorted(table_directories - marking.used_tables))

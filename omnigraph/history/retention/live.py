@@ -6,36 +6,38 @@ files, index directories. Pure; nothing here reads or writes.
 
 from dataclasses import dataclass, field
 
-from omnigraph.storage.store import version_names
-from omnigraph.storage.transfer import Files
+from omnigraph.storage.store import version_file_names
+from omnigraph.storage.transfer import VersionFiles
 
 
 @dataclass(slots=True)
-class Live:
+class LiveSet:
     """File names and whole directories, relative to the root.
 
-    >>> live = Live({"a/x"}, {"a/_indices/1"})
-    >>> [live.holds(name) for name in ("a/x", "a/_indices/1/part/y", "a/_indices/2/y")]
+    >>> live = LiveSet({"a/x"}, {"a/_indices/1"})
+    >>> [live.contains(name) for name in ("a/x", "a/_indices/1/part/y", "a/_indices/2/y")]
     [True, True, False]
     """
 
     names: set[str] = field(default_factory=set)
-    places: set[str] = field(default_factory=set)
+    directories: set[str] = field(default_factory=set)
 
-    def holds(self, name: str) -> bool:
+    def contains(self, file_name: str) -> bool:
         """Whether a name is in the set, or below one of its directories."""
-        if name in self.names:
+        if file_name in self.names:
             return True
-        place = name.rpartition("/")[0]
-        while place:
-            if place in self.places:
+        parent_directory = file_name.rpartition("/")[0]
+        while parent_directory:
+            if parent_directory in self.directories:
                 return True
-            place = place.rpartition("/")[0]
+            parent_directory = parent_directory.rpartition("/")[0]
         return False
 
-    def add_version(self, location: str, version: int, files: Files) -> None:
+    def add_version(self, location: str, version: int, version_content: VersionFiles) -> None:
         """Add all files of a table version; blobs lie below the stem of their data file."""
-        self.names |= version_names(location, version)
-        self.names |= set(files.all)
-        self.places |= set(files.places)
-        self.places |= {name.rpartition(".")[0] for name in files.data}
+        self.names |= version_file_names(location, version)
+        self.names |= set(version_content.named_files)
+        self.directories |= set(version_content.index_directories)
+        self.directories |= {
+            data_file.rpartition(".")[0] for data_file in version_content.data_files
+        }

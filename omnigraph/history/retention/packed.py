@@ -12,71 +12,76 @@ from typing import Any
 
 import pyarrow as pa
 
-_PIECE = 1 << 22
+_PIECE_BYTES = 1 << 22
 _GZIP, _ZSTD, _PARQUET, _ARROW = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"ARROW1"
 
 
-def pieces_of(path: Path, overlap: int) -> Iterator[bytes]:
+def read_unpacked(file_path: Path, overlap_bytes: int) -> Iterator[bytes]:
     """Yield the contents of a file in pieces; each starts with the last bytes of the previous one.
 
     The overlap finds matches that lie across two pieces.
     """
     try:
-        yield from _unpacked(path, overlap)
+        yield from _read_by_format(file_path, overlap_bytes)
     except (OSError, EOFError, zlib.error, pa.ArrowException):
-        with path.open("rb") as file:
-            yield from _overlapping(file, overlap)
+        with file_path.open("rb") as file:
+            yield from _read_overlapping(file, overlap_bytes)
 
 
-def _unpacked(path: Path, overlap: int) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        start = file.read(8)
-    if start.startswith(_PARQUET):
-        yield from _texts(_parquet_batches(path))
-    elif start.startswith(_ARROW):
-        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as found:
-            yield from _texts(found.get_batch(at) for at in range(found.num_record_batches))
-    elif start.startswith(_GZIP):
-        with gzip.open(path) as file:
-            yield from _overlapping(file, overlap)
-    elif start.startswith(_ZSTD):
-        with pa.CompressedInputStream(pa.OSFile(str(path)), "zstd") as packed:
-            yield from _overlapping(packed, overlap)
+def _read_by_format(file_path: Path, overlap_bytes: int) -> Iterator[bytes]:
+    with file_path.open("rb") as file:
+        first_bytes = file.read(8)
+    if first_bytes.startswith(_PARQUET):
+        yield from _read_strings(_parquet_batches(file_path))
+    elif first_bytes.startswith(_ARROW):
+        with pa.memory_map(str(file_path)) as source, pa.ipc.open_file(source) as arrow_file:
+            yield from _read_strings(
+                arrow_file.get_batch(batch_index)
+                for batch_index in range(arrow_file.num_record_batches)
+            )
+    elif first_bytes.startswith(_GZIP):
+        with gzip.open(file_path) as file:
+            yield from _read_overlapping(file, overlap_bytes)
+    elif first_bytes.startswith(_ZSTD):
+        with pa.CompressedInputStream(pa.OSFile(str(file_path)), "zstd") as decompressed:
+            yield from _read_overlapping(decompressed, overlap_bytes)
     else:
-        with path.open("rb") as file:
-            yield from _overlapping(file, overlap)
+        with file_path.open("rb") as file:
+            yield from _read_overlapping(file, overlap_bytes)
 
 
-def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(file_path: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as found:
-        yield from found.iter_batches()
+    with pq.ParquetFile(file_path) as parquet_file:
+        yield from parquet_file.iter_batches()
 
 
-def _texts(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+def _read_strings(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
     for batch in batches:
         for column in batch.columns:
-            yield from _values(column)
+            yield from _column_strings(column)
 
 
-def _values(column: pa.Array) -> Iterator[bytes]:
+def _column_strings(column: pa.Array) -> Iterator[bytes]:
     """Yield all strings of a column, joined by newlines; includes those in lists and structs."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
+    value_type = column.type
+    if pa.types.is_dictionary(value_type):
         column = column.dictionary
-        kind = column.type
-    if pa.types.is_struct(kind):
-        for part in column.flatten():
-            yield from _values(part)
-    elif pa.types.is_nested(kind):
-        yield from _values(column.flatten())
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        yield "\n".join(one for one in column.to_pylist() if one is not None).encode()
+        value_type = column.type
+    if pa.types.is_struct(value_type):
+        for child_column in column.flatten():
+            yield from _column_strings(child_column)
+    elif pa.types.is_nested(value_type):
+        yield from _column_strings(column.flatten())
+    elif pa.types.is_string(value_type) or pa.types.is_large_string(value_type):
+        yield "\n".join(
+            string_value for string_value in column.to_pylist() if string_value is not None
+        ).encode()
 
 
-def _overlapping(file: Any, overlap: int) -> Iterator[bytes]:
-    kept = b""
-    while piece := bytes(file.read(_PIECE)):
-        yield kept + piece
-        kept = piece[-overlap:] if overlap else b""
+def _read_overlapping(file: Any, overlap_bytes: int) -> Iterator[bytes]:
+    previous_end = b""
+    while piece := bytes(file.read(_PIECE_BYTES)):
+        yield previous_end + piece
+        previous_end = piece[-overlap_bytes:] if overlap_bytes else b""

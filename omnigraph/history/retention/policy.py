@@ -9,91 +9,99 @@ from datetime import timedelta
 
 from omnigraph.errors import InputError
 
-GRACE = timedelta(minutes=60)
+DEFAULT_GRACE = timedelta(minutes=60)
 Duration = str | int | float | timedelta
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DURATION = re.compile(r"([0-9]+)\s*([smhdw])")
-_ADVICE = "keep=10 keeps the newest ten commits of every branch; older_than='7d' keeps a week"
+_UNIT_NAMES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DURATION_PATTERN = re.compile(r"([0-9]+)\s*([smhdw])")
+_POLICY_HINT = "keep=10 keeps the newest ten commits of every branch; older_than='7d' keeps a week"
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RetentionPolicy:
     """At least one of `keep` and `older_than`; a commit goes if neither keeps it.
 
     Directories of tables that nothing references any more stay, unless `purge_dropped`.
 
-    >>> Policy(keep=2).keeps(1, timedelta(days=9)), Policy(keep=2).keeps(2, timedelta(days=9))
+    >>> RetentionPolicy(keep=2).keeps(1, timedelta(days=9)), RetentionPolicy(keep=2).keeps(2, timedelta(days=9))
     (True, False)
-    >>> Policy(keep=2, older_than=timedelta(days=7)).keeps(5, timedelta(days=6))
+    >>> RetentionPolicy(keep=2, older_than=timedelta(days=7)).keeps(5, timedelta(days=6))
     True
     """
 
     keep: int | None = None
     older_than: timedelta | None = None
-    grace: timedelta = GRACE
+    grace: timedelta = DEFAULT_GRACE
     purge_dropped: bool = False
 
     @property
-    def age(self) -> timedelta:
+    def minimum_age(self) -> timedelta:
         """The age up to which everything is kept, whatever the count."""
         return max(self.grace, self.older_than or timedelta())
 
-    def keeps(self, place: int | None, age: timedelta) -> bool:
+    def keeps(self, first_parent_depth: int | None, age: timedelta) -> bool:
         """Whether a commit stays, by its first-parent depth on a branch (0 is the head) and age."""
-        counted = place is not None and place < max(1, self.keep or 1)
-        return counted or age < self.age
+        within_count = first_parent_depth is not None and first_parent_depth < max(
+            1, self.keep or 1
+        )
+        return within_count or age < self.minimum_age
 
 
-def policy_of(
+def make_policy(
     keep: int | None = None,
     older_than: Duration | None = None,
     grace: Duration | None = None,
     *,
     purge_dropped: bool = False,
-) -> Policy:
+) -> RetentionPolicy:
     """Build a policy from the arguments of a caller; there is deliberately no default."""
     if keep is None and older_than is None:
         raise InputError(
-            "cleanup needs to know what to keep", reason="neither keep nor older_than", hint=_ADVICE
+            "cleanup needs to know what to keep",
+            reason="neither keep nor older_than",
+            hint=_POLICY_HINT,
         )
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
         raise InputError(f"keep={keep!r} is not a number of commits", reason="expected 0 or more")
-    span = None if older_than is None else duration_of(older_than)
-    spared = GRACE if grace is None else duration_of(grace)
-    return Policy(keep, span, spared, purge_dropped)
+    minimum_age = None if older_than is None else parse_duration(older_than)
+    grace_period = DEFAULT_GRACE if grace is None else parse_duration(grace)
+    return RetentionPolicy(keep, minimum_age, grace_period, purge_dropped)
 
 
-def duration_of(value: Duration) -> timedelta:
+def parse_duration(value: Duration) -> timedelta:
     """Parse a duration: seconds as a number, or text such as `90s`, `30m`, `12h`, `7d`, `2w`.
 
-    >>> duration_of("7d") == duration_of(7 * 24 * 3600) == timedelta(days=7)
+    >>> parse_duration("7d") == parse_duration(7 * 24 * 3600) == timedelta(days=7)
     True
     """
     try:
         if isinstance(value, timedelta):
-            return _positive(value)
+            return _require_positive(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return _positive(timedelta(seconds=value))
-        text = str(value).strip()
-        found = _DURATION.fullmatch(text)
-        if found is not None:
-            return timedelta(**{_UNITS[found[2]]: int(found[1])})
-        if text.isdecimal() and int(text) == 0:
+            return _require_positive(timedelta(seconds=value))
+        duration_text = str(value).strip()
+        duration_match = _DURATION_PATTERN.fullmatch(duration_text)
+        if duration_match is not None:
+            return timedelta(**{_UNIT_NAMES[duration_match[2]]: int(duration_match[1])})
+        if duration_text.isdecimal() and int(duration_text) == 0:
             return timedelta()  # zero needs no unit
     except (OverflowError, ValueError) as error:
         raise InputError(f"{value!r} is not a duration", reason="out of range") from error
-    raise _unclear(text)
+    raise _duration_error(duration_text)
 
 
-def _unclear(text: str) -> InputError:
+def _duration_error(duration_text: str) -> InputError:
     hint = "give a number and one of s, m, h, d, w: 90s, 30m, 12h, 7d, 2w"
-    if text.isdecimal():
-        hint = f"{text}d are days, {text}s are seconds; also m, h and w"
-        return InputError(f"'{text}' has no unit: {text}d? {text}s?", reason="no unit", hint=hint)
-    return InputError(f"'{text}' is not a duration", reason="unknown format", hint=hint)
+    if duration_text.isdecimal():
+        hint = f"{duration_text}d are days, {duration_text}s are seconds; also m, h and w"
+        return InputError(
+            f"'{duration_text}' has no unit: {duration_text}d? {duration_text}s?",
+            reason="no unit",
+            hint=hint,
+        )
+    return InputError(f"'{duration_text}' is not a duration", reason="unknown format", hint=hint)
 
 
-def _positive(span: timedelta) -> timedelta:
-    if span < timedelta():
+def _require_positive(duration: timedelta) -> timedelta:
+    if duration < timedelta():
         raise ValueError
-    return span
+    return duration

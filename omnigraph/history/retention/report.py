@@ -9,7 +9,13 @@ from typing import Any
 
 from omnigraph.storage import layout
 
-from .survey import MANIFESTS, Survey, kind_of, place_of, version_number
+from .survey import (
+    MANIFEST_ROOTS,
+    FileSurvey,
+    attached_version_number,
+    owning_directory,
+    subdirectory_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,79 +65,89 @@ class Cleanup:
     @property
     def bytes_removed(self) -> int:
         """Total bytes removed."""
-        return sum(one.bytes_removed for one in self.datasets)
+        return sum(dataset.bytes_removed for dataset in self.datasets)
 
     @property
     def old_versions_removed(self) -> int:
         """Total number of versions removed."""
-        return sum(one.old_versions_removed for one in self.datasets)
+        return sum(dataset.old_versions_removed for dataset in self.datasets)
 
     @property
     def failed(self) -> tuple[DatasetCleanup, ...]:
         """The datasets with files that could not be removed; the next run tries again."""
-        return tuple(one for one in self.datasets if one.error is not None)
+        return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
     def __repr__(self) -> str:
-        what = "would remove" if self.preview else "removed"
-        versions, size = self.old_versions_removed, self.bytes_removed
-        return f"<Cleanup {what} {versions} old versions, {size} bytes>"
+        verb = "would remove" if self.preview else "removed"
+        version_count, byte_count = self.old_versions_removed, self.bytes_removed
+        return f"<Cleanup {verb} {version_count} old versions, {byte_count} bytes>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON data."""
         return {
             "preview": self.preview,
-            "datasets": [one.to_json() for one in self.datasets],
+            "datasets": [item.to_json() for item in self.datasets],
             "bytes_removed": self.bytes_removed,
             "old_versions_removed": self.old_versions_removed,
             "unreferenced_paths": list(self.unreferenced_paths),
             "unreferenced_bytes": self.unreferenced_bytes,
-            "orphans": self._orphans(),
+            "orphans": self._orphans_to_json(),
             "commits_kept": self.commits_kept,
             "spared_bytes": self.spared_bytes,
             "deleted_rows": self.deleted_rows,
             "held_by": list(self.held_by),
-            "unnamed": [dict(one) for one in self.unnamed],
+            "unnamed": [dict(item) for item in self.unnamed],
             "engine": self.engine,
         }
 
-    def _orphans(self) -> dict[str, list[list[str]]]:
+    def _orphans_to_json(self) -> dict[str, list[list[str]]]:
         """Return the removed directories, and the reasons why others could not be removed."""
         failed = [[row.type_key, row.error] for row in self.failed if row.error is not None]
-        stuck = [failure for failure in failed if failure[0] == layout.MANIFEST]
-        gone = [[layout.MANIFEST, directory] for directory in self.orphans]
-        return {"reclaimed": gone if not stuck else [], "failures": stuck}
+        manifest_failures = [failure for failure in failed if failure[0] == layout.MANIFEST]
+        reclaimed = [[layout.MANIFEST, directory] for directory in self.orphans]
+        return {
+            "reclaimed": reclaimed if not manifest_failures else [],
+            "failures": manifest_failures,
+        }
 
 
-def rows_of(
-    names: Iterable[str],
-    survey: Survey,
-    keys: Mapping[str, str],
-    errors: Mapping[str, str] | None = None,
+def build_dataset_rows(
+    removed_names: Iterable[str],
+    survey: FileSurvey,
+    type_by_directory: Mapping[str, str],
+    error_by_dataset: Mapping[str, str] | None = None,
 ) -> tuple[DatasetCleanup, ...]:
     """Build one row per type for removed files; `type_by_directory` maps table directories."""
-    bytes_of: dict[str, int] = {}
-    versions: dict[str, int] = {}
-    for name in names:
-        key = row_key(name, keys)
-        bytes_of[key] = bytes_of.get(key, 0) + survey.size(name)
-        versions[key] = versions.get(key, 0) + _is_version(name)
-    told = errors or {}
-    every = sorted(bytes_of.keys() | told.keys())
+    bytes_by_dataset: dict[str, int] = {}
+    versions_by_dataset: dict[str, int] = {}
+    for removed_name in removed_names:
+        dataset = dataset_key(removed_name, type_by_directory)
+        bytes_by_dataset[dataset] = bytes_by_dataset.get(dataset, 0) + survey.size_of(removed_name)
+        versions_by_dataset[dataset] = versions_by_dataset.get(dataset, 0) + _is_old_version_file(
+            removed_name
+        )
+    error_texts = error_by_dataset or {}
+    dataset_keys = sorted(bytes_by_dataset.keys() | error_texts.keys())
     return tuple(
-        DatasetCleanup(key, versions.get(key, 0), bytes_of.get(key, 0), told.get(key))
-        for key in every
+        DatasetCleanup(
+            dataset,
+            versions_by_dataset.get(dataset, 0),
+            bytes_by_dataset.get(dataset, 0),
+            error_texts.get(dataset),
+        )
+        for dataset in dataset_keys
     )
 
 
-def row_key(name: str, keys: Mapping[str, str]) -> str:
+def dataset_key(file_name: str, type_by_directory: Mapping[str, str]) -> str:
     """Return the report row that a file counts in: its type, if its directory is known."""
-    place = place_of(name)
-    if name.startswith(MANIFESTS):
+    directory = owning_directory(file_name)
+    if file_name.startswith(MANIFEST_ROOTS):
         return layout.MANIFEST
-    return keys.get(place, place)
+    return type_by_directory.get(directory, directory)
 
 
-def _is_version(name: str) -> bool:
-    if kind_of(name) != "_versions" or not name.endswith(".manifest"):
+def _is_old_version_file(file_name: str) -> bool:
+    if subdirectory_of(file_name) != "_versions" or not file_name.endswith(".manifest"):
         return False
-    return version_number(name) is None or name.startswith(MANIFESTS)
+    return attached_version_number(file_name) is None or file_name.startswith(MANIFEST_ROOTS)

@@ -13,25 +13,25 @@ from datetime import datetime, timedelta
 from omnigraph.errors import Conflict, GraphNotInitialized, HistoryReclaimed, StorageError
 from omnigraph.history import refs
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.history.log import Log, in_order
-from omnigraph.history.manifest import Opened, read_manifest
+from omnigraph.history.log import HistoryLog, sort_newest_first
+from omnigraph.history.manifest import LoadedManifest, read_manifest
 from omnigraph.history.refs import Ref
-from omnigraph.history.schemas import erased_by
-from omnigraph.history.state import State
-from omnigraph.history.unnamed import Unnamed, find_unnamed
+from omnigraph.history.schemas import read_erased_directories
+from omnigraph.history.state import GraphState
+from omnigraph.history.unnamed import UnnamedManifest, find_manifests_without_ref
 from omnigraph.storage import layout
-from omnigraph.storage.cell import files_of
+from omnigraph.storage.cell import cell_files
 from omnigraph.storage.failures import AbsentError, DamagedError
-from omnigraph.storage.objects import Found
-from omnigraph.storage.store import Store, version_names
-from omnigraph.storage.transfer import Files, version_files
+from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.store import Store, version_file_names
+from omnigraph.storage.transfer import VersionFiles, version_files
 
-from .live import Live
-from .policy import Policy
-from .survey import Survey
+from .live import LiveSet
+from .policy import RetentionPolicy
+from .survey import FileSurvey
 
-_ATTEMPTS = 10
-Reader = Callable[[Store, str, int], Files]
+_MAX_LOG_READS = 10
+VersionReader = Callable[[Store, str, int], VersionFiles]
 
 
 @dataclass(slots=True)
@@ -47,135 +47,166 @@ class Marking:
     """
 
     store: Store
-    policy: Policy
-    survey: Survey
-    live: Live = field(default_factory=Live)
-    versions: dict[tuple[str, int], Files] = field(default_factory=dict)
-    keys: dict[str, str] = field(default_factory=dict)
-    kept: set[str] = field(default_factory=set)
-    tables: set[str] = field(default_factory=set)
-    read: Reader = version_files
-    whole: set[tuple[str, int]] = field(default_factory=set)
+    policy: RetentionPolicy
+    survey: FileSurvey
+    live: LiveSet = field(default_factory=LiveSet)
+    version_contents: dict[tuple[str, int], VersionFiles] = field(default_factory=dict)
+    type_by_directory: dict[str, str] = field(default_factory=dict)
+    kept_commits: set[str] = field(default_factory=set)
+    used_tables: set[str] = field(default_factory=set)
+    read_version: VersionReader = version_files
+    complete_versions: set[tuple[str, int]] = field(default_factory=set)
     holders: dict[str, None] = field(default_factory=dict)
-    unnamed: tuple[Unnamed, ...] = ()
-    _listed: dict[str, dict[str, Found]] = field(default_factory=dict)
+    unnamed: tuple[UnnamedManifest, ...] = ()
+    _listed_directories: dict[str, dict[str, ListedObject]] = field(default_factory=dict)
 
-    def again(self, policy: Policy | None = None) -> "Marking":
+    def start_over(self, policy: RetentionPolicy | None = None) -> "Marking":
         """Return a new mark that reuses what cannot have changed, with another policy if given."""
-        chosen = policy or self.policy
-        made = Marking(self.store, chosen, self.survey, Live(), self.versions, self.keys)
-        made.whole, made.unnamed = self.whole, self.unnamed
-        return made
+        new_policy = policy or self.policy
+        fresh_marking = Marking(
+            self.store,
+            new_policy,
+            self.survey,
+            LiveSet(),
+            self.version_contents,
+            self.type_by_directory,
+        )
+        fresh_marking.complete_versions, fresh_marking.unnamed = (
+            self.complete_versions,
+            self.unnamed,
+        )
+        return fresh_marking
 
-    def add_state(self, opened: Opened, what: str | None) -> None:
+    def add_state(self, manifest: LoadedManifest, required_by: str | None) -> None:
         """Add all that a manifest references; it must be readable if `required_by` is given."""
-        state = opened.state
-        self.live.names |= {*files_of(opened.cell), state.schema.location}
-        self.live.names |= {one.name for one in state.chunks}
+        state = manifest.state
+        self.live.names |= {*cell_files(manifest.cell), state.schema.location}
+        self.live.names |= {chunk.name for chunk in state.chunks}
         for entry in state.tables.values():
-            self.add_entry(entry, needed=what)
+            self.add_entry(entry, required_by=required_by)
 
-    def add_entry(self, entry: TableEntry, needed: str | None = None) -> None:
+    def add_entry(self, entry: TableEntry, required_by: str | None = None) -> None:
         """Add a table version; one that is required and not readable stops the run."""
-        key = (entry.location, entry.lance_version)
-        self.keys.setdefault(entry.location, entry.key)
-        if key not in self.versions and needed is None and self.born(entry) is None:
+        version_key = (entry.location, entry.lance_version)
+        self.type_by_directory.setdefault(entry.location, entry.key)
+        if (
+            version_key not in self.version_contents
+            and required_by is None
+            and self.creation_time(entry) is None
+        ):
             return  # removed by an earlier cleanup
         try:
-            self._read_whole(entry, needed)
+            self._read_complete(entry, required_by)
         except Conflict:
             # Another collector may have removed it since the survey; that is not damage.
-            if needed is None and not self.store.has(*key):
+            if required_by is None and not self.store.has_version(*version_key):
                 return
             raise
-        self.tables.add(entry.location)
-        self.live.add_version(*key, self.versions[key])
+        self.used_tables.add(entry.location)
+        self.live.add_version(*version_key, self.version_contents[version_key])
 
-    def _read_whole(self, entry: TableEntry, needed: str | None) -> None:
-        key = (entry.location, entry.lance_version)
-        if key not in self.versions:
+    def _read_complete(self, entry: TableEntry, required_by: str | None) -> None:
+        version_key = (entry.location, entry.lance_version)
+        if version_key not in self.version_contents:
             try:
-                self.versions[key] = self.read(self.store, *key)
+                self.version_contents[version_key] = self.read_version(self.store, *version_key)
             except (AbsentError, StorageError, OSError, ValueError) as error:
-                raise unreadable(needed or f"the past of {entry.key}", entry.key) from error
-        if key not in self.whole:
-            self._check_whole(entry, needed)
-            self.whole.add(key)
+                raise unreadable_error(
+                    required_by or f"the past of {entry.key}", entry.key
+                ) from error
+        if version_key not in self.complete_versions:
+            self._check_complete(entry, required_by)
+            self.complete_versions.add(version_key)
 
-    def born(self, entry: TableEntry) -> datetime | None:
+    def creation_time(self, entry: TableEntry) -> datetime | None:
         """Return the store time of a table version; None if it is gone."""
-        for name in version_names(entry.location, entry.lance_version):
-            found = self.survey.files.get(name) or self._now(name)
-            if found is not None:
-                return found.modified
+        for version_file in version_file_names(entry.location, entry.lance_version):
+            listed_file = self.survey.files.get(version_file) or self._find_listed(version_file)
+            if listed_file is not None:
+                return listed_file.modified
         return None
 
-    def _check_whole(self, entry: TableEntry, needed: str | None) -> None:
+    def _check_complete(self, entry: TableEntry, required_by: str | None) -> None:
         """Raise `Conflict` if a version has lost files.
 
         An incomplete version is no reason to remove an older one that is complete.
         """
-        wanted = self.versions[entry.location, entry.lance_version].all
-        lost = [name for name in wanted if name not in self.survey.files]
-        for place in {name.rpartition("/")[0] for name in lost}:
-            self._listed.pop(place, None)  # list again: a head may have moved since the listing
-        gone = next((name for name in lost if self._now(name) is None), None)
-        if gone is not None:
-            raise unreadable(needed or f"the past of {entry.key}", f"{gone} is missing")
+        needed_names = self.version_contents[entry.location, entry.lance_version].named_files
+        unlisted_names = [
+            file_name for file_name in needed_names if file_name not in self.survey.files
+        ]
+        for directory in {file_name.rpartition("/")[0] for file_name in unlisted_names}:
+            self._listed_directories.pop(
+                directory, None
+            )  # list again: a head may have moved since the listing
+        missing_name = next(
+            (file_name for file_name in unlisted_names if self._find_listed(file_name) is None),
+            None,
+        )
+        if missing_name is not None:
+            raise unreadable_error(
+                required_by or f"the past of {entry.key}", f"{missing_name} is missing"
+            )
 
-    def _now(self, name: str) -> Found | None:
+    def _find_listed(self, file_name: str) -> ListedObject | None:
         """Find a file that is newer than the survey; each directory is listed once."""
-        place = name.rpartition("/")[0]
-        if place not in self._listed:
-            self._listed[place] = {one.name: one for one in self.store.objects.list(place)}
-        return self._listed[place].get(name)
+        directory = file_name.rpartition("/")[0]
+        if directory not in self._listed_directories:
+            self._listed_directories[directory] = {
+                listed_file.name: listed_file for listed_file in self.store.objects.list(directory)
+            }
+        return self._listed_directories[directory].get(file_name)
 
 
-def unreadable(where: str, key: str) -> Conflict:
+def unreadable_error(subject: str, detail: str) -> Conflict:
     """Return the error that stops a run: unreadable data is no evidence that anything may go."""
     return Conflict(
-        f"{where} cannot be read ({key}); nothing was removed",
+        f"{subject} cannot be read ({detail}); nothing was removed",
         hint="restore the files, or delete the branch or tag, and run cleanup again",
     )
 
 
 def mark_heads(marking: Marking) -> None:
     """Mark every branch and tag that exists now, and their retained past."""
-    found = [
-        (ref, opened) for ref in list_refs(marking.store) for opened in read_head(marking, ref)
+    open_manifests = [
+        (ref, manifest) for ref in list_refs(marking.store) for manifest in read_head(marking, ref)
     ]
-    logs: list[tuple[State, Log]] = []
-    for ref, opened in found:
-        kind = "branch" if ref.place == layout.REFS else "tag"
-        marking.add_state(opened, f"{kind} '{ref.name}'")
-        marking.kept.add(opened.state.head.commit_id)
-        if ref.place == layout.REFS:
-            logs.append((opened.state, _retained(marking, opened)))
+    logs: list[tuple[GraphState, HistoryLog]] = []
+    for ref, manifest in open_manifests:
+        kind_label = "branch" if ref.directory == layout.REFS else "tag"
+        marking.add_state(manifest, f"{kind_label} '{ref.name}'")
+        marking.kept_commits.add(manifest.state.head.commit_id)
+        if ref.directory == layout.REFS:
+            logs.append((manifest.state, _keep_branch_past(marking, manifest)))
         else:
             marking.holders[f"tag '{ref.name}'"] = None
-    logs += [pair for one in marking.unnamed for pair in _mark_unnamed(marking, one)]
-    for log, base in merge_bases(logs):
-        _keep(marking, log, [base])
+    logs += [pair for unnamed in marking.unnamed for pair in _mark_unnamed(marking, unnamed)]
+    for log, base_commit_id in merge_bases(logs):
+        _keep_commits(marking, log, [base_commit_id])
 
 
-def _mark_unnamed(marking: Marking, one: Unnamed) -> Iterator[tuple[State, Log]]:
+def _mark_unnamed(
+    marking: Marking, unnamed: UnnamedManifest
+) -> Iterator[tuple[GraphState, HistoryLog]]:
     """Mark all files of a manifest without a name and what it needs; yield the log of a branch."""
-    if one.opened is None:
-        raise unreadable(one.directory, one.reason)
-    label = f"{one.kind or 'branch or tag'} '{one.name or one.ulid}', which lost its ref object"
-    marking.live.places.add(one.directory)
-    marking.add_state(one.opened, label)
-    marking.kept.add(one.opened.state.head.commit_id)
+    if unnamed.manifest is None:
+        raise unreadable_error(unnamed.directory, unnamed.reason)
+    label = f"{unnamed.kind or 'branch or tag'} '{unnamed.name or unnamed.ulid}', which lost its ref object"
+    marking.live.directories.add(unnamed.directory)
+    marking.add_state(unnamed.manifest, label)
+    marking.kept_commits.add(unnamed.manifest.state.head.commit_id)
     marking.holders[label] = None
-    if one.kind == "branch":
-        yield one.opened.state, _retained(marking, one.opened)
+    if unnamed.kind == "branch":
+        yield unnamed.manifest.state, _keep_branch_past(marking, unnamed.manifest)
 
 
-def spared_manifests(store: Store, survey: Survey) -> tuple[Unnamed, ...]:
+def spared_manifests(store: Store, survey: FileSurvey) -> tuple[UnnamedManifest, ...]:
     """Return the unnamed manifests that a cleanup must not touch: all but those never named."""
-    places = (place.rpartition("/")[2] for place in survey.manifests() if "/" in place)
-    found, _ = find_unnamed(store, places)
-    return tuple(one for one in found if one.status != "never_named")
+    manifest_ulids = (
+        directory.rpartition("/")[2] for directory in survey.manifest_files() if "/" in directory
+    )
+    unnamed_manifests, _ = find_manifests_without_ref(store, manifest_ulids)
+    return tuple(unnamed for unnamed in unnamed_manifests if unnamed.status != "never_named")
 
 
 def list_refs(store: Store) -> list[Ref]:
@@ -183,132 +214,162 @@ def list_refs(store: Store) -> list[Ref]:
 
     A damaged ref object references nothing: its manifest is found among the unnamed ones.
     """
-    found = [refs.MAIN_REF]
-    for place in (layout.REFS, layout.TAGS):
-        for name, number in sorted(refs.list_numbers(store, place).items()):
+    open_refs = [refs.MAIN_REF]
+    for ref_directory in (layout.REFS, layout.TAGS):
+        for ref_name, ref_number in sorted(refs.list_highest_numbers(store, ref_directory).items()):
             with suppress(DamagedError):
-                ref = refs.read_ref(store, name, number, place) if number % 2 else None
-                found += [ref] if ref is not None else []
-    return found
+                ref = (
+                    refs.read_ref(store, ref_name, ref_number, ref_directory)
+                    if ref_number % 2
+                    else None
+                )
+                open_refs += [ref] if ref is not None else []
+    return open_refs
 
 
-def read_head(marking: Marking, ref: Ref) -> Iterator[Opened]:
+def read_head(marking: Marking, ref: Ref) -> Iterator[LoadedManifest]:
     """Yield the newest manifest behind a ref; nothing if it was deleted meanwhile."""
     try:
-        opened = read_manifest(marking.store, ref.ulid)
+        manifest = read_manifest(marking.store, ref.ulid)
     except GraphNotInitialized as error:
-        if refs.highest_number(marking.store, ref.name, ref.place) == ref.number:
-            raise unreadable(f"'{ref.name}'", "its manifest is missing") from error
+        if refs.find_highest_number(marking.store, ref.name, ref.directory) == ref.number:
+            raise unreadable_error(f"'{ref.name}'", "its manifest is missing") from error
         return
     except StorageError as error:
-        raise unreadable(f"'{ref.name}'", error.message) from error
-    if not opened.state.head.closed:
-        yield opened
+        raise unreadable_error(f"'{ref.name}'", error.message) from error
+    if not manifest.state.head.closed:
+        yield manifest
 
 
-def _retained(marking: Marking, opened: Opened) -> Log:
+def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
     """Keep the past of a branch; if log chunks were merged meanwhile, read the branch again."""
-    for _ in range(_ATTEMPTS):
-        log = Log(marking.store, opened.state)
+    for _ in range(_MAX_LOG_READS):
+        log = HistoryLog(marking.store, manifest.state)
         try:
-            _keep_past(marking, log, opened.state)
+            _keep_log_past(marking, log, manifest.state)
         except HistoryReclaimed:
-            opened = read_manifest(marking.store, opened.state.head.ulid)
-            marking.add_state(opened, "a branch")
+            manifest = read_manifest(marking.store, manifest.state.head.ulid)
+            marking.add_state(manifest, "a branch")
         else:
             return log
-    raise unreadable("the log of a branch", "its chunks keep vanishing")
+    raise unreadable_error("the log of a branch", "its chunks keep vanishing")
 
 
-def _keep_past(marking: Marking, log: Log, state: State) -> None:
+def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None:
     """Keep the ancestors of a head that the policy retains: by count along first parents, or age.
 
     A commit's age counts from when its child superseded it, not from when it was created.
     """
-    erased = erased_by(marking.store, state)
-    line: list[Commit] = []
-    merged: list[str] = []
-    waiting: list[tuple[str, int | None, timedelta]] = [(state.head.commit_id, 0, timedelta())]
-    seen: set[str] = set()
-    while waiting:
-        at, place, age = waiting.pop()
-        if at in seen or not marking.policy.keeps(place, age):
+    erased_directories = read_erased_directories(marking.store, state)
+    first_parent_commits: list[Commit] = []
+    merged_ids: list[str] = []
+    pending_visits: list[tuple[str, int | None, timedelta]] = [
+        (state.head.commit_id, 0, timedelta())
+    ]
+    visited_ids: set[str] = set()
+    while pending_visits:
+        commit_id, depth, age = pending_visits.pop()
+        if commit_id in visited_ids or not marking.policy.keeps(depth, age):
             continue
-        seen.add(at)
-        one = log.get(at)
-        line += [one] if place is not None else []
-        merged += [at] if place is None else []
-        superseded = _age(marking, one)
+        visited_ids.add(commit_id)
+        commit = log.get(commit_id)
+        first_parent_commits += [commit] if depth is not None else []
+        merged_ids += [commit_id] if depth is None else []
+        superseded_age = _superseded_age(marking, commit)
         # First parent last, so that it is popped next: a commit on the chain must get its depth
         # there, not be visited earlier as a merged-in commit without one.
-        for parent in reversed(one.parents):
-            first = place is not None and parent == one.parent
-            waiting.append((parent, place + 1 if first and place is not None else None, superseded))
-    _keep_line(marking, log, line, erased)
-    _keep(marking, log, merged, erased)
+        for parent_id in reversed(commit.parents):
+            is_first_parent = depth is not None and parent_id == commit.parent
+            pending_visits.append(
+                (
+                    parent_id,
+                    depth + 1 if is_first_parent and depth is not None else None,
+                    superseded_age,
+                )
+            )
+    _keep_first_parents(marking, log, first_parent_commits, erased_directories)
+    _keep_commits(marking, log, merged_ids, erased_directories)
 
 
-def _age(marking: Marking, child: Commit) -> timedelta:
+def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
     """Return how long ago a commit was created, and thereby its parents were superseded."""
-    entries = [one for one in child.tables.values() if one is not None]
-    times = [time for time in map(marking.born, entries) if time is not None]
-    if entries and not times:
+    entries = [entry for entry in child_commit.tables.values() if entry is not None]
+    version_times = [time for time in map(marking.creation_time, entries) if time is not None]
+    if entries and not version_times:
         return timedelta.max  # its files went long ago
     # A merge adopts older versions, so the commit's own time counts as well; it can only make the
     # commit younger. The age is never negative, although the store's clock may be behind that of a
     # writer, or count whole seconds.
-    return max(timedelta(), marking.survey.at - max(*times, child.published, child.published))
+    return max(
+        timedelta(),
+        marking.survey.taken_at
+        - max(*version_times, child_commit.published, child_commit.published),
+    )
 
 
-def _keep_line(marking: Marking, log: Log, line: list[Commit], erased: frozenset[str]) -> None:
-    """Keep consecutive commits, newest first: the full oldest state, then the changes after it."""
-    _keep(marking, log, [line[-1].id], erased)
-    for one in line[:-1]:
-        marking.kept.add(one.id)
-        if one.schema is not None:
-            marking.live.names.add(one.schema.location)
-        _add(marking, (entry for entry in one.tables.values() if entry is not None), erased)
-
-
-def _keep(
-    marking: Marking, log: Log, commits: Iterable[str], erased: frozenset[str] = frozenset()
+def _keep_first_parents(
+    marking: Marking,
+    log: HistoryLog,
+    first_parent_commits: list[Commit],
+    erased_directories: frozenset[str],
 ) -> None:
-    for one in commits:
-        tables, schema = log.state_of(one)
-        marking.kept.add(one)
-        marking.live.names.add(schema.location)
-        _add(marking, tables.values(), erased)
+    """Keep consecutive commits, newest first: the full oldest state, then the changes after it."""
+    _keep_commits(marking, log, [first_parent_commits[-1].id], erased_directories)
+    for commit in first_parent_commits[:-1]:
+        marking.kept_commits.add(commit.id)
+        if commit.schema is not None:
+            marking.live.names.add(commit.schema.location)
+        _add_entries(
+            marking,
+            (entry for entry in commit.tables.values() if entry is not None),
+            erased_directories,
+        )
 
 
-def _add(marking: Marking, entries: Iterable[TableEntry], erased: frozenset[str]) -> None:
+def _keep_commits(
+    marking: Marking,
+    log: HistoryLog,
+    commit_ids: Iterable[str],
+    erased_directories: frozenset[str] = frozenset(),
+) -> None:
+    for commit_id in commit_ids:
+        table_entries, schema_row = log.tables_and_schema_at(commit_id)
+        marking.kept_commits.add(commit_id)
+        marking.live.names.add(schema_row.location)
+        _add_entries(marking, table_entries.values(), erased_directories)
+
+
+def _add_entries(
+    marking: Marking, entries: Iterable[TableEntry], erased_directories: frozenset[str]
+) -> None:
     """Add table versions, except of tables that were dropped together with their history."""
     for entry in entries:
-        if entry.location not in erased:
+        if entry.location not in erased_directories:
             marking.add_entry(entry)
 
 
-def merge_bases(logs: list[tuple[State, Log]]) -> Iterator[tuple[Log, str]]:
+def merge_bases(logs: list[tuple[GraphState, HistoryLog]]) -> Iterator[tuple[HistoryLog, str]]:
     """Yield commits below two heads of which no child is below the same heads: all merge bases.
 
     One pass for all heads together; a superset of the bases that merges can need.
     """
     if len(logs) < 2:
         return
-    known: dict[str, Commit] = {}
-    below: dict[str, int] = {}
-    for place, (state, log) in enumerate(logs):
-        known |= log.ancestors(state.head.commit_id)
-        below[state.head.commit_id] = below.get(state.head.commit_id, 0) | 1 << place
-    shared = dict.fromkeys(known, True)
-    for one in in_order(known.values()):
-        reach = below.get(one.id, 0)
-        for parent in one.parents:
-            below[parent] = below.get(parent, 0) | reach
-    for one in known.values():
-        for parent in one.parents:
-            if below[parent] == below[one.id]:
-                shared[parent] = False
-    for at, alone in shared.items():
-        reach = below[at]
-        if alone and reach & (reach - 1):
-            yield logs[reach.bit_length() - 1][1], at
+    commits_by_id: dict[str, Commit] = {}
+    head_masks: dict[str, int] = {}
+    for head_index, (state, log) in enumerate(logs):
+        commits_by_id |= log.ancestors(state.head.commit_id)
+        head_masks[state.head.commit_id] = head_masks.get(state.head.commit_id, 0) | 1 << head_index
+    is_lowest_shared = dict.fromkeys(commits_by_id, True)
+    for commit in sort_newest_first(commits_by_id.values()):
+        head_mask = head_masks.get(commit.id, 0)
+        for parent_id in commit.parents:
+            head_masks[parent_id] = head_masks.get(parent_id, 0) | head_mask
+    for commit in commits_by_id.values():
+        for parent_id in commit.parents:
+            if head_masks[parent_id] == head_masks[commit.id]:
+                is_lowest_shared[parent_id] = False
+    for commit_id, has_no_shared_child in is_lowest_shared.items():
+        head_mask = head_masks[commit_id]
+        if has_no_shared_child and head_mask & (head_mask - 1):
+            yield logs[head_mask.bit_length() - 1][1], commit_id

@@ -14,133 +14,186 @@ from itertools import pairwise
 from omnigraph.errors import StorageError
 from omnigraph.history import refs
 from omnigraph.storage import layout
-from omnigraph.storage.objects import Found
+from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
 
-from .policy import GRACE
-from .survey import Survey, kind_of, place_of, version_number
+from .policy import DEFAULT_GRACE
+from .survey import FileSurvey, attached_version_number, owning_directory, subdirectory_of
 
 _log = logging.getLogger("omnigraph")
-_FRAGMENT = re.compile(rb"[0-9A-Za-z_-]+\.lance")
-_TRANSACTION = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
-EVERY = 64  # publishes of a branch between two trims
-STATES = 1024  # versions kept at most on a disk, however recent: opening a branch lists them all
-_MOST = 2 * EVERY  # versions that one publish removes
+_FRAGMENT_PATTERN = re.compile(rb"[0-9A-Za-z_-]+\.lance")
+_TRANSACTION_PATTERN = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
+TRIM_INTERVAL = 64  # publishes of a branch between two trims
+MAX_LOCAL_VERSIONS = (
+    1024  # versions kept at most on a disk, however recent: opening a branch lists them all
+)
+_MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # versions that one publish removes
 
 
-def named_by_version(store: Store, version: str, held: Set[str]) -> list[str]:
+def fragments_of_version(store: Store, version_file: str, present_names: Set[str]) -> list[str]:
     """Return the present fragments that a manifest version references; empty if it is gone.
 
     Searches the bytes of the version. The byte before a name is its length and may look like a
     part of it; a version may reference a file more than once.
     """
-    body = store.objects.read(version) or b""
-    place = place_of(version)
-    found = (f"{place}/data/{one.decode()}" for one in _names(body))
-    return [one for one in dict.fromkeys(found) if one in held]
+    version_bytes = store.objects.read(version_file) or b""
+    manifest_directory = owning_directory(version_file)
+    possible_names = (
+        f"{manifest_directory}/data/{fragment_name.decode()}"
+        for fragment_name in _possible_fragment_names(version_bytes)
+    )
+    return [
+        fragment_name
+        for fragment_name in dict.fromkeys(possible_names)
+        if fragment_name in present_names
+    ]
 
 
-def _names(body: bytes) -> Iterator[bytes]:
-    for one in _FRAGMENT.findall(body):
-        yield from (one, one[1:])
+def _possible_fragment_names(version_bytes: bytes) -> Iterator[bytes]:
+    for match_bytes in _FRAGMENT_PATTERN.findall(version_bytes):
+        yield from (match_bytes, match_bytes[1:])
 
 
-def trim_when_due(store: Store, ulid: str, version: int) -> int:
+def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
     """After every `TRIM_INTERVAL` publishes of a branch, remove old or surplus versions.
 
     A graph that is never cleaned up then keeps only the versions of the grace period, and on a
     disk few enough to open quickly. Return the number of removed versions. Failures are only
     logged: the write has landed and must not fail.
     """
-    if version % EVERY:
+    if manifest_version % TRIM_INTERVAL:
         return 0
     try:
-        return _trim(store, layout.manifest_directory(ulid), version)
+        return _trim_versions(store, layout.manifest_directory(branch_ulid), manifest_version)
     except (StorageError, OSError) as error:
         _log.warning("old manifest versions of a branch could not be removed: %s", error)
         return 0
 
 
-def _trim(store: Store, place: str, newest: int) -> int:
+def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -> int:
     """Remove versions oldest first, then their files: no version may remain below a removed one."""
     # Imported late, so that the first write of a process does not pay for it.
-    from .sweep import in_order, remove
+    from .sweep import remove_files, sort_for_removal
 
-    listed = {
-        number: one
-        for one in store.objects.list(f"{place}/_versions")
-        if (number := version_number(one.name)) is not None
+    files_by_version = {
+        number: listed_file
+        for listed_file in store.objects.list(f"{manifest_directory}/_versions")
+        if (number := attached_version_number(listed_file.name)) is not None
     }
-    if newest not in listed:
+    if newest_version not in files_by_version:
         return 0
-    until = listed[newest].modified - GRACE
-    many = newest - STATES if store.root.local else 0  # object stores list the newest ones first
-    old = [
-        listed[number].name
-        for number, after in pairwise(sorted(listed))
-        if after <= newest and (listed[after].modified < until or number <= many)
-    ][:_MOST]
-    bodies = [store.objects.read(name) or b"" for name in old]
-    kept = set(_named(place, store.objects.read(listed[newest].name) or b"")) if old else set()
-    for name in old:
-        store.objects.remove(name)
-    named = {one for body in bodies for one in _named(place, body)}
-    remove(store, in_order(named - kept), lambda *_: None)
-    return len(old)
+    modified_before = files_by_version[newest_version].modified - DEFAULT_GRACE
+    last_surplus_version = (
+        newest_version - MAX_LOCAL_VERSIONS if store.root.is_local else 0
+    )  # object stores list the newest ones first
+    old_names = [
+        files_by_version[number].name
+        for number, next_number in pairwise(sorted(files_by_version))
+        if next_number <= newest_version
+        and (
+            files_by_version[next_number].modified < modified_before
+            or number <= last_surplus_version
+        )
+    ][:_MAX_REMOVED_VERSIONS]
+    old_bodies = [store.objects.read(version_name) or b"" for version_name in old_names]
+    newest_files = (
+        set(
+            _files_named_in(
+                manifest_directory, store.objects.read(files_by_version[newest_version].name) or b""
+            )
+        )
+        if old_names
+        else set()
+    )
+    for version_name in old_names:
+        store.objects.remove(version_name)
+    named_files = {
+        listed_file
+        for version_bytes in old_bodies
+        for listed_file in _files_named_in(manifest_directory, version_bytes)
+    }
+    remove_files(store, sort_for_removal(named_files - newest_files), lambda *_: None)
+    return len(old_names)
 
 
-def _named(place: str, body: bytes) -> Iterator[str]:
+def _files_named_in(manifest_directory: str, version_bytes: bytes) -> Iterator[str]:
     """Return the files that a version references; the byte before a name is its length."""
-    for kind, pattern in (("data", _FRAGMENT), ("_transactions", _TRANSACTION)):
-        for one in pattern.finditer(body):
-            name = one.group()
-            if body[one.start() - 1] != len(name):
-                name = name[1:] if name[0] == len(name) - 1 else b""
-            if name:
-                yield f"{place}/{kind}/{name.decode()}"
+    for subdirectory, pattern in (
+        ("data", _FRAGMENT_PATTERN),
+        ("_transactions", _TRANSACTION_PATTERN),
+    ):
+        for name_match in pattern.finditer(version_bytes):
+            matched_name = name_match.group()
+            if version_bytes[name_match.start() - 1] != len(matched_name):
+                matched_name = matched_name[1:] if matched_name[0] == len(matched_name) - 1 else b""
+            if matched_name:
+                yield f"{manifest_directory}/{subdirectory}/{matched_name.decode()}"
 
 
 def old_versions(
-    store: Store, survey: Survey, grace: timedelta, spared: Set[str] = frozenset()
+    store: Store, survey: FileSurvey, grace: timedelta, spared_directories: Set[str] = frozenset()
 ) -> Iterator[list[str]]:
     """Yield the files of old manifest versions, version by version, oldest first.
 
     A version is old if its successor is older than the grace period. Manifests in
     `spared_directories` keep all their versions.
     """
-    for files in (found for place, found in survey.manifests().items() if place not in spared):
-        listed = {number: one for one in files if (number := version_number(one.name)) is not None}
-        numbers = sorted(listed)
-        if len(numbers) < 2:
+    for manifest_files in (
+        listed_files
+        for manifest_directory, listed_files in survey.manifest_files().items()
+        if manifest_directory not in spared_directories
+    ):
+        files_by_version = {
+            manifest_version: listed_file
+            for listed_file in manifest_files
+            if (manifest_version := attached_version_number(listed_file.name)) is not None
+        }
+        version_numbers = sorted(files_by_version)
+        if len(version_numbers) < 2:
             continue
-        held = {one.name for one in files}
-        held -= set(named_by_version(store, listed[numbers[-1]].name, held))
-        for number, after in pairwise(numbers):
-            if survey.at - listed[after].modified < grace:
+        removable_names = {listed_file.name for listed_file in manifest_files}
+        removable_names -= set(
+            fragments_of_version(store, files_by_version[version_numbers[-1]].name, removable_names)
+        )
+        for manifest_version, next_number in pairwise(version_numbers):
+            if survey.taken_at - files_by_version[next_number].modified < grace:
                 break
-            version = listed[number].name
-            yield [version, *named_by_version(store, version, held)]
-        yield _transactions(files, numbers[-1], survey.at - grace)
+            version_name = files_by_version[manifest_version].name
+            yield [version_name, *fragments_of_version(store, version_name, removable_names)]
+        yield _old_transactions(manifest_files, version_numbers[-1], survey.taken_at - grace)
 
 
-def _transactions(files: list[Found], newest: int, until: datetime) -> list[str]:
+def _old_transactions(
+    files: list[ListedObject], newest_version: int, modified_before: datetime
+) -> list[str]:
     """Return the records of old swaps, which nothing reads any more."""
-    found = [one for one in files if kind_of(one.name) == "_transactions"]
-    return [one.name for one in found if one.modified <= until and _base(one.name) < newest - 1]
+    transaction_files = [
+        transaction_file
+        for transaction_file in files
+        if subdirectory_of(transaction_file.name) == "_transactions"
+    ]
+    return [
+        transaction_file.name
+        for transaction_file in transaction_files
+        if transaction_file.modified <= modified_before
+        and _base_version(transaction_file.name) < newest_version - 1
+    ]
 
 
-def _base(name: str) -> int:
-    number = name.rpartition("/")[2].partition("-")[0]
+def _base_version(transaction_name: str) -> int:
+    number = transaction_name.rpartition("/")[2].partition("-")[0]
     return int(number) if number.isdecimal() else 1 << 64
 
 
-def lower_numbers(store: Store) -> list[str]:
+def list_superseded_refs(store: Store) -> list[str]:
     """Return the ref objects that a higher number superseded."""
-    found: list[str] = []
-    for place in (layout.REFS, layout.TAGS):
-        highest = refs.list_numbers(store, place)
-        for one in store.objects.list(place):
-            parsed = layout.parse_ref_name(one.name, place)
-            if parsed is not None and parsed[1] < highest.get(parsed[0], 0):
-                found.append(one.name)
-    return found
+    superseded_names: list[str] = []
+    for ref_directory in (layout.REFS, layout.TAGS):
+        highest_numbers = refs.list_highest_numbers(store, ref_directory)
+        for listed_file in store.objects.list(ref_directory):
+            name_and_number = layout.parse_ref_name(listed_file.name, ref_directory)
+            if name_and_number is not None and name_and_number[1] < highest_numbers.get(
+                name_and_number[0], 0
+            ):
+                superseded_names.append(listed_file.name)
+    return superseded_names

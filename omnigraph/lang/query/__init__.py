@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from omnigraph.diagnostics import Diagnostic, Source
+    from omnigraph.diagnostics import Diagnostic, SourceText
     from omnigraph.lang.schema.catalog import Catalog
-    from omnigraph.values.coerce import Mode
+    from omnigraph.values.coerce import ParameterMode
 
     from .check.parameters import CheckedParameter
     from .compile import CompiledQuery
@@ -55,7 +55,7 @@ def compile_query(
     catalog: "Catalog",
     *,
     name: str = "<query>",
-    source: "Source | None" = None,
+    source: "SourceText | None" = None,
 ) -> "CompiledQuery":
     """Compile a text that holds one query, or a tree whose text is `source`.
 
@@ -68,7 +68,7 @@ def compile_query(
     """
     from . import compile as compiler
 
-    return compiler.compile_query(query, catalog, name=name, source=source)
+    return compiler.compile_query(query, catalog, source_name=name, source=source)
 
 
 def compile_queries(
@@ -104,17 +104,17 @@ def lint_queries(
     >>> lint_queries("query bad() {", compile_schema("")).status
     'error'
     """
-    from omnigraph.diagnostics import Source
+    from omnigraph.diagnostics import SourceText
 
     from . import lint as linter
 
-    return linter.lint(catalog, Source(name, text), schema_source)
+    return linter.lint_source(catalog, SourceText(name, text), schema_source)
 
 
 def bind_parameters(
     parameters: "Iterable[CheckedParameter]",
     given: "Mapping[str, Any]",
-    mode: "Mode" = "standard",
+    mode: "ParameterMode" = "standard",
     now: object = None,
 ) -> "dict[str, Any]":
     """Return the stored value of each parameter; raise one `ParameterError` with all problems."""

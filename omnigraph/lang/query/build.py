@@ -8,69 +8,76 @@ are in `build_expressions`, `build_conditions`, `build_clauses` and `build_bodie
 from collections.abc import Callable
 from typing import Any
 
-from omnigraph.diagnostics import Diagnostic, Source, Span
+from omnigraph.diagnostics import Diagnostic, SourceText, Span
 
 from .model import Name, Query, Variable
 
-Make = Callable[["Builder", Span, list[Any]], Any]
+RuleAction = Callable[["Builder", Span, list[Any]], Any]
 
 
 class Builder:
     """Builds nodes from syntax trees, one query after another."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
         self.problems: list[Diagnostic] = []
-        self._offset = 0
+        self._declaration_offset = 0
 
-    def query(self, tree: Any, offset: int) -> Query | None:
+    def build_query(self, syntax_tree: Any, offset: int) -> Query | None:
         """Build the query whose tree begins at `offset`; None if problems were found."""
         from .build_bodies import RULES
 
-        self._offset = offset
-        before = len(self.problems)
-        made: Query = self._fold(tree, RULES)
-        return made if len(self.problems) == before else None
+        self._declaration_offset = offset
+        problem_count = len(self.problems)
+        query: Query = self._build_bottom_up(syntax_tree, RULES)
+        return query if len(self.problems) == problem_count else None
 
-    def _fold(self, tree: Any, rules: dict[str, Make]) -> Any:
-        pending, order = [tree], []
-        while pending:
-            piece = pending.pop()
-            order.append(piece)
-            pending += getattr(piece, "children", ())
-        made: list[Any] = []
-        for piece in reversed(order):
-            if not hasattr(piece, "children"):
-                made.append(piece)
+    def _build_bottom_up(self, syntax_tree: Any, rule_actions: dict[str, RuleAction]) -> Any:
+        pending_nodes, visit_order = [syntax_tree], []
+        while pending_nodes:
+            tree_node = pending_nodes.pop()
+            visit_order.append(tree_node)
+            pending_nodes += getattr(tree_node, "children", ())
+        built_nodes: list[Any] = []
+        for tree_node in reversed(visit_order):
+            if not hasattr(tree_node, "children"):
+                built_nodes.append(tree_node)
                 continue
-            cut = len(made) - len(piece.children)
-            kids = made[cut:]
-            del made[cut:]
-            made.append(rules[piece.data](self, self._place(piece.meta), kids))
-        return made[0]
+            first_child = len(built_nodes) - len(tree_node.children)
+            children = built_nodes[first_child:]
+            del built_nodes[first_child:]
+            built_nodes.append(
+                rule_actions[tree_node.data](self, self._rule_span(tree_node.meta), children)
+            )
+        return built_nodes[0]
 
-    def _place(self, meta: Any) -> Span:
-        if meta.empty:
-            return Span(self._offset, self._offset)
-        return Span(meta.start_pos + self._offset, meta.end_pos + self._offset)
+    def _rule_span(self, tree_meta: Any) -> Span:
+        if tree_meta.empty:
+            return Span(self._declaration_offset, self._declaration_offset)
+        return Span(
+            tree_meta.start_pos + self._declaration_offset,
+            tree_meta.end_pos + self._declaration_offset,
+        )
 
-    def span(self, token: Any) -> Span:
+    def token_span(self, token: Any) -> Span:
         """Return the position of a token in the source."""
-        return Span(token.start_pos + self._offset, token.end_pos + self._offset)
+        return Span(
+            token.start_pos + self._declaration_offset, token.end_pos + self._declaration_offset
+        )
 
-    def report(self, span: Span, message: str, hint: str | None = None) -> None:
+    def report_problem(self, span: Span, message: str, hint: str | None = None) -> None:
         """Record a problem and continue, so that all mistakes of a query are reported together."""
-        self.problems.append(Diagnostic.at(self.source, span, message, hint=hint))
+        self.problems.append(Diagnostic.at_span(self.source, span, message, hint=hint))
 
-    def name(self, token: Any) -> Name:
+    def make_name(self, token: Any) -> Name:
         """Return a word with its position."""
-        return Name(str(token), self.span(token))
+        return Name(str(token), self.token_span(token))
 
-    def variable(self, token: Any) -> Variable:
+    def make_variable(self, token: Any) -> Variable:
         """Return a variable, without its dollar sign."""
-        return Variable(str(token)[1:], self.span(token))
+        return Variable(str(token)[1:], self.token_span(token))
 
 
-def is_token(piece: Any) -> bool:
+def is_token(tree_node: Any) -> bool:
     """Whether a node of the parser's tree is a single token."""
-    return hasattr(piece, "type") and hasattr(piece, "start_pos")
+    return hasattr(tree_node, "type") and hasattr(tree_node, "start_pos")

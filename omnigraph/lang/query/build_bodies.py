@@ -5,9 +5,9 @@ from typing import Any
 from omnigraph.diagnostics import Span
 from omnigraph.values import PropertyType, ScalarType
 
-from .build import Builder, Make
+from .build import Builder, RuleAction
 from .build_clauses import RULES as CLAUSES
-from .build_expressions import expression, integer, text_of
+from .build_expressions import as_expression, decode_string, parse_integer
 from .model import (
     Assignment,
     Call,
@@ -25,121 +25,150 @@ from .model import (
 )
 
 
-def declaration(b: Builder, at: Span, kids: list[Any]) -> Query:
+def declaration(builder: Builder, rule_span: Span, children: list[Any]) -> Query:
     """One query."""
-    name, parameters, *notes, body = kids
-    said: dict[str, str] = {}
-    for word, span, text in notes:
-        if word in said:
-            b.report(span, f"duplicate `@{word}`", f"a query has at most one `@{word}`")
-        said.setdefault(word, text)
-    texts = said.get("description"), said.get("instruction")
-    return Query(b.name(name), parameters, body, *texts, at)
+    name_token, parameters, *annotations, body = children
+    annotation_texts: dict[str, str] = {}
+    for annotation_name, annotation_span, annotation_text in annotations:
+        if annotation_name in annotation_texts:
+            builder.report_problem(
+                annotation_span,
+                f"duplicate `@{annotation_name}`",
+                f"a query has at most one `@{annotation_name}`",
+            )
+        annotation_texts.setdefault(annotation_name, annotation_text)
+    descriptive_texts = annotation_texts.get("description"), annotation_texts.get("instruction")
+    return Query(builder.make_name(name_token), parameters, body, *descriptive_texts, rule_span)
 
 
-def parameters(b: Builder, at: Span, kids: list[Any]) -> tuple[Parameter, ...]:
+def parameters(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Parameter, ...]:
     """The parameter list of a query."""
-    return tuple(kids)
+    return tuple(children)
 
 
-def parameter(b: Builder, at: Span, kids: list[Any]) -> Parameter:
+def parameter(builder: Builder, rule_span: Span, children: list[Any]) -> Parameter:
     """`$n: I32? = 10`."""
-    variable, kind, _, default = kids
-    return Parameter(str(variable)[1:], kind, default, at)
+    variable_token, property_type, _, default = children
+    return Parameter(str(variable_token)[1:], property_type, default, rule_span)
 
 
-def scalar_type(b: Builder, at: Span, kids: list[Any]) -> PropertyType:
+def scalar_type(builder: Builder, rule_span: Span, children: list[Any]) -> PropertyType:
     """`I32?`."""
-    return PropertyType(ScalarType(str(kids[0])), nullable=kids[1] is not None)
+    return PropertyType(ScalarType(str(children[0])), nullable=children[1] is not None)
 
 
-def list_type(b: Builder, at: Span, kids: list[Any]) -> PropertyType:
+def list_type(builder: Builder, rule_span: Span, children: list[Any]) -> PropertyType:
     """`[I32]?`."""
-    return PropertyType(ScalarType(str(kids[0])), nullable=kids[1] is not None, is_list=True)
+    return PropertyType(
+        ScalarType(str(children[0])), nullable=children[1] is not None, is_list=True
+    )
 
 
-def vector_type(b: Builder, at: Span, kids: list[Any]) -> PropertyType:
+def vector_type(builder: Builder, rule_span: Span, children: list[Any]) -> PropertyType:
     """`Vector(3)?`."""
-    length = integer(b, kids[0])
-    return PropertyType(ScalarType.VECTOR, nullable=kids[1] is not None, vector_dim=length)
+    vector_dimension = parse_integer(builder, children[0])
+    return PropertyType(
+        ScalarType.VECTOR, nullable=children[1] is not None, vector_dim=vector_dimension
+    )
 
 
-def note(b: Builder, at: Span, kids: list[Any]) -> tuple[str, Span, str]:
+def note(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[str, Span, str]:
     """`@description("..")`."""
-    return str(kids[0])[1:], b.span(kids[0]), text_of(b, kids[1])
+    return (
+        str(children[0])[1:],
+        builder.token_span(children[0]),
+        decode_string(builder, children[1]),
+    )
 
 
-def read(b: Builder, at: Span, kids: list[Any]) -> ReadBody:
+def read(builder: Builder, rule_span: Span, children: list[Any]) -> ReadBody:
     """match, return, order, limit, offset."""
-    clauses, (distinct, projections), orderings, limit, offset = kids
-    return ReadBody(clauses, projections, orderings or (), limit, offset, distinct, at)
+    clauses, (distinct, projections), orderings, limit, offset = children
+    return ReadBody(clauses, projections, orderings or (), limit, offset, distinct, rule_span)
 
 
-def sequence(b: Builder, at: Span, kids: list[Any]) -> tuple[Any, ...]:
+def collect_children(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Any, ...]:
     """The items of a part, as a tuple."""
-    return tuple(kids)
+    return tuple(children)
 
 
-def return_part(b: Builder, at: Span, kids: list[Any]) -> tuple[bool, tuple[Projection, ...]]:
+def return_part(
+    builder: Builder, rule_span: Span, children: list[Any]
+) -> tuple[bool, tuple[Projection, ...]]:
     """`return distinct { .. }`."""
-    return kids[0] is not None, tuple(kids[1:])
+    return children[0] is not None, tuple(children[1:])
 
 
-def amount(b: Builder, at: Span, kids: list[Any]) -> Literal | Variable:
+def row_count(builder: Builder, rule_span: Span, children: list[Any]) -> Literal | Variable:
     """The number of `limit` and `offset`."""
-    token = kids[0]
+    token = children[0]
     if token.type == "VAR":
-        return b.variable(token)
-    integer(b, token)
-    return Literal("int", str(token), b.span(token))
+        return builder.make_variable(token)
+    parse_integer(builder, token)
+    return Literal("int", str(token), builder.token_span(token))
 
 
-def projection(b: Builder, at: Span, kids: list[Any]) -> Projection:
+def projection(builder: Builder, rule_span: Span, children: list[Any]) -> Projection:
     """`count($x) as n`; the span excludes a comma."""
-    value, _, alias = kids
-    made = expression(b, value)
-    end = b.span(alias) if alias is not None else made.span
-    return Projection(made, None if alias is None else b.name(alias), made.span.to(end))
+    expression_child, _, alias_token = children
+    projected_expression = as_expression(builder, expression_child)
+    end_span = (
+        builder.token_span(alias_token) if alias_token is not None else projected_expression.span
+    )
+    return Projection(
+        projected_expression,
+        None if alias_token is None else builder.make_name(alias_token),
+        projected_expression.span.to(end_span),
+    )
 
 
-def ordering(b: Builder, at: Span, kids: list[Any]) -> Ordering:
+def ordering(builder: Builder, rule_span: Span, children: list[Any]) -> Ordering:
     """`$x.p desc`."""
-    value, direction = kids
-    made = expression(b, value)
-    if direction is not None and isinstance(made, Call) and made.function == "nearest":
-        message = f"`nearest(..)` takes no `{direction}`"
-        b.report(b.span(direction), message, "the nearest rows always come first")
-    way = None if direction is None else str(direction)
-    return Ordering(made, way, at)  # type: ignore[arg-type]
+    expression_child, direction_token = children
+    sort_expression = as_expression(builder, expression_child)
+    if (
+        direction_token is not None
+        and isinstance(sort_expression, Call)
+        and sort_expression.function == "nearest"
+    ):
+        message = f"`nearest(..)` takes no `{direction_token}`"
+        builder.report_problem(
+            builder.token_span(direction_token), message, "the nearest rows always come first"
+        )
+    direction = None if direction_token is None else str(direction_token)
+    return Ordering(sort_expression, direction, rule_span)  # type: ignore[arg-type]
 
 
-def write(b: Builder, at: Span, kids: list[Any]) -> WriteBody:
+def write(builder: Builder, rule_span: Span, children: list[Any]) -> WriteBody:
     """The statements of a mutation."""
-    return WriteBody(tuple(kids), at)
+    return WriteBody(tuple(children), rule_span)
 
 
-def insert(b: Builder, at: Span, kids: list[Any]) -> Insert:
+def insert(builder: Builder, rule_span: Span, children: list[Any]) -> Insert:
     """`insert Person { .. }`."""
-    return Insert(b.name(kids[1]), tuple(kids[2:]), at)
+    return Insert(builder.make_name(children[1]), tuple(children[2:]), rule_span)
 
 
-def update(b: Builder, at: Span, kids: list[Any]) -> Update:
+def update(builder: Builder, rule_span: Span, children: list[Any]) -> Update:
     """`update Person set { .. } where ..`."""
-    return Update(b.name(kids[1]), tuple(kids[2:-1]), kids[-1], at)
+    return Update(builder.make_name(children[1]), tuple(children[2:-1]), children[-1], rule_span)
 
 
-def delete(b: Builder, at: Span, kids: list[Any]) -> Delete:
+def delete(builder: Builder, rule_span: Span, children: list[Any]) -> Delete:
     """`delete Person where ..`."""
-    return Delete(b.name(kids[1]), kids[2], at)
+    return Delete(builder.make_name(children[1]), children[2], rule_span)
 
 
-def assignment(b: Builder, at: Span, kids: list[Any]) -> Assignment:
+def assignment(builder: Builder, rule_span: Span, children: list[Any]) -> Assignment:
     """`age: 3`; the span excludes a comma."""
-    name, value = b.name(kids[0]), expression(b, kids[1])
-    return Assignment(name, value, name.span.to(value.span))
+    property_name, assigned_value = (
+        builder.make_name(children[0]),
+        as_expression(builder, children[1]),
+    )
+    return Assignment(property_name, assigned_value, property_name.span.to(assigned_value.span))
 
 
-RULES: dict[str, Make] = CLAUSES | {
+RULES: dict[str, RuleAction] = CLAUSES | {
     "declaration": declaration,
     "parameters": parameters,
     "parameter": parameter,
@@ -148,11 +177,11 @@ RULES: dict[str, Make] = CLAUSES | {
     "vector_type": vector_type,
     "note": note,
     "read": read,
-    "match_part": sequence,
+    "match_part": collect_children,
     "return_part": return_part,
-    "order_part": sequence,
-    "limit_part": amount,
-    "offset_part": amount,
+    "order_part": collect_children,
+    "limit_part": row_count,
+    "offset_part": row_count,
     "projection": projection,
     "ordering": ordering,
     "write": write,

@@ -4,9 +4,9 @@ from typing import Any
 
 from omnigraph.diagnostics import Span
 
-from .build import Builder, Make, is_token
+from .build import Builder, RuleAction, is_token
 from .build_conditions import RULES as CONDITIONS
-from .build_expressions import expression, integer
+from .build_expressions import as_expression, parse_integer
 from .model import (
     Binding,
     Hops,
@@ -19,68 +19,92 @@ from .model import (
 )
 
 
-def binding(b: Builder, at: Span, kids: list[Any]) -> Binding:
+def binding(builder: Builder, rule_span: Span, children: list[Any]) -> Binding:
     """`$p: Person { name: "Ann" }`."""
-    variable, type_name, predicates = kids
-    return Binding(b.variable(variable), b.name(type_name), predicates or (), at)
+    variable_token, type_token, predicates = children
+    return Binding(
+        builder.make_variable(variable_token),
+        builder.make_name(type_token),
+        predicates or (),
+        rule_span,
+    )
 
 
-def inline(b: Builder, at: Span, kids: list[Any]) -> tuple[InlinePredicate, ...]:
+def inline(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[InlinePredicate, ...]:
     """The braces after a binding."""
-    return tuple(kids)
+    return tuple(children)
 
 
-def predicate(b: Builder, at: Span, kids: list[Any]) -> InlinePredicate:
+def predicate(builder: Builder, rule_span: Span, children: list[Any]) -> InlinePredicate:
     """`name: "Ann"`."""
-    return InlinePredicate(b.name(kids[0]), expression(b, kids[1]))
+    return InlinePredicate(builder.make_name(children[0]), as_expression(builder, children[1]))
 
 
-def edges(b: Builder, at: Span, kids: list[Any]) -> tuple[bool, tuple[Name, ...]]:
+def edges(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Name, ...]]:
     """`knows|likes`: False for "not undirected", and the edge words."""
-    return False, tuple(b.name(kid) for kid in kids)
+    return False, tuple(builder.make_name(edge_token) for edge_token in children)
 
 
-def undirected(b: Builder, at: Span, kids: list[Any]) -> tuple[bool, tuple[Name, ...]]:
+def undirected(
+    builder: Builder, rule_span: Span, children: list[Any]
+) -> tuple[bool, tuple[Name, ...]]:
     """`<knows|likes>`."""
-    return True, tuple(b.name(kid) for kid in kids if kid.type not in ("LT", "GT"))
+    return True, tuple(
+        builder.make_name(child_token)
+        for child_token in children
+        if child_token.type not in ("LT", "GT")
+    )
 
 
-def hops(b: Builder, at: Span, kids: list[Any]) -> Hops:
+def hops(builder: Builder, rule_span: Span, children: list[Any]) -> Hops:
     """`{1,3}`, `{2,}`."""
-    low, high = kids
-    return Hops(integer(b, low), None if high is None else integer(b, high), at)
+    low_token, high_token = children
+    return Hops(
+        parse_integer(builder, low_token),
+        None if high_token is None else parse_integer(builder, high_token),
+        rule_span,
+    )
 
 
-def traversal(b: Builder, at: Span, kids: list[Any]) -> Traversal:
+def traversal(builder: Builder, rule_span: Span, children: list[Any]) -> Traversal:
     """`$a $w:knows{1,3} $b`."""
-    source, target = b.variable(kids[0]), b.variable(kids[-1])
-    words = next(kid for kid in kids if isinstance(kid, tuple))
-    bounds = next((kid for kid in kids if isinstance(kid, Hops)), None)
-    middle = next((b.variable(kid) for kid in kids[1:-1] if is_token(kid)), None)
-    for word in words[1]:
-        if word.text == "not":
+    source, target = builder.make_variable(children[0]), builder.make_variable(children[-1])
+    edge_part = next(child for child in children if isinstance(child, tuple))
+    hop_bounds = next((child for child in children if isinstance(child, Hops)), None)
+    edge_variable = next(
+        (builder.make_variable(child) for child in children[1:-1] if is_token(child)), None
+    )
+    for edge_name in edge_part[1]:
+        if edge_name.text == "not":
             message = "`not` cannot be an edge word"
-            b.report(word.span, message, "a negation is written `not { .. }`")
-    return Traversal(source, words[1], target, words[0], bounds, middle, at)
+            builder.report_problem(edge_name.span, message, "a negation is written `not { .. }`")
+    return Traversal(
+        source, edge_part[1], target, edge_part[0], hop_bounds, edge_variable, rule_span
+    )
 
 
-def pair(b: Builder, at: Span, kids: list[Any]) -> WordPair:
+def pair(builder: Builder, rule_span: Span, children: list[Any]) -> WordPair:
     """`$a contains $b`."""
-    left, word, right = kids
-    return WordPair(b.variable(left), b.name(word), b.variable(right), at)
+    left_token, word_token, right_token = children
+    return WordPair(
+        builder.make_variable(left_token),
+        builder.make_name(word_token),
+        builder.make_variable(right_token),
+        rule_span,
+    )
 
 
-def negation(b: Builder, at: Span, kids: list[Any]) -> Negation:
+def negation(builder: Builder, rule_span: Span, children: list[Any]) -> Negation:
     """`not { clauses }`."""
-    return Negation(tuple(kids[1:]), at)
+    return Negation(tuple(children[1:]), rule_span)
 
 
-def optional(b: Builder, at: Span, kids: list[Any]) -> OptionalMatch:
+def optional(builder: Builder, rule_span: Span, children: list[Any]) -> OptionalMatch:
     """`optional { clauses }`."""
-    return OptionalMatch(tuple(kids[1:]), at)
+    return OptionalMatch(tuple(children[1:]), rule_span)
 
 
-RULES: dict[str, Make] = CONDITIONS | {
+RULES: dict[str, RuleAction] = CONDITIONS | {
     "binding": binding,
     "inline": inline,
     "predicate": predicate,

@@ -8,9 +8,9 @@ from typing import Any
 
 from omnigraph.diagnostics import Span
 
-from .build import Builder, Make, is_token
+from .build import Builder, RuleAction, is_token
 from .build_expressions import RULES as EXPRESSIONS
-from .build_expressions import expression
+from .build_expressions import as_expression
 from .model import (
     Alias,
     And,
@@ -26,102 +26,108 @@ from .model import (
 )
 
 
-def condition(kid: Any) -> Condition:
+def as_condition(child: Any) -> Condition:
     """Return a finished condition, or a word pair as a test."""
-    if not isinstance(kid, WordPair):
-        made: Condition = kid
-        return made
-    if kid.word.text == "in":
-        return Membership(kid.left, kid.right, kid.span)
-    return Comparison(kid.left, kid.word.text, kid.right, kid.span)  # type: ignore[arg-type]
+    if not isinstance(child, WordPair):
+        built_condition: Condition = child
+        return built_condition
+    if child.word.text == "in":
+        return Membership(child.left, child.right, child.span)
+    return Comparison(child.left, child.word.text, child.right, child.span)  # type: ignore[arg-type]
 
 
-def comparison(b: Builder, at: Span, kids: list[Any]) -> Comparison:
+def comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Comparison:
     """`left operator right`."""
-    left, operator, right = kids
-    return Comparison(expression(b, left), str(operator), expression(b, right), at)  # type: ignore[arg-type]
+    left, operator, right = children
+    return Comparison(
+        as_expression(builder, left), str(operator), as_expression(builder, right), rule_span
+    )  # type: ignore[arg-type]
 
 
-def membership(b: Builder, at: Span, kids: list[Any]) -> Membership:
+def membership(builder: Builder, rule_span: Span, children: list[Any]) -> Membership:
     """`operand in items`."""
-    return Membership(expression(b, kids[0]), expression(b, kids[2]), at)
+    return Membership(
+        as_expression(builder, children[0]), as_expression(builder, children[2]), rule_span
+    )
 
 
-def is_null(b: Builder, at: Span, kids: list[Any]) -> IsNull:
+def is_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
     """`operand is null`."""
-    return IsNull(expression(b, kids[0]), False, at)
+    return IsNull(as_expression(builder, children[0]), False, rule_span)
 
 
-def is_not_null(b: Builder, at: Span, kids: list[Any]) -> IsNull:
+def is_not_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
     """`operand is not null`."""
-    return IsNull(expression(b, kids[0]), True, at)
+    return IsNull(as_expression(builder, children[0]), True, rule_span)
 
 
-def text_match(b: Builder, at: Span, kids: list[Any]) -> TextMatch:
+def text_match(builder: Builder, rule_span: Span, children: list[Any]) -> TextMatch:
     """A text function as a condition."""
-    return TextMatch(kids[0], at)
+    return TextMatch(children[0], rule_span)
 
 
-def group(b: Builder, at: Span, kids: list[Any]) -> Condition:
+def group(builder: Builder, rule_span: Span, children: list[Any]) -> Condition:
     """A condition in parentheses."""
-    return condition(kids[0])
+    return as_condition(children[0])
 
 
-def negated(b: Builder, at: Span, kids: list[Any]) -> Not:
+def negated(builder: Builder, rule_span: Span, children: list[Any]) -> Not:
     """`not condition`."""
-    return Not(condition(kids[1]), at)
+    return Not(as_condition(children[1]), rule_span)
 
 
-def conjunction(b: Builder, at: Span, kids: list[Any]) -> And:
+def conjunction(builder: Builder, rule_span: Span, children: list[Any]) -> And:
     """`a and b and c`."""
-    return And(tuple(_flat(kids, And)), at)
+    return And(tuple(_flatten_operands(children, And)), rule_span)
 
 
-def disjunction(b: Builder, at: Span, kids: list[Any]) -> Or:
+def disjunction(builder: Builder, rule_span: Span, children: list[Any]) -> Or:
     """`a or b or c`."""
-    return Or(tuple(_flat(kids, Or)), at)
+    return Or(tuple(_flatten_operands(children, Or)), rule_span)
 
 
-def _flat(kids: list[Any], kind: type[And] | type[Or]) -> list[Condition]:
-    flat: list[Condition] = []
-    for kid in kids:
-        if isinstance(kid, kind):
-            flat += kid.items
-        elif not is_token(kid):
-            flat.append(condition(kid))
-    return flat
+def _flatten_operands(
+    children: list[Any], combination_class: type[And] | type[Or]
+) -> list[Condition]:
+    operands: list[Condition] = []
+    for child in children:
+        if isinstance(child, combination_class):
+            operands += child.items
+        elif not is_token(child):
+            operands.append(as_condition(child))
+    return operands
 
 
-def filter_clause(b: Builder, at: Span, kids: list[Any]) -> Filter:
+def filter_clause(builder: Builder, rule_span: Span, children: list[Any]) -> Filter:
     """A condition as a clause."""
-    return Filter(condition(kids[0]), at)
+    return Filter(as_condition(children[0]), rule_span)
 
 
-def _property(b: Builder, token: Any) -> Alias:
-    return Alias(str(token), b.span(token))
+def _property_alias(builder: Builder, token: Any) -> Alias:
+    return Alias(str(token), builder.token_span(token))
 
 
-def row_comparison(b: Builder, at: Span, kids: list[Any]) -> Comparison:
+def row_comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Comparison:
     """`property operator value` in the `where` of a mutation."""
-    return comparison(b, at, [_property(b, kids[0]), *kids[1:]])
+    return comparison(builder, rule_span, [_property_alias(builder, children[0]), *children[1:]])
 
 
-def row_membership(b: Builder, at: Span, kids: list[Any]) -> Membership:
+def row_membership(builder: Builder, rule_span: Span, children: list[Any]) -> Membership:
     """`property in items` in the `where` of a mutation."""
-    return membership(b, at, [_property(b, kids[0]), *kids[1:]])
+    return membership(builder, rule_span, [_property_alias(builder, children[0]), *children[1:]])
 
 
-def row_is_null(b: Builder, at: Span, kids: list[Any]) -> IsNull:
+def row_is_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
     """`property is null` in the `where` of a mutation."""
-    return IsNull(_property(b, kids[0]), False, at)
+    return IsNull(_property_alias(builder, children[0]), False, rule_span)
 
 
-def row_is_not_null(b: Builder, at: Span, kids: list[Any]) -> IsNull:
+def row_is_not_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
     """`property is not null` in the `where` of a mutation."""
-    return IsNull(_property(b, kids[0]), True, at)
+    return IsNull(_property_alias(builder, children[0]), True, rule_span)
 
 
-RULES: dict[str, Make] = EXPRESSIONS | {
+RULES: dict[str, RuleAction] = EXPRESSIONS | {
     "comparison": comparison,
     "membership": membership,
     "is_null": is_null,

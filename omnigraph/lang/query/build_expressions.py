@@ -9,111 +9,122 @@ from typing import Any
 from omnigraph.diagnostics import Span
 from omnigraph.lang.schema import literals
 
-from .build import Builder, Make, is_token
+from .build import Builder, RuleAction, is_token
 from .model import Aggregate, Alias, Call, Expression, Field, ListLiteral, Literal, Now
 
-_I64_DIGITS = 19
+_I64_MAX_DIGITS = 19
 _I64_MAX = 2**63 - 1
 
 
-def expression(b: Builder, kid: Any) -> Expression:
+def as_expression(builder: Builder, child: Any) -> Expression:
     """Return the child if it is a finished node, or the variable of a token."""
-    made: Expression = b.variable(kid) if is_token(kid) else kid
-    return made
+    built_expression: Expression = builder.make_variable(child) if is_token(child) else child
+    return built_expression
 
 
-def text_of(b: Builder, token: Any) -> str:
+def decode_string(builder: Builder, token: Any) -> str:
     """Return the content of a quoted string; report unknown escapes."""
-    place = b.span(token).start
-    for at, escape in literals.unknown_escapes(str(token)):
+    token_start = builder.token_span(token).start
+    for escape_offset, escape in literals.find_unknown_escapes(str(token)):
         message = f"unknown escape `{escape}` in a string"
         hint = r"the escapes are \" \\ \n \r \t; a backslash itself is written \\"
-        b.report(Span(place + at, place + at + len(escape)), message, hint)
-    return literals.decode(str(token))
+        builder.report_problem(
+            Span(token_start + escape_offset, token_start + escape_offset + len(escape)),
+            message,
+            hint,
+        )
+    return literals.decode_string(str(token))
 
 
-def integer(b: Builder, token: Any) -> int:
+def parse_integer(builder: Builder, token: Any) -> int:
     """Return an integer; report one that exceeds 64 bits."""
-    text = str(token)
-    digits = text.lstrip("-0") or "0"
-    value = int(digits) if len(digits) <= _I64_DIGITS else _I64_MAX + 2
-    value = -value if text.startswith("-") else value
-    if -_I64_MAX - 1 <= value <= _I64_MAX:
-        return value
-    b.report(b.span(token), f"the number `{_short(text)}` does not fit in 64 bits")
+    number_text = str(token)
+    digits = number_text.lstrip("-0") or "0"
+    parsed_number = int(digits) if len(digits) <= _I64_MAX_DIGITS else _I64_MAX + 2
+    parsed_number = -parsed_number if number_text.startswith("-") else parsed_number
+    if -_I64_MAX - 1 <= parsed_number <= _I64_MAX:
+        return parsed_number
+    builder.report_problem(
+        builder.token_span(token),
+        f"the number `{_shorten_number(number_text)}` does not fit in 64 bits",
+    )
     return 0
 
 
-def literal(b: Builder, at: Span, kids: list[Any]) -> Literal:
+def literal(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
     """A string, number or boolean."""
-    token = kids[0]
-    text = str(token)
+    token = children[0]
+    literal_text = str(token)
     if token.type == "STRING":
-        return Literal("string", text_of(b, token), at)
+        return Literal("string", decode_string(builder, token), rule_span)
     if token.type == "BOOL":
-        return Literal("bool", text, at)
+        return Literal("bool", literal_text, rule_span)
     if token.type == "FLOAT":
-        if not math.isfinite(float(text)):
-            b.report(at, f"the number `{_short(text)}` is too large for F64")
-        return Literal("float", text, at)
-    integer(b, token)
-    return Literal("int", text, at)
+        if not math.isfinite(float(literal_text)):
+            builder.report_problem(
+                rule_span, f"the number `{_shorten_number(literal_text)}` is too large for F64"
+            )
+        return Literal("float", literal_text, rule_span)
+    parse_integer(builder, token)
+    return Literal("int", literal_text, rule_span)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:20]}…{text[-10:]}"
+def _shorten_number(number_text: str) -> str:
+    return number_text if len(number_text) <= 40 else f"{number_text[:20]}…{number_text[-10:]}"
 
 
-def null(b: Builder, at: Span, kids: list[Any]) -> Literal:
+def null(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
     """The null literal."""
-    return Literal("null", "null", at)
+    return Literal("null", "null", rule_span)
 
 
-def date(b: Builder, at: Span, kids: list[Any]) -> Literal:
+def date(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
     """`date("..")` and `datetime("..")`; the text is parsed when its type is checked."""
-    kind = "date" if kids[0] == "date" else "datetime"
-    return Literal(kind, text_of(b, kids[1]), at)  # type: ignore[arg-type]
+    literal_kind = "date" if children[0] == "date" else "datetime"
+    return Literal(literal_kind, decode_string(builder, children[1]), rule_span)  # type: ignore[arg-type]
 
 
-def list_literal(b: Builder, at: Span, kids: list[Any]) -> ListLiteral:
+def list_literal(builder: Builder, rule_span: Span, children: list[Any]) -> ListLiteral:
     """A flat list."""
-    return ListLiteral(tuple(kids), at)
+    return ListLiteral(tuple(children), rule_span)
 
 
-def field(b: Builder, at: Span, kids: list[Any]) -> Field:
+def field(builder: Builder, rule_span: Span, children: list[Any]) -> Field:
     """`$x.title`."""
-    return Field(str(kids[0])[1:], str(kids[1]), at)
+    return Field(str(children[0])[1:], str(children[1]), rule_span)
 
 
-def now(b: Builder, at: Span, kids: list[Any]) -> Now:
+def now(builder: Builder, rule_span: Span, children: list[Any]) -> Now:
     """`now()`."""
-    return Now(at)
+    return Now(rule_span)
 
 
-def alias(b: Builder, at: Span, kids: list[Any]) -> Alias:
+def alias(builder: Builder, rule_span: Span, children: list[Any]) -> Alias:
     """A bare word."""
-    return Alias(str(kids[0]), at)
+    return Alias(str(children[0]), rule_span)
 
 
-def call(b: Builder, at: Span, kids: list[Any]) -> Call:
+def call(builder: Builder, rule_span: Span, children: list[Any]) -> Call:
     """A search or ranking function."""
-    given = tuple(expression(b, kid) for kid in kids[1:] if kid is not None)
-    return Call(str(kids[0]), given, at)  # type: ignore[arg-type]
+    call_arguments = tuple(
+        as_expression(builder, child) for child in children[1:] if child is not None
+    )
+    return Call(str(children[0]), call_arguments, rule_span)  # type: ignore[arg-type]
 
 
-def aggregate(b: Builder, at: Span, kids: list[Any]) -> Aggregate:
+def aggregate(builder: Builder, rule_span: Span, children: list[Any]) -> Aggregate:
     """`count($x)`, `count(distinct $x)`."""
-    distinct = kids[1] is not None
-    return Aggregate(str(kids[0]), expression(b, kids[2]), distinct, at)  # type: ignore[arg-type]
+    is_distinct = children[1] is not None
+    return Aggregate(str(children[0]), as_expression(builder, children[2]), is_distinct, rule_span)  # type: ignore[arg-type]
 
 
-def aggregate_of_alias(b: Builder, at: Span, kids: list[Any]) -> Aggregate:
+def aggregate_of_alias(builder: Builder, rule_span: Span, children: list[Any]) -> Aggregate:
     """`count(distinct)`, where `distinct` is the name of a column."""
-    argument = Alias(str(kids[1]), b.span(kids[1]))
-    return Aggregate(str(kids[0]), argument, False, at)  # type: ignore[arg-type]
+    argument = Alias(str(children[1]), builder.token_span(children[1]))
+    return Aggregate(str(children[0]), argument, False, rule_span)  # type: ignore[arg-type]
 
 
-RULES: dict[str, Make] = {
+RULES: dict[str, RuleAction] = {
     "literal": literal,
     "null": null,
     "date": date,

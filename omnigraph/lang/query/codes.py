@@ -50,10 +50,10 @@ LINT_CODES = MappingProxyType(
 )
 
 
-def meaning(code: str) -> str:
+def code_meaning(code: str) -> str:
     """Return what a code stands for.
 
-    >>> meaning("T4")
+    >>> code_meaning("T4")
     'unknown edge'
     """
     return TYPE_CODES.get(code) or LINT_CODES[code]

@@ -7,17 +7,17 @@ another; all diagnostics of a text are raised in one error.
 from dataclasses import replace
 from typing import Literal as OneOf
 
-from omnigraph.diagnostics import Diagnostic, Source
+from omnigraph.diagnostics import Diagnostic, SourceText
 from omnigraph.errors import UsageError, language_error
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.record import record
 
 from . import model as m
 from . import plan
-from .advice import advice
-from .check import Checked, check_query
+from .advice import collect_warnings
+from .check import CheckedQuery, check_query
 from .check.parameters import CheckedParameter
-from .describe import Operation, describe
+from .describe import Operation, describe_plan
 from .lower import lower_read
 from .parse import read_queries
 
@@ -39,19 +39,23 @@ class CompiledQuery:
 
     def to_json(self) -> dict[str, object]:
         """Return what a client needs to call the query and to read its result."""
-        found: dict[str, object] = {
+        members: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
-            "params": [describe_parameter(one) for one in self.parameters],
+            "params": [describe_parameter(parameter) for parameter in self.parameters],
             "operation": self.operation.to_json(),
             "description": self.description,
             "instruction": self.instruction,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {
+            member_name: member_value
+            for member_name, member_value in members.items()
+            if member_value is not None
+        }
 
 
 @record
-class Diagnosis:
+class QueryDiagnosis:
     """One query of a text: its diagnostics, and its compiled form if it is valid."""
 
     query: m.Query
@@ -65,111 +69,123 @@ def compile_query(
     query: str | m.Query,
     catalog: Catalog,
     *,
-    name: str = "<query>",
-    source: Source | None = None,
+    source_name: str = "<query>",
+    source: SourceText | None = None,
 ) -> CompiledQuery:
     """Compile a text that holds one query, or a tree; `source` is the text of the tree."""
     if isinstance(query, str):
-        compiled = compile_queries(query, catalog, name)
+        compiled = compile_queries(query, catalog, source_name)
         if len(compiled) != 1:
             raise UsageError(reason=f"expected one query, found {len(compiled)}")
         return compiled[0]
-    text = source or Source(name, "")
-    found = diagnose_query(query, catalog, text)
-    if found.compiled is None:
-        raise language_error(found.errors, text)
-    return found.compiled
+    query_source = source or SourceText(source_name, "")
+    diagnosis = diagnose_query(query, catalog, query_source)
+    if diagnosis.compiled is None:
+        raise language_error(diagnosis.errors, query_source)
+    return diagnosis.compiled
 
 
 def compile_queries(
-    text: str, catalog: Catalog, name: str = "<query>"
+    query_text: str, catalog: Catalog, source_name: str = "<query>"
 ) -> tuple[CompiledQuery, ...]:
     """Compile every query of a text, or raise one error with all diagnostics."""
-    source = Source(name, text)
-    compiled, found = diagnose_queries(text, catalog, name)
-    errors = [one for one in found if one.severity == "error"]
+    source = SourceText(source_name, query_text)
+    compiled, diagnostics = diagnose_queries(query_text, catalog, source_name)
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
     if errors:
         raise language_error(errors, source)
     return compiled
 
 
 def diagnose_queries(
-    text: str, catalog: Catalog, name: str = "<query>"
+    query_text: str, catalog: Catalog, source_name: str = "<query>"
 ) -> tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]:
     """Return the valid queries of a text, and all diagnostics in source order. Never raises."""
-    each, unreadable = diagnose_each(Source(name, text), catalog)
-    found = list(unreadable)
-    for one in each:
-        found += [*one.errors, *one.warnings]
-    compiled = tuple(one.compiled for one in each if one.compiled is not None)
-    return compiled, tuple(sorted(found, key=lambda diagnostic: (diagnostic.start, diagnostic.end)))
+    diagnoses, syntax_errors = diagnose_each_query(SourceText(source_name, query_text), catalog)
+    diagnostics = list(syntax_errors)
+    for diagnosis in diagnoses:
+        diagnostics += [*diagnosis.errors, *diagnosis.warnings]
+    compiled = tuple(
+        diagnosis.compiled for diagnosis in diagnoses if diagnosis.compiled is not None
+    )
+    return compiled, tuple(
+        sorted(diagnostics, key=lambda diagnostic: (diagnostic.start, diagnostic.end))
+    )
 
 
-def diagnose_each(
-    source: Source, catalog: Catalog
-) -> tuple[tuple[Diagnosis, ...], tuple[Diagnostic, ...]]:
+def diagnose_each_query(
+    source: SourceText, catalog: Catalog
+) -> tuple[tuple[QueryDiagnosis, ...], tuple[Diagnostic, ...]]:
     """Check each query that can be parsed; also return the syntax errors of the others."""
-    file, unreadable = read_queries(source)
-    seen: set[str] = set()
-    found: list[Diagnosis] = []
-    for query in file.queries:
-        checked = diagnose_query(query, catalog, source)
-        found.append(_unique(checked, source, taken=query.name.text in seen))
-        seen.add(query.name.text)
-    return tuple(found), unreadable
+    query_file, syntax_errors = read_queries(source)
+    seen_names: set[str] = set()
+    diagnoses: list[QueryDiagnosis] = []
+    for query in query_file.queries:
+        diagnosis = diagnose_query(query, catalog, source)
+        diagnoses.append(
+            _reject_duplicate_name(diagnosis, source, is_duplicate=query.name.text in seen_names)
+        )
+        seen_names.add(query.name.text)
+    return tuple(diagnoses), syntax_errors
 
 
-def diagnose_query(query: m.Query, catalog: Catalog, source: Source) -> Diagnosis:
+def diagnose_query(query: m.Query, catalog: Catalog, source: SourceText) -> QueryDiagnosis:
     """Check one query and, if it is valid, compile it. Never raises."""
-    checked = check_query(query, catalog, source)
+    checked_query = check_query(query, catalog, source)
     kind: QueryKind = "read" if isinstance(query.body, m.ReadBody) else "mutation"
-    warnings = advice(query, checked, source)
-    compiled = _compiled(query, kind, checked, catalog, warnings)
-    return Diagnosis(query, kind, compiled, checked.errors, warnings)
+    warnings = collect_warnings(query, checked_query, source)
+    compiled = _compile_checked(query, kind, checked_query, catalog, warnings)
+    return QueryDiagnosis(query, kind, compiled, checked_query.errors, warnings)
 
 
-def _compiled(
+def _compile_checked(
     query: m.Query,
     kind: QueryKind,
-    checked: Checked,
+    checked_query: CheckedQuery,
     catalog: Catalog,
     warnings: tuple[Diagnostic, ...],
 ) -> CompiledQuery | None:
-    if checked.body is None:
+    if checked_query.body is None:
         return None
-    body = checked.body
-    made = body if isinstance(body, plan.WritePlan) else lower_read(body, catalog)
+    checked_body = checked_query.body
+    query_plan = (
+        checked_body
+        if isinstance(checked_body, plan.WritePlan)
+        else lower_read(checked_body, catalog)
+    )
     return CompiledQuery(
         name=query.name.text,
         kind=kind,
-        parameters=checked.parameters,
-        plan=made,
-        operation=describe(made, catalog),
+        parameters=checked_query.parameters,
+        plan=query_plan,
+        operation=describe_plan(query_plan, catalog),
         warnings=warnings,
         description=query.description,
         instruction=query.instruction,
     )
 
 
-def _unique(found: Diagnosis, source: Source, taken: bool) -> Diagnosis:
+def _reject_duplicate_name(
+    diagnosis: QueryDiagnosis, source: SourceText, is_duplicate: bool
+) -> QueryDiagnosis:
     """Reject a query whose name is already defined: no call could reach it."""
-    if not taken:
-        return found
-    name = found.query.name
-    message = f"query `{name.text}` is already defined"
-    twin = Diagnostic.at(source, name.span, message, kind="type")
-    return replace(found, compiled=None, errors=(twin, *found.errors))
+    if not is_duplicate:
+        return diagnosis
+    query_name = diagnosis.query.name
+    message = f"query `{query_name.text}` is already defined"
+    duplicate_error = Diagnostic.at_span(source, query_name.span, message, kind="type")
+    return replace(diagnosis, compiled=None, errors=(duplicate_error, *diagnosis.errors))
 
 
 def describe_parameter(parameter: CheckedParameter) -> dict[str, object]:
     """Return `{name, type, nullable, default?}` of a parameter."""
     from omnigraph.values import encode_result
 
-    found: dict[str, object] = {
+    members: dict[str, object] = {
         "name": parameter.name,
         "type": parameter.type.as_nullable(False).display(),
         "nullable": parameter.type.nullable,
     }
     if parameter.default is not None:
-        found["default"] = encode_result(parameter.type, parameter.default.value)
-    return found
+        members["default"] = encode_result(parameter.type, parameter.default.value)
+    return members

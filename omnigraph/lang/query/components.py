@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from omnigraph.diagnostics import Span
 from omnigraph.record import record
 
-from .check.checked import Bind, Match, Walk
+from .check.checked import CheckedBinding, CheckedMatch, CheckedTraversal
 
 
 @record
@@ -20,68 +20,78 @@ class Component:
     """
 
     variables: frozenset[str]
-    binds: tuple[Bind, ...]
-    walks: tuple[Walk, ...]
-    anchored: bool
+    bindings: tuple[CheckedBinding, ...]
+    traversals: tuple[CheckedTraversal, ...]
+    has_outer_variable: bool
     span: Span
 
 
-class Ties:
+class ConnectedNames:
     """Names that are connected to one another, directly or through others (a union-find).
 
-    >>> ties = Ties()
-    >>> ties.tie(["a", "b"]), ties.tie(["b", "c"]), ties.tie(["d"])
+    >>> ties = ConnectedNames()
+    >>> ties.connect(["a", "b"]), ties.connect(["b", "c"]), ties.connect(["d"])
     (None, None, None)
-    >>> ties.knot("a") == ties.knot("c"), ties.knot("a") == ties.knot("d")
+    >>> ties.find_root("a") == ties.find_root("c"), ties.find_root("a") == ties.find_root("d")
     (True, False)
     """
 
     def __init__(self) -> None:
-        self._next: dict[str, str] = {}
+        self._parents: dict[str, str] = {}
 
-    def tie(self, names: Iterable[str]) -> None:
+    def connect(self, names: Iterable[str]) -> None:
         """Connect all the names to one another."""
-        first: str | None = None
+        shared_root: str | None = None
         for name in names:
-            knot = self.knot(name)
-            first = first or knot
-            self._next[knot] = first
+            name_root = self.find_root(name)
+            shared_root = shared_root or name_root
+            self._parents[name_root] = shared_root
 
-    def knot(self, name: str) -> str:
+    def find_root(self, name: str) -> str:
         """Return the name that represents all names connected to this one."""
-        while (above := self._next.setdefault(name, name)) != name:
-            self._next[name] = self._next[above]  # path halving keeps later lookups short
-            name = above
+        while (parent := self._parents.setdefault(name, name)) != name:
+            self._parents[name] = self._parents[parent]  # path halving keeps later lookups short
+            name = parent
         return name
 
 
-def components(match: Match, outside: Iterable[str] = ()) -> tuple[Component, ...]:
+def find_components(
+    match: CheckedMatch, outer_variables: Iterable[str] = ()
+) -> tuple[Component, ...]:
     """Return the components of one list of clauses; nested lists are ignored."""
-    known = frozenset(outside)
-    clauses = [one for one in match.clauses if isinstance(one, Bind | Walk)]
-    ties = Ties()
-    for clause in clauses:
-        ties.tie(_names(clause))
-    groups: dict[str | int, list[Bind | Walk]] = {}
-    for at, clause in enumerate(clauses):
-        names = _names(clause)
+    outer_set = frozenset(outer_variables)
+    joining_clauses = [
+        joining
+        for joining in match.clauses
+        if isinstance(joining, CheckedBinding | CheckedTraversal)
+    ]
+    connected_names = ConnectedNames()
+    for clause in joining_clauses:
+        connected_names.connect(_clause_variables(clause))
+    groups: dict[str | int, list[CheckedBinding | CheckedTraversal]] = {}
+    for clause_index, clause in enumerate(joining_clauses):
+        clause_variables = _clause_variables(clause)
         # A traversal between anonymous endpoints is a component of its own.
-        groups.setdefault(ties.knot(names[0]) if names else at, []).append(clause)
-    return tuple(_component(inside, known) for inside in groups.values())
+        groups.setdefault(
+            connected_names.find_root(clause_variables[0]) if clause_variables else clause_index, []
+        ).append(clause)
+    return tuple(_build_component(group_clauses, outer_set) for group_clauses in groups.values())
 
 
-def _component(clauses: list[Bind | Walk], known: frozenset[str]) -> Component:
-    variables = frozenset(name for one in clauses for name in _names(one))
+def _build_component(
+    clauses: list[CheckedBinding | CheckedTraversal], outer_variables: frozenset[str]
+) -> Component:
+    variables = frozenset(variable for clause in clauses for variable in _clause_variables(clause))
     return Component(
         variables=variables,
-        binds=tuple(one for one in clauses if isinstance(one, Bind)),
-        walks=tuple(one for one in clauses if isinstance(one, Walk)),
-        anchored=not variables.isdisjoint(known),
+        bindings=tuple(clause for clause in clauses if isinstance(clause, CheckedBinding)),
+        traversals=tuple(clause for clause in clauses if isinstance(clause, CheckedTraversal)),
+        has_outer_variable=not variables.isdisjoint(outer_variables),
         span=clauses[0].span,
     )
 
 
-def _names(clause: Bind | Walk) -> list[str]:
-    if isinstance(clause, Bind):
+def _clause_variables(clause: CheckedBinding | CheckedTraversal) -> list[str]:
+    if isinstance(clause, CheckedBinding):
         return [clause.variable]
-    return [end for end in (clause.source, clause.target) if end is not None]
+    return [endpoint for endpoint in (clause.source, clause.target) if endpoint is not None]

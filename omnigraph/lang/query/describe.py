@@ -15,7 +15,7 @@ from . import plan
 
 TypeKind = OneOf["node", "edge"]
 
-_KINDS = {
+_SCALAR_KINDS = {
     ScalarType.STRING: "string",
     ScalarType.BLOB: "blob",
     ScalarType.BOOL: "bool",
@@ -43,14 +43,18 @@ class ResultColumn:
 
     def to_json(self) -> dict[str, object]:
         """Return the members that a client reads; members without a value are omitted."""
-        found: dict[str, object] = {
+        members: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
             "nullable": self.nullable,
             "item_kind": self.item_kind,
             "vector_dim": self.vector_dim,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {
+            member_name: member_value
+            for member_name, member_value in members.items()
+            if member_value is not None
+        }
 
 
 @record
@@ -76,72 +80,86 @@ class Operation:
     def to_json(self) -> dict[str, object]:
         """Return `{result, reads, writes}`."""
         return {
-            "result": [one.to_json() for one in self.result],
-            "reads": [one.to_json() for one in self.reads],
-            "writes": [one.to_json() for one in self.writes],
+            "result": [entry.to_json() for entry in self.result],
+            "reads": [entry.to_json() for entry in self.reads],
+            "writes": [entry.to_json() for entry in self.writes],
         }
 
 
-def describe(what: plan.Plan, catalog: Catalog) -> Operation:
+def describe_plan(query_plan: plan.Plan, catalog: Catalog) -> Operation:
     """Return the descriptor of a plan."""
-    if isinstance(what, plan.ReadPlan):
-        optional = frozenset(_optional(what.operators))
-        result = tuple(_column(one, optional) for one in what.columns)
-        return Operation(result, _sorted(_reads(what.operators, catalog)), ())
-    writes = frozenset(_written(what))
-    reads = frozenset(_read_by(what, catalog))
-    return Operation((), _sorted(reads | writes), _sorted(writes))
+    if isinstance(query_plan, plan.ReadPlan):
+        optional_variables = frozenset(_optional_variables(query_plan.operators))
+        result_columns = tuple(
+            _describe_column(plan_column, optional_variables) for plan_column in query_plan.columns
+        )
+        return Operation(
+            result_columns, _sort_types(_read_types(query_plan.operators, catalog)), ()
+        )
+    written_types = frozenset(_written_types(query_plan))
+    read_types = frozenset(_types_read_by_write(query_plan, catalog))
+    return Operation((), _sort_types(read_types | written_types), _sort_types(written_types))
 
 
-def kind_of(kind: PropertyType) -> str:
+def kind_word(property_type: PropertyType) -> str:
     """Return the word for a type in descriptors.
 
-    >>> kind_of(PropertyType(ScalarType.U32)), kind_of(PropertyType(ScalarType.I32, is_list=True))
+    >>> kind_word(PropertyType(ScalarType.U32)), kind_word(PropertyType(ScalarType.I32, is_list=True))
     ('int', 'list')
     """
-    return "list" if kind.is_list else _KINDS[kind.scalar]
+    return "list" if property_type.is_list else _SCALAR_KINDS[property_type.scalar]
 
 
-def _column(column: plan.Column, optional: frozenset[str]) -> ResultColumn:
-    kind = column.type
-    if kind is None:
-        entity = column.value
-        missing = isinstance(entity, plan.Entity) and entity.variable in optional
-        return ResultColumn(column.name, "object", missing)
-    item = _KINDS[kind.scalar] if kind.is_list else None
-    return ResultColumn(column.name, kind_of(kind), kind.nullable, item, kind.vector_dim)
+def _describe_column(
+    plan_column: plan.PlanColumn, optional_variables: frozenset[str]
+) -> ResultColumn:
+    column_type = plan_column.type
+    if column_type is None:
+        column_value = plan_column.value
+        may_be_missing = (
+            isinstance(column_value, plan.Entity) and column_value.variable in optional_variables
+        )
+        return ResultColumn(plan_column.name, "object", may_be_missing)
+    item_kind = _SCALAR_KINDS[column_type.scalar] if column_type.is_list else None
+    return ResultColumn(
+        plan_column.name,
+        kind_word(column_type),
+        column_type.nullable,
+        item_kind,
+        column_type.vector_dim,
+    )
 
 
-def _optional(operators: Iterable[plan.Operator]) -> Iterator[str]:
+def _optional_variables(operators: Iterable[plan.Operator]) -> Iterator[str]:
     for operator in operators:
         if isinstance(operator, plan.LeftJoin):
             yield from operator.introduced
 
 
-def _reads(operators: Iterable[plan.Operator], catalog: Catalog) -> Iterator[TypeRef]:
+def _read_types(operators: Iterable[plan.Operator], catalog: Catalog) -> Iterator[TypeRef]:
     for operator in operators:
         match operator:
             case plan.NodeScan():
-                names = operator.implementers
+                node_types = operator.implementers
                 if catalog.node(operator.type_name) is not None:
-                    names = (operator.type_name,)
-                yield from (TypeRef("node", name) for name in names)
+                    node_types = (operator.type_name,)
+                yield from (TypeRef("node", node_type) for node_type in node_types)
             case plan.Expand():
                 for step in operator.steps:
-                    yield from _edge_and_ends(step.edge_type, catalog)
+                    yield from _edge_and_endpoint_types(step.edge_type, catalog)
             case plan.AntiJoin() | plan.LeftJoin():
-                yield from _reads(operator.inner, catalog)
+                yield from _read_types(operator.inner, catalog)
 
 
-def _edge_and_ends(name: str, catalog: Catalog) -> Iterator[TypeRef]:
-    yield TypeRef("edge", name)
-    edge = catalog.edge(name)
+def _edge_and_endpoint_types(edge_type: str, catalog: Catalog) -> Iterator[TypeRef]:
+    yield TypeRef("edge", edge_type)
+    edge = catalog.edge(edge_type)
     if edge is not None:
         yield from (TypeRef("node", edge.source), TypeRef("node", edge.target))
 
 
-def _written(write: plan.WritePlan) -> Iterator[TypeRef]:
-    for statement in write.statements:
+def _written_types(write_plan: plan.WritePlan) -> Iterator[TypeRef]:
+    for statement in write_plan.statements:
         match statement:
             case plan.UpdateRows():
                 yield TypeRef("node", statement.type_name)
@@ -149,14 +167,16 @@ def _written(write: plan.WritePlan) -> Iterator[TypeRef]:
                 yield TypeRef(statement.kind, statement.type_name)
             case plan.DeleteRows():
                 yield TypeRef(statement.kind, statement.type_name)
-                yield from (TypeRef("edge", name) for name in statement.cascades)
+                yield from (TypeRef("edge", edge_type) for edge_type in statement.cascades)
 
 
-def _read_by(write: plan.WritePlan, catalog: Catalog) -> Iterator[TypeRef]:
-    for statement in write.statements:
+def _types_read_by_write(write_plan: plan.WritePlan, catalog: Catalog) -> Iterator[TypeRef]:
+    for statement in write_plan.statements:
         if isinstance(statement, plan.InsertRow) and statement.kind == "edge":
-            yield from _edge_and_ends(statement.type_name, catalog)
+            yield from _edge_and_endpoint_types(statement.type_name, catalog)
 
 
-def _sorted(found: Iterable[TypeRef]) -> tuple[TypeRef, ...]:
-    return tuple(sorted(set(found), key=lambda one: (one.kind != "node", one.type_name)))
+def _sort_types(type_refs: Iterable[TypeRef]) -> tuple[TypeRef, ...]:
+    return tuple(
+        sorted(set(type_refs), key=lambda type_ref: (type_ref.kind != "node", type_ref.type_name))
+    )

@@ -8,9 +8,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.diagnostics import NO_SPAN, Span
 from omnigraph.lang import scan
-from omnigraph.lang.layout import INDENT, Blank, Layout
+from omnigraph.lang.layout import INDENT, BlankLinePolicy, Layout
 
 from .model import (
     And,
@@ -28,14 +28,14 @@ from .model import (
     Update,
 )
 from .parse import parse_queries
-from .spelling import Speller, glue, opening
+from .spelling import Speller, block_opening, combining_word
 
-WIDTH = 100
-_Items = Sequence[tuple[str, Span]]
-_Write = Callable[[int, Any, Blank], None]
+MAX_LINE_WIDTH = 100
+_SpelledItems = Sequence[tuple[str, Span]]
+_NodeWriter = Callable[[int, Any, BlankLinePolicy], None]
 
 
-def format_queries(text: str, name: str = "<query>") -> str:
+def format_queries(query_text: str, source_name: str = "<query>") -> str:
     """Return the same queries in canonical layout; raise `ParseError` if one cannot be parsed.
 
     >>> print(format_queries('query q(){match{$p:Person{name:"A"}}return{$p.name}limit 3}'), end="")
@@ -47,197 +47,258 @@ def format_queries(text: str, name: str = "<query>") -> str:
         limit 3
     }
     """
-    file = parse_queries(text, name)
-    writer = _Writer(text)
-    for query in file.queries:
-        writer.query(query)
+    query_file = parse_queries(query_text, source_name)
+    writer = _QueryWriter(query_text)
+    for query in query_file.queries:
+        writer.write_query(query)
     return writer.finish()
 
 
-class _Places:
+class _TokenFinder:
     """Finds brackets and keywords that the tree does not keep, near positions that it does keep."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        pieces = list(scan.lexemes(text, 0, len(text)))
-        self._solid = [x for x in pieces if x.kind != "comment"]
-        self._starts = [x.start for x in self._solid]
-        self._comments = [x.start for x in pieces if x.kind == "comment"]
+        all_lexemes = list(scan.lexemes(text, 0, len(text)))
+        self._code_lexemes = [lexeme for lexeme in all_lexemes if lexeme.kind != "comment"]
+        self._code_starts = [lexeme.start for lexeme in self._code_lexemes]
+        self._comment_starts = [lexeme.start for lexeme in all_lexemes if lexeme.kind == "comment"]
 
-    def find(self, offset: int, wanted: str) -> Span:
+    def find_token(self, offset: int, token_text: str) -> Span:
         """Return the span of the first lexeme at or after `offset` whose text is `token_text`."""
-        for index in range(bisect_left(self._starts, offset), len(self._solid)):
-            piece = self._solid[index]
-            if self._text[piece.start : piece.end] == wanted:
-                return Span(piece.start, piece.end)
-        raise AssertionError(f"the tree implies {wanted!r} after offset {offset}")
+        for lexeme_index in range(bisect_left(self._code_starts, offset), len(self._code_lexemes)):
+            lexeme = self._code_lexemes[lexeme_index]
+            if self._text[lexeme.start : lexeme.end] == token_text:
+                return Span(lexeme.start, lexeme.end)
+        raise AssertionError(f"the tree implies {token_text!r} after offset {offset}")
 
     def has_comment(self, span: Span) -> bool:
         """Whether `span` contains a comment."""
-        return bisect_left(self._comments, span.start) < bisect_right(self._comments, span.end - 1)
+        return bisect_left(self._comment_starts, span.start) < bisect_right(
+            self._comment_starts, span.end - 1
+        )
 
 
-class _Writer:
+class _QueryWriter:
     """Writes one query after another."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._spell = Speller(text)
-        self._places = _Places(text)
+        self._speller = Speller(text)
+        self._tokens = _TokenFinder(text)
         self._layout = Layout(text)
 
     def finish(self) -> str:
         """Return the formatted text."""
         return self._layout.finish()
 
-    def query(self, node: Query) -> None:
+    def write_query(self, query: Query) -> None:
         """Write a query from its first word to its last brace."""
-        self._header(node)
-        if isinstance(node.body, ReadBody):
-            self._read(node.body)
+        self._write_header(query)
+        if isinstance(query.body, ReadBody):
+            self._write_read_body(query.body)
         else:
-            self._each(1, node.body.statements, self._statement)
-        self._close(0, self._places.find(node.body.span.end, "}"))
+            self._write_each(1, query.body.statements, self._write_statement)
+        self._close_block(0, self._tokens.find_token(query.body.span.end, "}"))
 
     # Lines ----------------------------------------------------------------------------------
 
-    def _one_line(self, depth: int, line: str, inner: Span) -> bool:
+    def _fits_one_line(self, depth: int, line: str, bracket_span: Span) -> bool:
         """Whether a line is short enough and no comment has to go between its brackets."""
-        fits = len(INDENT) * depth + len(line) <= WIDTH and "\n" not in line
-        return fits and not self._places.has_comment(inner)
+        is_short = len(INDENT) * depth + len(line) <= MAX_LINE_WIDTH and "\n" not in line
+        return is_short and not self._tokens.has_comment(bracket_span)
 
-    def _close(self, depth: int, span: Span, line: str = "}") -> None:
-        self._layout.item(depth, line, span, blank="never", closes=True)
+    def _close_block(self, depth: int, closing_span: Span, closing_line: str = "}") -> None:
+        self._layout.add_item(
+            depth, closing_line, closing_span, blank_line="never", closes_block=True
+        )
 
-    def _each(self, depth: int, nodes: Sequence[Any], write: _Write) -> None:
-        for index, node in enumerate(nodes):
-            write(depth, node, "keep" if index else "never")
+    def _write_each(self, depth: int, nodes: Sequence[Any], write_node: _NodeWriter) -> None:
+        for node_index, node in enumerate(nodes):
+            write_node(depth, node, "keep" if node_index else "never")
 
-    def _listing(
-        self, depth: int, head: str, span: Span, items: _Items, blank: Blank, tail: str = ""
+    def _write_list(
+        self,
+        depth: int,
+        heading: str,
+        list_span: Span,
+        items: _SpelledItems,
+        blank_line: BlankLinePolicy,
+        suffix: str = "",
     ) -> None:
         """Write `heading { a, b } suffix` on one line if it fits, otherwise one item per line."""
-        opened = self._places.find(span.start, "{")
-        closed = self._places.find(items[-1][1].end, "}")
-        line = f"{head} {{ {', '.join(text for text, _ in items)} }}{tail}"
-        if self._one_line(depth, line, opened.to(closed)):
-            self._layout.item(depth, line, span, blank=blank)
+        opening_brace = self._tokens.find_token(list_span.start, "{")
+        closing_brace = self._tokens.find_token(items[-1][1].end, "}")
+        line = f"{heading} {{ {', '.join(item_text for item_text, _ in items)} }}{suffix}"
+        if self._fits_one_line(depth, line, opening_brace.to(closing_brace)):
+            self._layout.add_item(depth, line, list_span, blank_line=blank_line)
             return
-        self._layout.item(depth, f"{head} {{", span.to(opened), blank=blank)
-        last = len(items) - 1
-        for index, (text, place) in enumerate(items):
-            line = text + "," * (index < last)
-            self._layout.item(depth + 1, line, place, blank="keep" if index else "never")
-        self._close(depth, closed.to(span), "}" + tail)
+        self._layout.add_item(
+            depth, f"{heading} {{", list_span.to(opening_brace), blank_line=blank_line
+        )
+        last_index = len(items) - 1
+        for item_index, (item_text, item_span) in enumerate(items):
+            line = item_text + "," * (item_index < last_index)
+            self._layout.add_item(
+                depth + 1, line, item_span, blank_line="keep" if item_index else "never"
+            )
+        self._close_block(depth, closing_brace.to(list_span), "}" + suffix)
 
-    def _wrapped(self, depth: int, head: str, node: Condition) -> str:
+    def _wrap_condition(self, depth: int, prefix: str, condition: Condition) -> str:
         """Spell a condition after `prefix`; break before each `and` or `or` if it is too long."""
-        line = head + self._spell.condition(node)
-        if self._one_line(depth, line, NOWHERE) or not isinstance(node, And | Or):
+        line = prefix + self._speller.condition(condition)
+        if self._fits_one_line(depth, line, NO_SPAN) or not isinstance(condition, And | Or):
             return line
-        broken = f"\n{INDENT * (depth + 1)}{glue(node)} "
-        return head + broken.join(self._spell.operands(node))
+        line_break = f"\n{INDENT * (depth + 1)}{combining_word(condition)} "
+        return prefix + line_break.join(self._speller.operands(condition))
 
     # Headers --------------------------------------------------------------------------------
 
-    def _header(self, node: Query) -> None:
-        opened = self._places.find(node.span.start, "{")
-        after = node.parameters[-1].span.end if node.parameters else node.name.span.end
-        closed = self._places.find(after, ")")
-        notes = self._notes(closed.end, opened.start)
-        self._signature(node, closed.to(closed if notes else opened), ")" if notes else ") {")
-        for text, place in notes:
-            self._layout.item(1, text, place, blank="never")
-        if notes:
-            self._close(0, opened, "{")
+    def _write_header(self, query: Query) -> None:
+        opening_brace = self._tokens.find_token(query.span.start, "{")
+        parameters_end = query.parameters[-1].span.end if query.parameters else query.name.span.end
+        closing_paren = self._tokens.find_token(parameters_end, ")")
+        annotations = self._annotations_between(closing_paren.end, opening_brace.start)
+        self._write_signature(
+            query,
+            closing_paren.to(closing_paren if annotations else opening_brace),
+            ")" if annotations else ") {",
+        )
+        for annotation_text, annotation_span in annotations:
+            self._layout.add_item(1, annotation_text, annotation_span, blank_line="never")
+        if annotations:
+            self._close_block(0, opening_brace, "{")
 
-    def _signature(self, node: Query, end: Span, tail: str) -> None:
+    def _write_signature(self, query: Query, closing_span: Span, suffix: str) -> None:
         """Write name and parameters; one parameter per line if they do not fit on one line."""
-        opened = self._places.find(node.name.span.end, "(")
-        head = f"query {node.name.text}("
-        given = [self._spell.parameter(one) for one in node.parameters]
-        line = head + ", ".join(given) + tail
-        if not given or self._one_line(0, line, opened.to(Span(end.start, end.start))):
-            self._layout.item(0, line, node.span.to(end), blank="always")
+        opening_paren = self._tokens.find_token(query.name.span.end, "(")
+        prefix = f"query {query.name.text}("
+        spelled_parameters = [self._speller.parameter(parameter) for parameter in query.parameters]
+        line = prefix + ", ".join(spelled_parameters) + suffix
+        if not spelled_parameters or self._fits_one_line(
+            0, line, opening_paren.to(Span(closing_span.start, closing_span.start))
+        ):
+            self._layout.add_item(0, line, query.span.to(closing_span), blank_line="always")
             return
-        self._layout.item(0, head, node.span.to(opened), blank="always")
-        last = len(given) - 1
-        for index, (text, one) in enumerate(zip(given, node.parameters, strict=True)):
-            self._layout.item(1, text + "," * (index < last), one.span, blank="never")
-        self._close(0, end, tail)
+        self._layout.add_item(0, prefix, query.span.to(opening_paren), blank_line="always")
+        last_index = len(spelled_parameters) - 1
+        for parameter_index, (parameter_text, parameter) in enumerate(
+            zip(spelled_parameters, query.parameters, strict=True)
+        ):
+            self._layout.add_item(
+                1,
+                parameter_text + "," * (parameter_index < last_index),
+                parameter.span,
+                blank_line="never",
+            )
+        self._close_block(0, closing_span, suffix)
 
-    def _notes(self, start: int, end: int) -> list[tuple[str, Span]]:
+    def _annotations_between(self, start: int, end: int) -> list[tuple[str, Span]]:
         """Return the annotations between two offsets, as written."""
-        notes = []
-        pieces = [x for x in scan.lexemes(self._text, start, end) if x.kind != "comment"]
-        for index in range(0, len(pieces) - 4, 5):  # @ word ( string )
-            at, word, _, string, last = pieces[index : index + 5]
-            said = self._text[string.start : string.end]
-            text = f"@{self._text[word.start : word.end]}({said})"
-            notes.append((text, Span(at.start, last.end)))
-        return notes
+        annotations = []
+        code_lexemes = [
+            lexeme for lexeme in scan.lexemes(self._text, start, end) if lexeme.kind != "comment"
+        ]
+        for first_index in range(0, len(code_lexemes) - 4, 5):  # @ word ( string )
+            at_sign, name_lexeme, _, text_lexeme, closing_paren = code_lexemes[
+                first_index : first_index + 5
+            ]
+            quoted_text = self._text[text_lexeme.start : text_lexeme.end]
+            annotation_text = f"@{self._text[name_lexeme.start : name_lexeme.end]}({quoted_text})"
+            annotations.append((annotation_text, Span(at_sign.start, closing_paren.end)))
+        return annotations
 
     # Reading --------------------------------------------------------------------------------
 
-    def _read(self, node: ReadBody) -> None:
-        opened = self._places.find(node.span.start, "{")
-        self._layout.item(1, "match {", node.span.to(opened), blank="never")
-        self._each(2, node.clauses, self._clause)
-        closed = self._places.find(node.clauses[-1].span.end, "}")
-        self._close(1, closed)
-        columns = [(self._spell.projection(one), one.span) for one in node.projections]
-        end = self._part("return distinct" if node.distinct else "return", closed.end, columns)
-        if node.orderings:
-            keys = [(self._spell.ordering(key), key.span) for key in node.orderings]
-            end = self._part("order", end, keys)
-        for word, amount in (("limit", node.limit), ("offset", node.offset)):
-            if amount is not None:
-                span = self._places.find(end, word).to(amount.span)
-                self._layout.item(1, f"{word} {self._spell.expression(amount)}", span)
-                end = span.end
+    def _write_read_body(self, read_body: ReadBody) -> None:
+        opening_brace = self._tokens.find_token(read_body.span.start, "{")
+        self._layout.add_item(1, "match {", read_body.span.to(opening_brace), blank_line="never")
+        self._write_each(2, read_body.clauses, self._write_clause)
+        closing_brace = self._tokens.find_token(read_body.clauses[-1].span.end, "}")
+        self._close_block(1, closing_brace)
+        spelled_columns = [
+            (self._speller.projection(projection), projection.span)
+            for projection in read_body.projections
+        ]
+        part_end = self._write_part(
+            "return distinct" if read_body.distinct else "return",
+            closing_brace.end,
+            spelled_columns,
+        )
+        if read_body.orderings:
+            spelled_keys = [(self._speller.ordering(key), key.span) for key in read_body.orderings]
+            part_end = self._write_part("order", part_end, spelled_keys)
+        for keyword, row_count in (("limit", read_body.limit), ("offset", read_body.offset)):
+            if row_count is not None:
+                part_span = self._tokens.find_token(part_end, keyword).to(row_count.span)
+                self._layout.add_item(
+                    1, f"{keyword} {self._speller.expression(row_count)}", part_span
+                )
+                part_end = part_span.end
 
-    def _part(self, head: str, after: int, items: _Items) -> int:
-        start = self._places.find(after, head.split(maxsplit=1)[0])
-        span = start.to(self._places.find(items[-1][1].end, "}"))
-        self._listing(1, head, span, items, "keep")
-        return span.end
+    def _write_part(self, heading: str, search_start: int, items: _SpelledItems) -> int:
+        keyword_span = self._tokens.find_token(search_start, heading.split(maxsplit=1)[0])
+        part_span = keyword_span.to(self._tokens.find_token(items[-1][1].end, "}"))
+        self._write_list(1, heading, part_span, items, "keep")
+        return part_span.end
 
-    def _clause(self, depth: int, node: Clause, blank: Blank) -> None:
-        if isinstance(node, Negation | OptionalMatch):
-            self._block(depth, node, blank)
-        elif isinstance(node, Binding) and node.predicates:
-            items = [
-                (self._spell.predicate(p), p.name.span.to(p.value.span)) for p in node.predicates
+    def _write_clause(self, depth: int, clause: Clause, blank_line: BlankLinePolicy) -> None:
+        if isinstance(clause, Negation | OptionalMatch):
+            self._write_block(depth, clause, blank_line)
+        elif isinstance(clause, Binding) and clause.predicates:
+            spelled_predicates = [
+                (self._speller.predicate(predicate), predicate.name.span.to(predicate.value.span))
+                for predicate in clause.predicates
             ]
-            head = f"${node.variable.name}: {node.type_name.text}"
-            self._listing(depth, head, node.span, items, blank)
-        elif isinstance(node, Filter) and isinstance(node.condition, And | Or):
-            self._layout.item(
-                depth, self._wrapped(depth, "", node.condition), node.span, blank=blank
+            heading = f"${clause.variable.name}: {clause.type_name.text}"
+            self._write_list(depth, heading, clause.span, spelled_predicates, blank_line)
+        elif isinstance(clause, Filter) and isinstance(clause.condition, And | Or):
+            self._layout.add_item(
+                depth,
+                self._wrap_condition(depth, "", clause.condition),
+                clause.span,
+                blank_line=blank_line,
             )
         else:
-            self._layout.item(depth, self._spell.clause(node), node.span, blank=blank)
+            self._layout.add_item(
+                depth, self._speller.clause(clause), clause.span, blank_line=blank_line
+            )
 
-    def _block(self, depth: int, node: Negation | OptionalMatch, blank: Blank) -> None:
-        line = self._spell.clause(node)
-        plain = len(node.clauses) == 1 and not isinstance(node.clauses[0], Negation | OptionalMatch)
-        opened = self._places.find(node.span.start, "{")
-        if plain and self._one_line(depth, line, opened.to(node.span)):
-            self._layout.item(depth, line, node.span, blank=blank)
+    def _write_block(
+        self, depth: int, block: Negation | OptionalMatch, blank_line: BlankLinePolicy
+    ) -> None:
+        line = self._speller.clause(block)
+        is_simple = len(block.clauses) == 1 and not isinstance(
+            block.clauses[0], Negation | OptionalMatch
+        )
+        opening_brace = self._tokens.find_token(block.span.start, "{")
+        if is_simple and self._fits_one_line(depth, line, opening_brace.to(block.span)):
+            self._layout.add_item(depth, line, block.span, blank_line=blank_line)
             return
-        self._layout.item(depth, f"{opening(node)} {{", node.span.to(opened), blank=blank)
-        self._each(depth + 1, node.clauses, self._clause)
-        self._close(depth, self._places.find(node.clauses[-1].span.end, "}"))
+        self._layout.add_item(
+            depth, f"{block_opening(block)} {{", block.span.to(opening_brace), blank_line=blank_line
+        )
+        self._write_each(depth + 1, block.clauses, self._write_clause)
+        self._close_block(depth, self._tokens.find_token(block.clauses[-1].span.end, "}"))
 
     # Changing -------------------------------------------------------------------------------
 
-    def _statement(self, depth: int, node: Statement, blank: Blank) -> None:
-        if isinstance(node, Delete):
-            line = self._wrapped(depth, f"delete {node.type_name.text} where ", node.where)
-            self._layout.item(depth, line, node.span, blank=blank)
+    def _write_statement(
+        self, depth: int, statement: Statement, blank_line: BlankLinePolicy
+    ) -> None:
+        if isinstance(statement, Delete):
+            line = self._wrap_condition(
+                depth, f"delete {statement.type_name.text} where ", statement.where
+            )
+            self._layout.add_item(depth, line, statement.span, blank_line=blank_line)
             return
-        items = [(self._spell.predicate(one), one.span) for one in node.assignments]
-        tail = ""
-        if isinstance(node, Update):
-            tail = self._wrapped(depth, "} where ", node.where)[1:]
-        self._listing(depth, opening(node), node.span, items, blank, tail)
+        spelled_assignments = [
+            (self._speller.predicate(assignment), assignment.span)
+            for assignment in statement.assignments
+        ]
+        suffix = ""
+        if isinstance(statement, Update):
+            suffix = self._wrap_condition(depth, "} where ", statement.where)[1:]
+        self._write_list(
+            depth, block_opening(statement), statement.span, spelled_assignments, blank_line, suffix
+        )

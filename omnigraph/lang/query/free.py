@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from . import plan
 
 
-def variables_of(piece: plan.Value | plan.Predicate | plan.Ranking) -> frozenset[str]:
+def variables_of(plan_node: plan.Value | plan.Predicate | plan.Ranking) -> frozenset[str]:
     """Return the variables that a value, predicate or ranking reads.
 
     >>> from omnigraph.values import PropertyType, ScalarType
@@ -16,72 +16,74 @@ def variables_of(piece: plan.Value | plan.Predicate | plan.Ranking) -> frozenset
     >>> sorted(variables_of(plan.IsNull(plan.PropertyValue("p", "name", text))))
     ['p']
     """
-    match piece:
+    match plan_node:
         case plan.Constant() | plan.Parameter():
             return frozenset()
         case plan.PropertyValue() | plan.SystemValue() | plan.Entity() | plan.OfType():
-            return frozenset({piece.variable})
+            return frozenset({plan_node.variable})
         case plan.TextSearch() | plan.Bm25() | plan.Nearest():
-            return frozenset({piece.field.variable})
+            return frozenset({plan_node.field.variable})
         case _:
-            return _all(parts_of(piece))
+            return _variables_of_all(operands_of(plan_node))
 
 
-def parts_of(  # noqa: PLR0911 - one return per kind
-    piece: plan.Value | plan.Predicate | plan.Ranking,
+def operands_of(  # noqa: PLR0911 - one return per kind
+    plan_node: plan.Value | plan.Predicate | plan.Ranking,
 ) -> Iterable[plan.Value | plan.Predicate | plan.Ranking]:
     """Return the direct operands of a value, predicate or ranking."""
-    match piece:
+    match plan_node:
         case plan.Score():
-            return (piece.ranking,)
+            return (plan_node.ranking,)
         case plan.Aggregate():
-            return (piece.argument,)
+            return (plan_node.argument,)
         case plan.Fuse():
-            return (piece.first, piece.second)
+            return (plan_node.first, plan_node.second)
         case plan.Compare() | plan.TextTest():
-            return (piece.left, piece.right)
+            return (plan_node.left, plan_node.right)
         case plan.InList():
-            return (piece.operand, piece.items)
+            return (plan_node.operand, plan_node.items)
         case plan.IsNull():
-            return (piece.operand,)
+            return (plan_node.operand,)
         case plan.And() | plan.Or():
-            return piece.items
+            return plan_node.items
         case plan.Not():
-            return (piece.item,)
+            return (plan_node.item,)
     return ()
 
 
-def _all(pieces: Iterable[plan.Value | plan.Predicate | plan.Ranking]) -> frozenset[str]:
-    found: frozenset[str] = frozenset()
-    for piece in pieces:
-        found |= variables_of(piece)
-    return found
+def _variables_of_all(
+    plan_nodes: Iterable[plan.Value | plan.Predicate | plan.Ranking],
+) -> frozenset[str]:
+    variables: frozenset[str] = frozenset()
+    for plan_node in plan_nodes:
+        variables |= variables_of(plan_node)
+    return variables
 
 
-def needed_by(operators: Iterable[plan.Operator]) -> frozenset[str]:
+def variables_needed_by(operators: Iterable[plan.Operator]) -> frozenset[str]:
     """Return the variables that operators read but do not introduce themselves.
 
     >>> step = plan.Step("Knows", "out")
     >>> operators = (plan.Expand("p", "q", (step,), "Person"), plan.Close("q", "r"))
-    >>> sorted(needed_by(operators))
+    >>> sorted(variables_needed_by(operators))
     ['p', 'r']
     """
-    needed: set[str] = set()
-    made: set[str] = set()
+    needed_variables: set[str] = set()
+    introduced_variables: set[str] = set()
     for operator in operators:
-        needed |= _reads(operator) - made
-        made |= _makes(operator)
-    return frozenset(needed)
+        needed_variables |= _read_variables(operator) - introduced_variables
+        introduced_variables |= _introduced_variables(operator)
+    return frozenset(needed_variables)
 
 
-def _reads(operator: plan.Operator) -> frozenset[str]:
+def _read_variables(operator: plan.Operator) -> frozenset[str]:
     match operator:
         case plan.NodeScan():
-            return _all(operator.filters) - {operator.variable}
+            return _variables_of_all(operator.filters) - {operator.variable}
         case plan.Expand():
-            inside = {operator.target, operator.edge_variable}
-            return (_all(operator.target_filters) - inside) | {operator.source}
-        case plan.Close():
+            introduced = {operator.target, operator.edge_variable}
+            return (_variables_of_all(operator.target_filters) - introduced) | {operator.source}
+        case plan.CloseCycle():
             return frozenset({operator.left, operator.right})
         case plan.Filter():
             return variables_of(operator.predicate)
@@ -89,13 +91,13 @@ def _reads(operator: plan.Operator) -> frozenset[str]:
             return frozenset(operator.outer)
 
 
-def _makes(operator: plan.Operator) -> frozenset[str]:
+def _introduced_variables(operator: plan.Operator) -> frozenset[str]:
     match operator:
         case plan.NodeScan():
             return frozenset({operator.variable})
         case plan.Expand():
-            names = (operator.target, operator.edge_variable)
-            return frozenset(name for name in names if name is not None)
+            introduced = (operator.target, operator.edge_variable)
+            return frozenset(variable for variable in introduced if variable is not None)
         case plan.LeftJoin():
             return frozenset(operator.introduced)
     return frozenset()

@@ -6,11 +6,11 @@ Owns wording only. Nothing here decides whether a text is valid, so a wrong hint
 import re
 from collections.abc import Callable
 
-from omnigraph.diagnostics import Source, Span
+from omnigraph.diagnostics import SourceText, Span
 
-WANTED = "a query (`query name(..) { .. }`)"
+DECLARATION_FORM = "a query (`query name(..) { .. }`)"
 
-NAMES = {
+TERMINAL_NAMES = {
     "_QUERY": "`query`",
     "_MATCH": "`match`",
     "_RETURN": "`return`",
@@ -69,62 +69,68 @@ NAMES = {
     "VBAR": "`|`",
 }
 
-_LITERALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL", "DATE_FN"})
-_VALUES = _LITERALS | {"VAR", "LSQB", "NULL", "NOW"}
-_FUNCTIONS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE"})
-_WORDS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
-_WORDS |= {"NULL", "INSERT", "UPDATE", "DELETE"}
-_OPERATORS = frozenset({"LT", "GT", "OP"})
+_LITERAL_TERMINALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL", "DATE_FN"})
+_VALUE_TERMINALS = _LITERAL_TERMINALS | {"VAR", "LSQB", "NULL", "NOW"}
+_FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE"})
+_WORD_TERMINALS = frozenset(
+    {"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"}
+)
+_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE"}
+_OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
 
 # The first matching group wins, so larger groups come first.
-GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("an expression", _VALUES | _FUNCTIONS | _WORDS),
-    ("a property", _WORDS | {"BOOL", "AS"}),
-    ("a clause", _VALUES | _FUNCTIONS | {"NOT", "OPTIONAL", "LPAR"}),
-    ("a condition", _VALUES | _FUNCTIONS | {"LPAR", "NOT"}),
-    ("a condition", _VALUES | _FUNCTIONS | {"LPAR"}),
-    ("a value", _VALUES | _FUNCTIONS),
-    ("a value", (_VALUES | _FUNCTIONS) - {"VAR"}),
-    ("a value", _VALUES),
-    ("a literal", _VALUES - {"VAR", "NOW"}),
-    ("a literal", _LITERALS | {"NULL"}),
-    ("an operator", _OPERATORS | {"IN", "IS", "WORD_OP"}),
-    ("an operator", _OPERATORS | {"IN", "IS"}),
+TERMINAL_GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("an expression", _VALUE_TERMINALS | _FUNCTION_TERMINALS | _WORD_TERMINALS),
+    ("a property", _WORD_TERMINALS | {"BOOL", "AS"}),
+    ("a clause", _VALUE_TERMINALS | _FUNCTION_TERMINALS | {"NOT", "OPTIONAL", "LPAR"}),
+    ("a condition", _VALUE_TERMINALS | _FUNCTION_TERMINALS | {"LPAR", "NOT"}),
+    ("a condition", _VALUE_TERMINALS | _FUNCTION_TERMINALS | {"LPAR"}),
+    ("a value", _VALUE_TERMINALS | _FUNCTION_TERMINALS),
+    ("a value", (_VALUE_TERMINALS | _FUNCTION_TERMINALS) - {"VAR"}),
+    ("a value", _VALUE_TERMINALS),
+    ("a literal", _VALUE_TERMINALS - {"VAR", "NOW"}),
+    ("a literal", _LITERAL_TERMINALS | {"NULL"}),
+    ("an operator", _OPERATOR_TERMINALS | {"IN", "IS", "WORD_OP"}),
+    ("an operator", _OPERATOR_TERMINALS | {"IN", "IS"}),
     ("an edge", frozenset({"IDENT", "IS"})),
     ("a type", frozenset({"BASE_TYPE", "LSQB", "_VECTOR"})),
     ("a statement", frozenset({"INSERT", "UPDATE", "DELETE"})),
 )
 
-Expected = frozenset[str]
-_CLAUSE = frozenset({"VAR", "NOT", "OPTIONAL", "LPAR"})
+ExpectedTerminals = frozenset[str]
+_CLAUSE_TERMINALS = frozenset({"VAR", "NOT", "OPTIONAL", "LPAR"})
 
-_QUOTES = 'strings use double quotes: ".."'
-_CONDITIONS = "write conditions as clauses inside `match { .. }`"
-_ROWS = "`where` supports = != < <= > >=, `in`, `is null`, `and`, `or` and `not`"
-_SHAPE = (
+_QUOTES_HINT = 'strings use double quotes: ".."'
+_CONDITIONS_HINT = "write conditions as clauses inside `match { .. }`"
+_ROW_FILTER_HINT = "`where` supports = != < <= > >=, `in`, `is null`, `and`, `or` and `not`"
+_QUERY_SHAPE_HINT = (
     "a query is `match`, `return`, `order`, `limit`, `offset` in this order, or a list of "
     "statements"
 )
-_ARROW = "a traversal is written `$a knows $b`, undirected `$a <knows> $b`"
-_TYPES = (
+_TRAVERSAL_HINT = "a traversal is written `$a knows $b`, undirected `$a <knows> $b`"
+_TYPES_HINT = (
     "the types are String, Bool, I32, I64, U32, U64, F32, F64, Date, DateTime, Blob, a list "
     "such as [String], and Vector(n)"
 )
-_ALONE = "a traversal is a separate clause, not part of a condition; negate it with `not { .. }`"
-_EDGE = "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
-_BARE = 'a property is written `$x.name`, a parameter `$name`, a string `"name"`'
+_SEPARATE_TRAVERSAL_HINT = (
+    "a traversal is a separate clause, not part of a condition; negate it with `not { .. }`"
+)
+_TYPE_OR_EDGE_HINT = (
+    "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
+)
+_BARE_WORD_HINT = 'a property is written `$x.name`, a parameter `$name`, a string `"name"`'
 
 # Patterns of the text at an error, with hints that apply whatever was expected. They are compiled
 # when a text has an error, not at start-up.
-_ANYWHERE: tuple[tuple[str, str], ...] = (
-    (r"'", _QUOTES),
+_PATTERN_HINTS: tuple[tuple[str, str], ...] = (
+    (r"'", _QUOTES_HINT),
     (r"(?<==)=|==", "compare with `=`; there is no `==`"),
     (r"(?<=<)>", "write `!=` for not equal"),
     (r"&", "write `and`"),
     (r"\|\|", "write `or`"),
     (r"!(?!=)", "write `not`"),
     (r"#|--", "a comment begins with `//`"),
-    (r"-\[|->|<-|(?<=-)>", _ARROW),
+    (r"-\[|->|<-|(?<=-)>", _TRAVERSAL_HINT),
     (r"\$[A-Z]", "a variable begins with a lower-case letter"),
     (r"\$[0-9]", "a variable is `$` followed by a name that begins with a letter"),
     (r"[+/%][ \t0-9$(]|-[ \t$(]|\*[ \t]*[0-9(]", "arithmetic is not supported"),
@@ -133,55 +139,72 @@ _ANYWHERE: tuple[tuple[str, str], ...] = (
 )
 
 
-def advise(source: Source, span: Span, expected: Expected) -> str | None:
+def suggest_hint(
+    source: SourceText, span: Span, expected_terminals: ExpectedTerminals
+) -> str | None:
     """Return a hint for the text at `span` where only `expected` was allowed, or None."""
-    for pattern, hint in _ANYWHERE:
+    for pattern, hint in _PATTERN_HINTS:
         if re.compile(pattern).match(source.text, span.start):
             return hint
-    found = source.text[span.start : span.end]
-    return next((hint for fits, hint in _SITUATIONS if fits(found, expected)), None)
+    found_text = source.text[span.start : span.end]
+    return next(
+        (hint for applies, hint in _SITUATION_HINTS if applies(found_text, expected_terminals)),
+        None,
+    )
 
 
-def _lower(found: str) -> bool:
-    return found[:1].isalpha() and found[:1].islower()
+def _starts_lower_case(found_text: str) -> bool:
+    return found_text[:1].isalpha() and found_text[:1].islower()
 
 
-def _open_match(found: str, expected: Expected) -> bool:
-    return found in ("return", "order", "limit", "offset") and expected >= _CLAUSE
+def _is_unclosed_match(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
+    return (
+        found_text in ("return", "order", "limit", "offset")
+        and expected_terminals >= _CLAUSE_TERMINALS
+    )
 
 
-def _out_of_order(found: str, expected: Expected) -> bool:
-    parts = ("match", "return", "order", "limit", "offset", "insert", "update", "delete")
-    return found in parts
+def _is_part_keyword(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
+    part_keywords = ("match", "return", "order", "limit", "offset", "insert", "update", "delete")
+    return found_text in part_keywords
 
 
-def _parameter(found: str, expected: Expected) -> bool:
-    return {"VAR"} <= expected <= {"VAR", "RPAR"} and _lower(found)
+def _is_missing_dollar(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
+    return {"VAR"} <= expected_terminals <= {"VAR", "RPAR"} and _starts_lower_case(found_text)
 
 
-def _braces(found: str, expected: Expected) -> bool:
-    return {"LBRACE"} <= expected <= {"LBRACE", "DISTINCT"}
+def _is_missing_brace(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
+    return {"LBRACE"} <= expected_terminals <= {"LBRACE", "DISTINCT"}
 
 
 # The first test that holds gives the hint. `f` is the text found, `e` the terminals allowed there.
-_SITUATIONS: tuple[tuple[Callable[[str, Expected], bool], str], ...] = (
-    (lambda f, e: f == "," and e >= _CLAUSE, "clauses need no commas between them"),
-    (lambda f, e: f == "where" and (e >= _CLAUSE or "_RETURN" in e), _CONDITIONS),
+_SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ...] = (
+    (lambda f, e: f == "," and e >= _CLAUSE_TERMINALS, "clauses need no commas between them"),
+    (lambda f, e: f == "where" and (e >= _CLAUSE_TERMINALS or "_RETURN" in e), _CONDITIONS_HINT),
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
     (lambda f, e: "_RETURN" in e, "`match { .. }` is followed by `return { .. }`"),
     (lambda f, e: e == {"_WHERE"}, "add a `where` condition; no statement changes all rows"),
-    (lambda f, e: f in ("contains", "starts_with", ":") and e >= _OPERATORS, _ROWS),
+    (
+        lambda f, e: f in ("contains", "starts_with", ":") and e >= _OPERATOR_TERMINALS,
+        _ROW_FILTER_HINT,
+    ),
     (lambda f, e: f == "=" and "COLON" in e, "write `:` before a value, as in `age: 3`"),
-    (_open_match, "close `match { .. }` first"),
-    (_out_of_order, _SHAPE),
+    (_is_unclosed_match, "close `match { .. }` first"),
+    (_is_part_keyword, _QUERY_SHAPE_HINT),
     (lambda f, e: f == "}" and e == {"COMMA"}, "write both bounds: `{2,2}`"),
     (lambda f, e: f == "*" and "VBAR" in e, "give the bounds of the hops: `knows{1,3}`"),
-    (lambda f, e: _lower(f) and "DOT" in e and e >= _OPERATORS, _ALONE),
-    (lambda f, e: f[:1].isupper() and {"DOT", "COLON", "IDENT"} <= e, _EDGE),
-    (lambda f, e: _lower(f) and {"VAR", "STRING"} <= e, _BARE),
-    (lambda f, e: "BASE_TYPE" in e and f[:1].isalpha(), _TYPES),
-    (lambda f, e: e == {"TYPE_NAME"} and _lower(f), "type names begin with an upper-case letter"),
-    (_parameter, "a parameter begins with `$`"),
-    (_braces, "write this part in braces: `{ .. }`"),
+    (
+        lambda f, e: _starts_lower_case(f) and "DOT" in e and e >= _OPERATOR_TERMINALS,
+        _SEPARATE_TRAVERSAL_HINT,
+    ),
+    (lambda f, e: f[:1].isupper() and {"DOT", "COLON", "IDENT"} <= e, _TYPE_OR_EDGE_HINT),
+    (lambda f, e: _starts_lower_case(f) and {"VAR", "STRING"} <= e, _BARE_WORD_HINT),
+    (lambda f, e: "BASE_TYPE" in e and f[:1].isalpha(), _TYPES_HINT),
+    (
+        lambda f, e: e == {"TYPE_NAME"} and _starts_lower_case(f),
+        "type names begin with an upper-case letter",
+    ),
+    (_is_missing_dollar, "a parameter begins with `$`"),
+    (_is_missing_brace, "write this part in braces: `{ .. }`"),
     (lambda f, e: e == {"IDENT"} and f[:1].isupper(), "names begin with a lower-case letter"),
 )

@@ -6,19 +6,19 @@ of parser and checker are only arranged here.
 
 from dataclasses import field
 
-from omnigraph.diagnostics import Diagnostic, Source
-from omnigraph.lang.schema.catalog import Catalog, Node
+from omnigraph.diagnostics import Diagnostic, SourceText
+from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.record import record
 
 from . import model as m
-from .compile import Diagnosis, diagnose_each
+from .compile import QueryDiagnosis, diagnose_each_query
 
-_RANKS = {"error": 0, "warning": 1, "info": 2}
-HARD_CODED = "a mutation without parameters has hard-coded values"
+_SEVERITY_RANKS = {"error": 0, "warning": 1, "info": 2}
+HARD_CODED_MESSAGE = "a mutation without parameters has hard-coded values"
 
 
 @record
-class Finding:
+class LintFinding:
     """One finding about a text; type errors are in the results of their queries instead."""
 
     diagnostic: Diagnostic
@@ -28,35 +28,44 @@ class Finding:
 
     def to_json(self) -> dict[str, object]:
         """Return the members that a tool reads; members without a value are omitted."""
-        one = self.diagnostic
-        found: dict[str, object] = {"severity": one.severity, "code": one.code}
-        found["message"] = one.message
-        found |= {"type_name": self.type_name, "property": self.property}
-        found["query_names"] = list(self.query_names) or None
-        found |= {"line": one.line, "column": one.column, "start": one.start, "end": one.end}
-        found["hint"] = one.hint
-        return {name: value for name, value in found.items() if value is not None}
+        diagnostic = self.diagnostic
+        members: dict[str, object] = {"severity": diagnostic.severity, "code": diagnostic.code}
+        members["message"] = diagnostic.message
+        members |= {"type_name": self.type_name, "property": self.property}
+        members["query_names"] = list(self.query_names) or None
+        members |= {
+            "line": diagnostic.line,
+            "column": diagnostic.column,
+            "start": diagnostic.start,
+            "end": diagnostic.end,
+        }
+        members["hint"] = diagnostic.hint
+        return {
+            member_name: member_value
+            for member_name, member_value in members.items()
+            if member_value is not None
+        }
 
 
 @record
-class QueryResult:
+class QueryLintResult:
     """The lint result of one query; `error` in its JSON joins the type errors."""
 
-    diagnosis: Diagnosis
+    diagnosis: QueryDiagnosis
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return `{name, kind, status, warnings, diagnostics, error?, operation?}`."""
-        one = self.diagnosis
-        found: dict[str, object] = {"name": one.query.name.text, "kind": one.kind}
-        found["status"] = "error" if one.errors else "ok"
-        found["warnings"] = list(self.warnings)
-        found["diagnostics"] = [error.to_json() for error in one.errors]
-        if one.errors:
-            found["error"] = "; ".join(_sentence(error) for error in one.errors)
-        if one.compiled is not None:
-            found["operation"] = one.compiled.operation.to_json()
-        return found
+        diagnosis = self.diagnosis
+        members: dict[str, object] = {"name": diagnosis.query.name.text, "kind": diagnosis.kind}
+        members["status"] = "error" if diagnosis.errors else "ok"
+        members["warnings"] = list(self.warnings)
+        members["diagnostics"] = [error.to_json() for error in diagnosis.errors]
+        if diagnosis.errors:
+            members["error"] = "; ".join(_error_sentence(error) for error in diagnosis.errors)
+        if diagnosis.compiled is not None:
+            members["operation"] = diagnosis.compiled.operation.to_json()
+        return members
 
 
 @record
@@ -65,103 +74,137 @@ class LintReport:
 
     schema_source: str
     query_path: str
-    results: tuple[QueryResult, ...]
-    findings: tuple[Finding, ...]
-    source: Source = field(repr=False, compare=False, default=Source("", ""))
+    results: tuple[QueryLintResult, ...]
+    findings: tuple[LintFinding, ...]
+    source: SourceText = field(repr=False, compare=False, default=SourceText("", ""))
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Every error, warning and note, in source order."""
-        found = [one.diagnostic for one in self.findings]
-        for result in self.results:
-            found += result.diagnosis.errors
-        return tuple(sorted(found, key=lambda diagnostic: (diagnostic.start, diagnostic.end)))
+        diagnostics = [finding.diagnostic for finding in self.findings]
+        for query_result in self.results:
+            diagnostics += query_result.diagnosis.errors
+        return tuple(sorted(diagnostics, key=lambda diagnostic: (diagnostic.start, diagnostic.end)))
 
     @property
     def status(self) -> str:
         """`error` if there is at least one error, otherwise `ok`."""
-        return "error" if self._count("error") else "ok"
+        return "error" if self._count_severity("error") else "ok"
 
-    def _count(self, severity: str) -> int:
-        return sum(one.severity == severity for one in self.diagnostics)
+    def _count_severity(self, severity: str) -> int:
+        return sum(diagnostic.severity == severity for diagnostic in self.diagnostics)
 
     def to_json(self) -> dict[str, object]:
         """Return the report as one JSON object."""
-        hard_coded = sum(len(one.warnings) for one in self.results)
+        hard_coded_count = sum(len(query_result.warnings) for query_result in self.results)
         return {
             "status": self.status,
             "schema_source": self.schema_source,
             "query_path": self.query_path,
             "queries_processed": len(self.results),
-            "errors": self._count("error"),
-            "warnings": self._count("warning") + hard_coded,
-            "infos": self._count("info"),
-            "results": [one.to_json() for one in self.results],
+            "errors": self._count_severity("error"),
+            "warnings": self._count_severity("warning") + hard_coded_count,
+            "infos": self._count_severity("info"),
+            "results": [query_result.to_json() for query_result in self.results],
             "findings": [finding.to_json() for finding in self.findings],
         }
 
 
-def lint(catalog: Catalog, source: Source, schema_source: str = "<schema>") -> LintReport:
+def lint_source(
+    catalog: Catalog, source: SourceText, schema_source: str = "<schema>"
+) -> LintReport:
     """Lint every query of a text. Never raises; text that cannot be parsed is a `Q000` finding."""
-    each, unreadable = diagnose_each(source, catalog)
-    findings = [_unreadable(error) for error in unreadable]
-    for one in each:
-        findings += [Finding(w, query_names=(one.query.name.text,)) for w in one.warnings]
-    findings += _never_assigned(catalog, each, source)
-    results = tuple(QueryResult(one, _hard_coded(one)) for one in each)
-    return LintReport(schema_source, source.name, results, tuple(_sorted(findings)), source)
+    diagnoses, syntax_errors = diagnose_each_query(source, catalog)
+    findings = [_syntax_error_finding(error) for error in syntax_errors]
+    for diagnosis in diagnoses:
+        findings += [
+            LintFinding(warning, query_names=(diagnosis.query.name.text,))
+            for warning in diagnosis.warnings
+        ]
+    findings += _find_unassigned_properties(catalog, diagnoses, source)
+    query_results = tuple(
+        QueryLintResult(diagnosis, _hard_coded_warnings(diagnosis)) for diagnosis in diagnoses
+    )
+    return LintReport(
+        schema_source, source.name, query_results, tuple(_sort_findings(findings)), source
+    )
 
 
-def _sentence(error: Diagnostic) -> str:
+def _error_sentence(error: Diagnostic) -> str:
     return f"{error.code}: {error.message}" if error.code else error.message
 
 
-def _unreadable(one: Diagnostic) -> Finding:
+def _syntax_error_finding(syntax_error: Diagnostic) -> LintFinding:
     from dataclasses import replace
 
-    return Finding(replace(one, code="Q000"))
+    return LintFinding(replace(syntax_error, code="Q000"))
 
 
-def _hard_coded(one: Diagnosis) -> tuple[str, ...]:
-    hard = one.kind == "mutation" and not one.query.parameters
-    return (HARD_CODED,) if hard else ()
+def _hard_coded_warnings(diagnosis: QueryDiagnosis) -> tuple[str, ...]:
+    is_hard_coded = diagnosis.kind == "mutation" and not diagnosis.query.parameters
+    return (HARD_CODED_MESSAGE,) if is_hard_coded else ()
 
 
-def _sorted(findings: list[Finding]) -> list[Finding]:
-    def rank(one: Finding) -> tuple[int, str, str, str, int]:
-        d = one.diagnostic
-        names = one.type_name or "", one.property or ""
-        return _RANKS[d.severity], *names, d.message, d.start
+def _sort_findings(findings: list[LintFinding]) -> list[LintFinding]:
+    def finding_rank(finding: LintFinding) -> tuple[int, str, str, str, int]:
+        diagnostic = finding.diagnostic
+        subject_names = finding.type_name or "", finding.property or ""
+        return (
+            _SEVERITY_RANKS[diagnostic.severity],
+            *subject_names,
+            diagnostic.message,
+            diagnostic.start,
+        )
 
-    return sorted(findings, key=rank)
+    return sorted(findings, key=finding_rank)
 
 
-def _never_assigned(catalog: Catalog, each: tuple[Diagnosis, ...], source: Source) -> list[Finding]:
+def _find_unassigned_properties(
+    catalog: Catalog, diagnoses: tuple[QueryDiagnosis, ...], source: SourceText
+) -> list[LintFinding]:
     """Report nullable properties that no update of their type assigns, although updates exist."""
     updates = [
-        (one.query.name.text, statement)
-        for one in each
-        if one.compiled is not None and isinstance(one.query.body, m.WriteBody)
-        for statement in one.query.body.statements
+        (diagnosis.query.name.text, statement)
+        for diagnosis in diagnoses
+        if diagnosis.compiled is not None and isinstance(diagnosis.query.body, m.WriteBody)
+        for statement in diagnosis.query.body.statements
         if isinstance(statement, m.Update)
     ]
-    found: list[Finding] = []
-    for node in catalog.nodes:
-        here = [(name, update) for name, update in updates if update.type_name.text == node.name]
-        found += _gaps(node, here, source) if here else []
-    return found
+    findings: list[LintFinding] = []
+    for node_type in catalog.nodes:
+        type_updates = [
+            (query_name, update)
+            for query_name, update in updates
+            if update.type_name.text == node_type.name
+        ]
+        findings += (
+            _find_unassigned_in_type(node_type, type_updates, source) if type_updates else []
+        )
+    return findings
 
 
-def _gaps(node: Node, updates: list[tuple[str, m.Update]], source: Source) -> list[Finding]:
-    assigned = {a.name.text for _, update in updates for a in update.assignments}
-    names = tuple(dict.fromkeys(name for name, _ in updates))
-    span = updates[0][1].type_name.span
-    found = []
-    for one in node.properties:
-        kept = one.name in assigned or one.name in (node.key or ()) or one.embed is not None
-        if kept or not one.type.nullable:
+def _find_unassigned_in_type(
+    node_type: NodeType, updates: list[tuple[str, m.Update]], source: SourceText
+) -> list[LintFinding]:
+    assigned_names = {
+        assignment.name.text for _, update in updates for assignment in update.assignments
+    }
+    query_names = tuple(dict.fromkeys(query_name for query_name, _ in updates))
+    type_span = updates[0][1].type_name.span
+    findings = []
+    for declared_property in node_type.properties:
+        is_covered = (
+            declared_property.name in assigned_names
+            or declared_property.name in (node_type.key or ())
+            or declared_property.embed is not None
+        )
+        if is_covered or not declared_property.type.nullable:
             continue
-        message = f"no update assigns `{node.name}.{one.name}`"
-        at = Diagnostic.at(source, span, message, code="L201", kind="lint", severity="warning")
-        found.append(Finding(at, node.name, one.name, names))
-    return found
+        message = f"no update assigns `{node_type.name}.{declared_property.name}`"
+        diagnostic = Diagnostic.at_span(
+            source, type_span, message, code="L201", kind="lint", severity="warning"
+        )
+        findings.append(
+            LintFinding(diagnostic, node_type.name, declared_property.name, query_names)
+        )
+    return findings

@@ -14,190 +14,260 @@ from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.record import record
 
 from . import plan
-from .check.checked import Bind, CheckedRead, Clause, Keep, Match, Maybe, Walk, Without
+from .check.checked import (
+    CheckedBinding,
+    CheckedClause,
+    CheckedFilter,
+    CheckedMatch,
+    CheckedNegation,
+    CheckedOptional,
+    CheckedRead,
+    CheckedTraversal,
+)
 from .check.scope import implementers
-from .components import Component, components
-from .free import needed_by, variables_of
+from .components import Component, find_components
+from .free import variables_needed_by, variables_of
 
-_TURNED: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
-_Names = dict[str, int]  # variables and the order in which they are introduced
-_Predicates = dict[str, tuple[plan.Predicate, ...]]
+_REVERSED_DIRECTIONS: dict[plan.Direction, plan.Direction] = {
+    "out": "in",
+    "in": "out",
+    "both": "both",
+}
+_VariableOrder = dict[str, int]  # variables and the order in which they are introduced
+_PredicatesByVariable = dict[str, tuple[plan.Predicate, ...]]
 
 
 @record
-class _Context:
+class _LoweringContext:
     """The schema, and a source of variable names that no query can spell."""
 
     catalog: Catalog
-    fresh: Iterator[str]
+    fresh_names: Iterator[str]
 
 
-def lower_read(checked: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
+def lower_read(checked_read: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
     """Return the plan of a checked read."""
-    context = _Context(catalog, (f"#{number}" for number in count(1)))
+    context = _LoweringContext(catalog, (f"#{serial_number}" for serial_number in count(1)))
     return plan.ReadPlan(
-        operators=tuple(_match(context, checked.match, {})),
-        columns=checked.columns,
-        variables=checked.match.introduced,
-        aggregated=checked.aggregated,
-        distinct=checked.distinct,
-        order=checked.order,
-        ranking=checked.ranking,
-        limit=checked.limit,
-        offset=checked.offset,
+        operators=tuple(_lower_match(context, checked_read.match, {})),
+        columns=checked_read.columns,
+        variables=checked_read.match.introduced,
+        aggregated=checked_read.aggregated,
+        distinct=checked_read.distinct,
+        order=checked_read.order,
+        ranking=checked_read.ranking,
+        limit=checked_read.limit,
+        offset=checked_read.offset,
     )
 
 
-def _match(context: _Context, match: Match, outside: _Names) -> Iterator[plan.Operator]:
+def _lower_match(
+    context: _LoweringContext, match: CheckedMatch, outer_variables: _VariableOrder
+) -> Iterator[plan.Operator]:
     """Yield the operators of a list of clauses, for rows that hold `outer_variables`."""
-    there = dict(outside)
-    rest: list[Clause] = [one for one in match.clauses if not isinstance(one, Bind | Walk)]
+    bound_variables = dict(outer_variables)
+    remaining_clauses: list[CheckedClause] = [
+        checked_clause
+        for checked_clause in match.clauses
+        if not isinstance(checked_clause, CheckedBinding | CheckedTraversal)
+    ]
     # Type tests come first: an id may occur in several types, and traversals rely on the type of
     # their source.
-    kinds, rest = _split(rest, lambda keep: isinstance(keep.predicate, plan.OfType))
-    yield from (plan.Filter(one.predicate) for one in kinds)
-    for component in components(match, outside):
-        yield from _component(context, component, match, there)
-    early, rest = _split(rest, lambda keep: variables_of(keep.predicate) <= there.keys())
-    yield from (plan.Filter(one.predicate) for one in early)
-    for clause in rest:
-        yield from _late(context, clause, there)
+    type_filters, remaining_clauses = _split_filters(
+        remaining_clauses, lambda filter_clause: isinstance(filter_clause.predicate, plan.OfType)
+    )
+    yield from (plan.Filter(checked_clause.predicate) for checked_clause in type_filters)
+    for component in find_components(match, outer_variables):
+        yield from _lower_component(context, component, match, bound_variables)
+    early_filters, remaining_clauses = _split_filters(
+        remaining_clauses,
+        lambda filter_clause: variables_of(filter_clause.predicate) <= bound_variables.keys(),
+    )
+    yield from (plan.Filter(checked_clause.predicate) for checked_clause in early_filters)
+    for clause in remaining_clauses:
+        yield from _lower_late_clause(context, clause, bound_variables)
 
 
-def _split(
-    clauses: list[Clause], chosen: Callable[[Keep], bool]
-) -> tuple[list[Keep], list[Clause]]:
+def _split_filters(
+    clauses: list[CheckedClause], is_selected: Callable[[CheckedFilter], bool]
+) -> tuple[list[CheckedFilter], list[CheckedClause]]:
     """Return the filters that are selected, and all other clauses."""
-    first: list[Keep] = []
-    rest: list[Clause] = []
+    selected_filters: list[CheckedFilter] = []
+    other_clauses: list[CheckedClause] = []
     for clause in clauses:
-        if isinstance(clause, Keep) and chosen(clause):
-            first.append(clause)
+        if isinstance(clause, CheckedFilter) and is_selected(clause):
+            selected_filters.append(clause)
         else:
-            rest.append(clause)
-    return first, rest
+            other_clauses.append(clause)
+    return selected_filters, other_clauses
 
 
-def _late(context: _Context, clause: Clause, there: _Names) -> Iterator[plan.Operator]:
+def _lower_late_clause(
+    context: _LoweringContext, clause: CheckedClause, bound_variables: _VariableOrder
+) -> Iterator[plan.Operator]:
     match clause:
-        case Keep():
+        case CheckedFilter():
             yield plan.Filter(clause.predicate)
-        case Without():
-            inner = tuple(_match(context, clause.match, there))
-            yield plan.AntiJoin(_outer(inner, there), inner)
-        case Maybe():
-            inner = tuple(_match(context, clause.match, there))
+        case CheckedNegation():
+            inner_operators = tuple(_lower_match(context, clause.match, bound_variables))
+            yield plan.AntiJoin(_outer_variables(inner_operators, bound_variables), inner_operators)
+        case CheckedOptional():
+            inner_operators = tuple(_lower_match(context, clause.match, bound_variables))
             introduced = clause.match.introduced
-            yield plan.LeftJoin(_outer(inner, there), inner, introduced)
-            _add(there, introduced)
+            yield plan.LeftJoin(
+                _outer_variables(inner_operators, bound_variables), inner_operators, introduced
+            )
+            _add_variables(bound_variables, introduced)
 
 
-def _outer(inner: tuple[plan.Operator, ...], there: _Names) -> tuple[str, ...]:
-    return tuple(sorted(needed_by(inner) & there.keys(), key=there.__getitem__))
+def _outer_variables(
+    inner_operators: tuple[plan.Operator, ...], bound_variables: _VariableOrder
+) -> tuple[str, ...]:
+    return tuple(
+        sorted(
+            variables_needed_by(inner_operators) & bound_variables.keys(),
+            key=bound_variables.__getitem__,
+        )
+    )
 
 
-def _add(there: _Names, names: Iterable[str | None]) -> None:
-    for name in names:
-        if name is not None:
-            there[name] = len(there)
+def _add_variables(bound_variables: _VariableOrder, variables: Iterable[str | None]) -> None:
+    for variable in variables:
+        if variable is not None:
+            bound_variables[variable] = len(bound_variables)
 
 
-def _component(
-    context: _Context, component: Component, match: Match, there: _Names
+def _lower_component(
+    context: _LoweringContext,
+    component: Component,
+    match: CheckedMatch,
+    bound_variables: _VariableOrder,
 ) -> Iterator[plan.Operator]:
     """Scan the seed, then expand; adds the introduced variables to `bound_variables`."""
-    predicates = _gathered(component.binds)
-    for name in [one for one in predicates if one in there]:
-        yield from (plan.Filter(predicate) for predicate in predicates[name])
-    walks = list(component.walks)
-    if not component.anchored:
-        scan, walks = _seed(context, component, match, predicates)
-        _add(there, [scan.variable])
-        yield scan
-    waiting = _waiting(walks)
-    ready = _awake(waiting, [name for name in waiting if name in there])
-    done: set[int] = set()
-    while ready:
-        at = heappop(ready)
-        if at in done:
-            continue
-        done.add(at)
-        before = len(there)
-        yield from _expand(context, walks[at], predicates, there)
-        for number in _awake(waiting, islice(there, before, None)):
-            heappush(ready, number)
-
-
-def _waiting(walks: list[Walk]) -> dict[str, list[int]]:
-    """Return, for each variable, the indexes of the traversals that start or end there."""
-    found: dict[str, list[int]] = {}
-    for at, walk in enumerate(walks):
-        for name in (walk.source, walk.target):
-            if name is not None:
-                found.setdefault(name, []).append(at)
-    return found
-
-
-def _awake(waiting: dict[str, list[int]], names: Iterable[str]) -> list[int]:
-    return sorted(number for name in names for number in waiting.get(name, ()))
-
-
-def _gathered(binds: Iterable[Bind]) -> _Predicates:
-    """Return all predicates of each variable: binding it again only adds predicates."""
-    found: _Predicates = {}
-    for bind in binds:
-        found[bind.variable] = found.get(bind.variable, ()) + bind.predicates
-    return found
-
-
-def _seed(
-    context: _Context, component: Component, match: Match, predicates: _Predicates
-) -> tuple[plan.NodeScan, list[Walk]]:
-    """Return the scan of the first binding; without bindings, of the first named endpoint."""
-    walks = list(component.walks)
-    if component.binds:
-        name = component.binds[0].variable
-        kind = match.node_types[name]
-    else:
-        first = walks[0]
-        if first.source is None and first.target is None:
-            first = replace(first, source=next(context.fresh))
-            walks[0] = first
-        name, kind = first.source or "", first.source_type
-        if first.source is None and first.target is not None:
-            name, kind = first.target, first.target_type
-    scanned = implementers(context.catalog, kind)
-    return plan.NodeScan(name, kind, predicates.get(name, ()), scanned), walks
-
-
-def _expand(
-    context: _Context, walk: Walk, predicates: _Predicates, there: _Names
-) -> Iterator[plan.Operator]:
-    if walk.source not in there:
-        walk = _turned(walk)
-    closing = walk.target is not None and walk.target in there
-    target = next(context.fresh) if closing else walk.target
-    yield plan.Expand(
-        source=walk.source or "",
-        target=target,
-        steps=walk.steps,
-        target_type=walk.target_type,
-        min_hops=walk.low,
-        max_hops=walk.high,
-        target_filters=predicates.get(target, ()) if target is not None else (),
-        edge_variable=walk.edge_variable,
+    predicates_by_variable = _gather_predicates(component.bindings)
+    for variable in [
+        candidate for candidate in predicates_by_variable if candidate in bound_variables
+    ]:
+        yield from (plan.Filter(predicate) for predicate in predicates_by_variable[variable])
+    traversals = list(component.traversals)
+    if not component.has_outer_variable:
+        seed_scan, traversals = _choose_seed(context, component, match, predicates_by_variable)
+        _add_variables(bound_variables, [seed_scan.variable])
+        yield seed_scan
+    traversals_by_variable = _index_traversals(traversals)
+    ready_heap = _reachable_traversals(
+        traversals_by_variable,
+        [variable for variable in traversals_by_variable if variable in bound_variables],
     )
-    if closing and target is not None and walk.target is not None:
-        yield plan.Close(target, walk.target)
-    _add(there, (walk.edge_variable, None if closing else walk.target))
+    expanded: set[int] = set()
+    while ready_heap:
+        traversal_index = heappop(ready_heap)
+        if traversal_index in expanded:
+            continue
+        expanded.add(traversal_index)
+        bound_count = len(bound_variables)
+        yield from _expand_traversal(
+            context, traversals[traversal_index], predicates_by_variable, bound_variables
+        )
+        for ready_index in _reachable_traversals(
+            traversals_by_variable, islice(bound_variables, bound_count, None)
+        ):
+            heappush(ready_heap, ready_index)
 
 
-def _turned(walk: Walk) -> Walk:
+def _index_traversals(traversals: list[CheckedTraversal]) -> dict[str, list[int]]:
+    """Return, for each variable, the indexes of the traversals that start or end there."""
+    indexes_by_variable: dict[str, list[int]] = {}
+    for traversal_index, traversal in enumerate(traversals):
+        for variable in (traversal.source, traversal.target):
+            if variable is not None:
+                indexes_by_variable.setdefault(variable, []).append(traversal_index)
+    return indexes_by_variable
+
+
+def _reachable_traversals(
+    traversals_by_variable: dict[str, list[int]], variables: Iterable[str]
+) -> list[int]:
+    return sorted(
+        traversal_index
+        for variable in variables
+        for traversal_index in traversals_by_variable.get(variable, ())
+    )
+
+
+def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVariable:
+    """Return all predicates of each variable: binding it again only adds predicates."""
+    predicates_by_variable: _PredicatesByVariable = {}
+    for binding in bindings:
+        predicates_by_variable[binding.variable] = (
+            predicates_by_variable.get(binding.variable, ()) + binding.predicates
+        )
+    return predicates_by_variable
+
+
+def _choose_seed(
+    context: _LoweringContext,
+    component: Component,
+    match: CheckedMatch,
+    predicates_by_variable: _PredicatesByVariable,
+) -> tuple[plan.NodeScan, list[CheckedTraversal]]:
+    """Return the scan of the first binding; without bindings, of the first named endpoint."""
+    traversals = list(component.traversals)
+    if component.bindings:
+        seed_variable = component.bindings[0].variable
+        seed_type = match.node_types[seed_variable]
+    else:
+        first_traversal = traversals[0]
+        if first_traversal.source is None and first_traversal.target is None:
+            first_traversal = replace(first_traversal, source=next(context.fresh_names))
+            traversals[0] = first_traversal
+        seed_variable, seed_type = first_traversal.source or "", first_traversal.source_type
+        if first_traversal.source is None and first_traversal.target is not None:
+            seed_variable, seed_type = first_traversal.target, first_traversal.target_type
+    scanned_types = implementers(context.catalog, seed_type)
+    return plan.NodeScan(
+        seed_variable, seed_type, predicates_by_variable.get(seed_variable, ()), scanned_types
+    ), traversals
+
+
+def _expand_traversal(
+    context: _LoweringContext,
+    traversal: CheckedTraversal,
+    predicates_by_variable: _PredicatesByVariable,
+    bound_variables: _VariableOrder,
+) -> Iterator[plan.Operator]:
+    if traversal.source not in bound_variables:
+        traversal = _reverse_traversal(traversal)
+    closes_cycle = traversal.target is not None and traversal.target in bound_variables
+    expand_target = next(context.fresh_names) if closes_cycle else traversal.target
+    yield plan.Expand(
+        source=traversal.source or "",
+        target=expand_target,
+        steps=traversal.steps,
+        target_type=traversal.target_type,
+        min_hops=traversal.min_hops,
+        max_hops=traversal.max_hops,
+        target_filters=predicates_by_variable.get(expand_target, ())
+        if expand_target is not None
+        else (),
+        edge_variable=traversal.edge_variable,
+    )
+    if closes_cycle and expand_target is not None and traversal.target is not None:
+        yield plan.CloseCycle(expand_target, traversal.target)
+    _add_variables(
+        bound_variables, (traversal.edge_variable, None if closes_cycle else traversal.target)
+    )
+
+
+def _reverse_traversal(traversal: CheckedTraversal) -> CheckedTraversal:
     return replace(
-        walk,
-        source=walk.target,
-        target=walk.source,
-        source_type=walk.target_type,
-        target_type=walk.source_type,
-        steps=tuple(plan.Step(one.edge_type, _TURNED[one.direction]) for one in walk.steps),
+        traversal,
+        source=traversal.target,
+        target=traversal.source,
+        source_type=traversal.target_type,
+        target_type=traversal.source_type,
+        steps=tuple(
+            plan.PlanStep(step.edge_type, _REVERSED_DIRECTIONS[step.direction])
+            for step in traversal.steps
+        ),
     )

@@ -7,13 +7,13 @@ Spans are excluded from equality, so that texts with the same meaning have equal
 from dataclasses import field
 from typing import Literal as OneOf
 
-from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.diagnostics import NO_SPAN, Span
 from omnigraph.record import record
 from omnigraph.values import PropertyType
 
 LiteralKind = OneOf["string", "int", "float", "bool", "null", "date", "datetime"]
-Operator = OneOf["=", "!=", "<", "<=", ">", ">=", "contains", "starts_with"]
-Function = OneOf["search", "fuzzy", "match_text", "bm25", "nearest", "rrf"]
+ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">=", "contains", "starts_with"]
+SearchFunction = OneOf["search", "fuzzy", "match_text", "bm25", "nearest", "rrf"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 
 
@@ -22,7 +22,7 @@ class Name:
     """An identifier, edge word or type name, with its position."""
 
     text: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 # Expressions --------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ class Literal:
 
     kind: LiteralKind
     text: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -42,7 +42,7 @@ class ListLiteral:
     """`[1, 2, 3]`."""
 
     items: tuple[Literal, ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -50,7 +50,7 @@ class Variable:
     """`$x`; the name is without the dollar sign. `$_` is anonymous."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -59,23 +59,23 @@ class Field:
 
     variable: str
     name: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
 class Now:
     """`now()`."""
 
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
 class Call:
     """A search or ranking function."""
 
-    function: Function
+    function: SearchFunction
     arguments: tuple["Expression", ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -85,7 +85,7 @@ class Aggregate:
     function: AggregateFunction
     argument: "Expression"
     distinct: bool = False
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -93,7 +93,7 @@ class Alias:
     """A bare word: a result column in `order`, a property in the `where` of a mutation."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 Expression = Literal | ListLiteral | Variable | Field | Now | Call | Aggregate | Alias
@@ -107,9 +107,9 @@ class Comparison:
     """`left operator right`."""
 
     left: Expression
-    operator: Operator
+    operator: ComparisonOperator
     right: Expression
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -118,7 +118,7 @@ class Membership:
 
     operand: Expression
     items: Expression
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -127,7 +127,7 @@ class IsNull:
 
     operand: Expression
     negated: bool = False
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -135,7 +135,7 @@ class TextMatch:
     """`search(..)`, `fuzzy(..)`, `match_text(..)` used as a condition."""
 
     call: Call
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -143,7 +143,7 @@ class And:
     """All of the conditions."""
 
     items: tuple["Condition", ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -151,7 +151,7 @@ class Or:
     """Any of the conditions."""
 
     items: tuple["Condition", ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -159,7 +159,7 @@ class Not:
     """The condition is false (unknown stays unknown)."""
 
     item: "Condition"
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 Condition = Comparison | Membership | IsNull | TextMatch | And | Or | Not
@@ -183,7 +183,7 @@ class Binding:
     variable: Variable
     type_name: Name
     predicates: tuple[InlinePredicate, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -192,7 +192,7 @@ class Hops:
 
     low: int
     high: int | None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -205,7 +205,7 @@ class Traversal:
     undirected: bool = False
     hops: Hops | None = None
     edge_variable: Variable | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -215,7 +215,7 @@ class WordPair:
     left: Variable
     word: Name
     right: Variable
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -223,7 +223,7 @@ class Filter:
     """A condition used as a clause."""
 
     condition: Condition
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -231,7 +231,7 @@ class Negation:
     """`not { clauses }`."""
 
     clauses: tuple["Clause", ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -239,7 +239,7 @@ class OptionalMatch:
     """`optional { clauses }`: a left join."""
 
     clauses: tuple["Clause", ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 Clause = Binding | Traversal | WordPair | Filter | Negation | OptionalMatch
@@ -254,7 +254,7 @@ class Projection:
 
     expression: Expression
     alias: Name | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -263,7 +263,7 @@ class Ordering:
 
     expression: Expression
     direction: OneOf["asc", "desc"] | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -276,7 +276,7 @@ class ReadBody:
     limit: Literal | Variable | None = None
     offset: Literal | Variable | None = None
     distinct: bool = False
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -285,7 +285,7 @@ class Assignment:
 
     name: Name
     value: Expression
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -294,7 +294,7 @@ class Insert:
 
     type_name: Name
     assignments: tuple[Assignment, ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -304,7 +304,7 @@ class Update:
     type_name: Name
     assignments: tuple[Assignment, ...]
     where: Condition
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -313,7 +313,7 @@ class Delete:
 
     type_name: Name
     where: Condition
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 Statement = Insert | Update | Delete
@@ -324,7 +324,7 @@ class WriteBody:
     """One or more statements."""
 
     statements: tuple[Statement, ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -334,7 +334,7 @@ class Parameter:
     name: str
     type: PropertyType
     default: Literal | ListLiteral | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -346,7 +346,7 @@ class Query:
     body: ReadBody | WriteBody
     description: str | None = None
     instruction: str | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record

@@ -13,10 +13,14 @@ def column_name(projection: m.Projection) -> str:
     >>> column_name(m.Projection(m.Aggregate("count", field, distinct=True)))
     'count(distinct p.age)'
     """
-    return projection.alias.text if projection.alias is not None else _name(projection.expression)
+    return (
+        projection.alias.text
+        if projection.alias is not None
+        else _expression_name(projection.expression)
+    )
 
 
-def _name(expression: m.Expression) -> str:
+def _expression_name(expression: m.Expression) -> str:
     match expression:
         case m.Field():
             return f"{expression.variable}.{expression.name}"
@@ -26,9 +30,13 @@ def _name(expression: m.Expression) -> str:
             return "now()"
         case m.Aggregate():
             distinct = "distinct " if expression.distinct else ""
-            return f"{expression.function}({distinct}{_name(expression.argument)})"
+            return f"{expression.function}({distinct}{_expression_name(expression.argument)})"
         case m.Call():
-            looked_at = [a for a in expression.arguments if isinstance(a, m.Field | m.Call)]
-            return f"{expression.function}({', '.join(_name(a) for a in looked_at)})"
+            field_arguments = [
+                argument
+                for argument in expression.arguments
+                if isinstance(argument, m.Field | m.Call)
+            ]
+            return f"{expression.function}({', '.join(_expression_name(argument) for argument in field_arguments)})"
         case m.Literal() | m.ListLiteral():
             return "literal"

@@ -10,19 +10,19 @@ from typing import Any
 from omnigraph.errors import ParameterError
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType, ScalarType, coerce_parameter
-from omnigraph.values.coerce import Mode
+from omnigraph.values.coerce import ParameterMode
 
 from .check.parameters import CheckedParameter
-from .plan import NOW
+from .plan import NOW_PARAMETER
 
-_TIME = PropertyType(ScalarType.DATETIME)
+_REQUEST_TIME_TYPE = PropertyType(ScalarType.DATETIME)
 
 
 def bind_parameters(
     parameters: Iterable[CheckedParameter],
-    given: Mapping[str, Any],
-    mode: Mode = "standard",
-    now: object = None,
+    arguments: Mapping[str, Any],
+    coercion_mode: ParameterMode = "standard",
+    request_time: object = None,
 ) -> dict[str, Any]:
     """Return the stored value of each parameter; raise one `ParameterError` with all problems.
 
@@ -33,50 +33,71 @@ def bind_parameters(
     >>> bind_parameters([age], {"age": "7"})
     {'age': 7}
     """
-    declared = {one.name: one for one in parameters}
-    problems = [_unknown(name, declared) for name in given if name not in declared]
-    values: dict[str, Any] = {}
-    for parameter in declared.values():
-        found = _value(parameter, given, mode)
-        if isinstance(found, ParameterError):
-            problems.append(found)
+    declared_parameters = {declared.name: declared for declared in parameters}
+    problems = [
+        _unknown_parameter_error(argument_name, declared_parameters)
+        for argument_name in arguments
+        if argument_name not in declared_parameters
+    ]
+    bound_values: dict[str, Any] = {}
+    for parameter in declared_parameters.values():
+        bound_value = _parameter_value(parameter, arguments, coercion_mode)
+        if isinstance(bound_value, ParameterError):
+            problems.append(bound_value)
         else:
-            values[parameter.name] = found
+            bound_values[parameter.name] = bound_value
     if problems:
-        raise _together(problems)
-    if now is not None:
-        values[NOW] = now if isinstance(now, int) else coerce_parameter(_TIME, now, name=NOW)
-    return values
+        raise _combine_errors(problems)
+    if request_time is not None:
+        bound_values[NOW_PARAMETER] = (
+            request_time
+            if isinstance(request_time, int)
+            else coerce_parameter(_REQUEST_TIME_TYPE, request_time, parameter_name=NOW_PARAMETER)
+        )
+    return bound_values
 
 
-def _value(parameter: CheckedParameter, given: Mapping[str, Any], mode: Mode) -> Any:
-    kind = parameter.type
-    if parameter.name in given:
+def _parameter_value(
+    parameter: CheckedParameter, arguments: Mapping[str, Any], coercion_mode: ParameterMode
+) -> Any:
+    parameter_type = parameter.type
+    if parameter.name in arguments:
         try:
-            return coerce_parameter(kind, given[parameter.name], name=parameter.name, mode=mode)
+            return coerce_parameter(
+                parameter_type,
+                arguments[parameter.name],
+                parameter_name=parameter.name,
+                mode=coercion_mode,
+            )
         except ParameterError as error:
             return error
     if parameter.default is not None:
         return parameter.default.value
-    if kind.nullable:
+    if parameter_type.nullable:
         return None
-    message = f"parameter '${parameter.name}': expected {kind.display()}, but it is missing"
+    message = (
+        f"parameter '${parameter.name}': expected {parameter_type.display()}, but it is missing"
+    )
     return ParameterError(
-        message, parameter=parameter.name, expected=kind.display(), actual="nothing"
+        message, parameter=parameter.name, expected=parameter_type.display(), actual="nothing"
     )
 
 
-def _unknown(name: str, declared: Mapping[str, CheckedParameter]) -> ParameterError:
-    message = f"parameter '${name}': the query has no such parameter"
-    return ParameterError(message, parameter=name, hint=did_you_mean(name, declared))
-
-
-def _together(problems: list[ParameterError]) -> ParameterError:
-    """Join problems in one error: the first gives the facts, `details["problems"]` lists all."""
-    first = problems[0]
-    messages = [one.message for one in problems]
-    if len(problems) == 1:
-        return first
+def _unknown_parameter_error(
+    argument_name: str, declared_parameters: Mapping[str, CheckedParameter]
+) -> ParameterError:
+    message = f"parameter '${argument_name}': the query has no such parameter"
     return ParameterError(
-        "; ".join(messages), hint=first.hint, **first.details, problems=tuple(messages)
+        message, parameter=argument_name, hint=did_you_mean(argument_name, declared_parameters)
+    )
+
+
+def _combine_errors(problems: list[ParameterError]) -> ParameterError:
+    """Join problems in one error: the first gives the facts, `details["problems"]` lists all."""
+    first_error = problems[0]
+    messages = [problem.message for problem in problems]
+    if len(problems) == 1:
+        return first_error
+    return ParameterError(
+        "; ".join(messages), hint=first_error.hint, **first_error.details, problems=tuple(messages)
     )

@@ -4,7 +4,7 @@ Owns how a query begins, the words used in syntax errors, and the two entry poin
 for files that must be valid, `read_queries` for whatever can be parsed.
 """
 
-from omnigraph.diagnostics import Diagnostic, Source
+from omnigraph.diagnostics import Diagnostic, SourceText
 from omnigraph.errors import ParseError
 from omnigraph.lang import scan
 from omnigraph.lang.parsing import Language, parse_declarations
@@ -13,23 +13,23 @@ from . import hints
 from .build import Builder
 from .model import QueryFile
 
-_OPENING = scan.Opening(frozenset({"query"}), ("word", "open"))
+_QUERY_OPENING = scan.DeclarationOpening(frozenset({"query"}), ("word", "open"))
 
 
-def parse_queries(text: str, name: str = "<query>") -> QueryFile:
+def parse_queries(query_text: str, source_name: str = "<query>") -> QueryFile:
     """Return every query of a text; raise `ParseError` with all diagnostics if one is invalid.
 
     >>> parse_queries("query q() { match { $p: Person } return { $p.name } }").queries[0].name.text
     'q'
     """
-    source = Source(name, text)
-    file, found = read_queries(source)
-    if found:
-        raise ParseError(diagnostics=found, source=source)
-    return file
+    source = SourceText(source_name, query_text)
+    query_file, diagnostics = read_queries(source)
+    if diagnostics:
+        raise ParseError(diagnostics=diagnostics, source=source)
+    return query_file
 
 
-def read_queries(source: Source) -> tuple[QueryFile, tuple[Diagnostic, ...]]:
+def read_queries(source: SourceText) -> tuple[QueryFile, tuple[Diagnostic, ...]]:
     """Return the queries that can be parsed, and diagnostics of the others. Never raises.
 
     >>> file, found = read_queries(Source("q.gq", "query a() { query b() { delete P where x = 1 }"))
@@ -37,18 +37,21 @@ def read_queries(source: Source) -> tuple[QueryFile, tuple[Diagnostic, ...]]:
     (['b'], [1])
     """
     builder = Builder(source)
-    parsed = parse_declarations(_language(builder), source)
-    found = sorted([*parsed.diagnostics, *builder.problems], key=lambda d: (d.start, d.end))
-    return QueryFile(parsed.declarations), tuple(found)
+    parsed = parse_declarations(_query_language(builder), source)
+    diagnostics = sorted(
+        [*parsed.diagnostics, *builder.problems],
+        key=lambda diagnostic: (diagnostic.start, diagnostic.end),
+    )
+    return QueryFile(parsed.declarations), tuple(diagnostics)
 
 
-def _language(builder: Builder) -> Language:
+def _query_language(builder: Builder) -> Language:
     return Language(
         "query",
-        _OPENING,
-        builder.query,
-        hints.NAMES,
-        hints.WANTED,
-        hints.GROUPS,
-        hints.advise,
+        _QUERY_OPENING,
+        builder.build_query,
+        hints.TERMINAL_NAMES,
+        hints.DECLARATION_FORM,
+        hints.TERMINAL_GROUPS,
+        hints.suggest_hint,
     )

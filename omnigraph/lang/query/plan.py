@@ -15,7 +15,7 @@ TextOperator = OneOf["string_contains", "starts_with", "list_contains"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 SystemField = OneOf["id", "from", "to"]
 
-NOW = "__now"  # the reserved parameter that carries the time of the request
+NOW_PARAMETER = "__now"  # the reserved parameter that carries the time of the request
 
 
 # Values -------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class NodeScan:
 
 
 @record
-class Step:
+class PlanStep:
     """One edge type of an expansion and the direction in which it is traversed."""
 
     edge_type: str
@@ -226,7 +226,7 @@ class Expand:
 
     source: str
     target: str | None
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     target_type: str
     min_hops: int = 1
     max_hops: int = 1
@@ -235,7 +235,7 @@ class Expand:
 
 
 @record
-class Close:
+class CloseCycle:
     """Keep rows whose two variables are the same entity: closes a cycle after an `Expand`."""
 
     left: str
@@ -269,14 +269,14 @@ class LeftJoin:
     introduced: tuple[str, ...]
 
 
-Operator = NodeScan | Expand | Close | Filter | AntiJoin | LeftJoin
+Operator = NodeScan | Expand | CloseCycle | Filter | AntiJoin | LeftJoin
 
 
 # Whole plans --------------------------------------------------------------------------------
 
 
 @record
-class Column:
+class PlanColumn:
     """One result column; `type` is None for a whole entity."""
 
     name: str
@@ -305,7 +305,7 @@ class ReadPlan:
     """
 
     operators: tuple[Operator, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[PlanColumn, ...]
     variables: tuple[str, ...]
     aggregated: bool = False
     distinct: bool = False
@@ -353,7 +353,7 @@ class DeleteRows:
 
 WriteStatement = InsertRow | UpdateRows | DeleteRows
 
-ROW = "_"  # the variable of the tested row in the `where` of a mutation
+ROW_VARIABLE = "_"  # the variable of the tested row in the `where` of a mutation
 
 
 @record

@@ -6,7 +6,7 @@ spelled text must parse to an equal tree. Line breaks are decided by the formatt
 
 from collections.abc import Iterable
 
-from omnigraph.diagnostics import NOWHERE
+from omnigraph.diagnostics import NO_SPAN
 
 from .model import (
     Aggregate,
@@ -48,17 +48,17 @@ from .model import (
     WriteBody,
 )
 
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
-_PAIRING = ("contains", "starts_with")
+_STRING_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
+_PAIRING_OPERATORS = ("contains", "starts_with")
 
 
-def quoted(text: str) -> str:
+def quote_string(text: str) -> str:
     r"""Return a string literal whose content is `text`.
 
-    >>> print(quoted('a "b"'))
+    >>> print(quote_string('a "b"'))
     "a \"b\""
     """
-    return f'"{text.translate(_ESCAPES)}"'
+    return f'"{text.translate(_STRING_ESCAPES)}"'
 
 
 class Speller:
@@ -68,163 +68,192 @@ class Speller:
     '$p.name'
     """
 
-    def __init__(self, text: str = "") -> None:
-        self._text = text
+    def __init__(self, source_text: str = "") -> None:
+        self._source_text = source_text
 
     # Expressions ----------------------------------------------------------------------------
 
-    def expression(self, node: Expression) -> str:
+    def expression(self, expression: Expression) -> str:
         """Spell a value, call or name."""
-        match node:
+        match expression:
             case Variable(name):
-                text = f"${name}"
+                spelling = f"${name}"
             case Field(variable, name):
-                text = f"${variable}.{name}"
+                spelling = f"${variable}.{name}"
             case Alias(name):
-                text = name
+                spelling = name
             case Now():
-                text = "now()"
+                spelling = "now()"
             case Literal():
-                text = self._literal(node)
+                spelling = self._spell_literal(expression)
             case ListLiteral(items):
-                text = f"[{self._listed(items)}]"
+                spelling = f"[{self._join_expressions(items)}]"
             case Call(function, arguments):
-                text = f"{function}({self._listed(arguments)})"
+                spelling = f"{function}({self._join_expressions(arguments)})"
             case Aggregate(function, argument, distinct):
-                text = f"{function}({'distinct ' * distinct}{self.expression(argument)})"
-        return text
+                spelling = f"{function}({'distinct ' * distinct}{self.expression(argument)})"
+        return spelling
 
-    def _listed(self, nodes: Iterable[Expression]) -> str:
-        return ", ".join(self.expression(node) for node in nodes)
+    def _join_expressions(self, expressions: Iterable[Expression]) -> str:
+        return ", ".join(self.expression(expression) for expression in expressions)
 
-    def _literal(self, node: Literal) -> str:
-        if node.kind in ("date", "datetime"):
-            return f"{node.kind}({quoted(node.text)})"
-        if node.kind != "string":
-            return node.text
-        written = "" if node.span == NOWHERE else self._text[node.span.start : node.span.end]
-        return written or quoted(node.text)
+    def _spell_literal(self, literal: Literal) -> str:
+        if literal.kind in ("date", "datetime"):
+            return f"{literal.kind}({quote_string(literal.text)})"
+        if literal.kind != "string":
+            return literal.text
+        source_spelling = (
+            ""
+            if literal.span == NO_SPAN
+            else self._source_text[literal.span.start : literal.span.end]
+        )
+        return source_spelling or quote_string(literal.text)
 
     # Conditions -----------------------------------------------------------------------------
 
-    def condition(self, node: Condition) -> str:
+    def condition(self, condition: Condition) -> str:
         """Spell a condition, with parentheses around nested ones where the meaning needs them."""
-        match node:
+        match condition:
             case Comparison(left, operator, right):
-                text = f"{self.expression(left)} {operator} {self.expression(right)}"
+                spelling = f"{self.expression(left)} {operator} {self.expression(right)}"
             case Membership(operand, items):
-                text = f"{self.expression(operand)} in {self.expression(items)}"
+                spelling = f"{self.expression(operand)} in {self.expression(items)}"
             case IsNull(operand, negated):
-                text = f"{self.expression(operand)} is {'not ' * negated}null"
+                spelling = f"{self.expression(operand)} is {'not ' * negated}null"
             case TextMatch(call):
-                text = self.expression(call)
+                spelling = self.expression(call)
             case Not(And() | Or() | Not() as item):
-                text = f"not ({self.condition(item)})"
+                spelling = f"not ({self.condition(item)})"
             case Not(item):
-                text = f"not {self.condition(item)}"
+                spelling = f"not {self.condition(item)}"
             case And() | Or():
-                text = f" {glue(node)} ".join(self.operands(node))
-        return text
+                spelling = f" {combining_word(condition)} ".join(self.operands(condition))
+        return spelling
 
-    def operands(self, node: And | Or) -> list[str]:
+    def operands(self, combination: And | Or) -> list[str]:
         """Return the operands of a combination, with the parentheses they need."""
-        loose = Or if isinstance(node, And) else ()
-        spelled = ((item, self.condition(item)) for item in node.items)
-        return [f"({text})" if isinstance(item, loose) else text for item, text in spelled]
+        looser_class = Or if isinstance(combination, And) else ()
+        spelled_operands = ((operand, self.condition(operand)) for operand in combination.items)
+        return [
+            f"({spelling})" if isinstance(operand, looser_class) else spelling
+            for operand, spelling in spelled_operands
+        ]
 
     # Clauses --------------------------------------------------------------------------------
 
-    def clause(self, node: Clause) -> str:
+    def clause(self, clause: Clause) -> str:
         """Spell a clause on one line."""
-        match node:
+        match clause:
             case Binding():
-                return self.binding(node)
+                return self.binding(clause)
             case Traversal():
-                return _traversal(node)
+                return _spell_traversal(clause)
             case WordPair():
-                return f"${node.left.name} {node.word.text} ${node.right.name}"
+                return f"${clause.left.name} {clause.word.text} ${clause.right.name}"
             case Filter():
-                return self.filter(node.condition)
+                return self.filter(clause.condition)
             case Negation() | OptionalMatch():
-                inner = " ".join(self.clause(one) for one in node.clauses)
-                return f"{opening(node)} {{ {inner} }}"
+                inner_text = " ".join(self.clause(inner_clause) for inner_clause in clause.clauses)
+                return f"{block_opening(clause)} {{ {inner_text} }}"
 
-    def filter(self, node: Condition) -> str:
+    def filter(self, condition: Condition) -> str:
         """Spell a condition as a clause; a test of two variables would parse as a traversal."""
-        text = self.condition(node)
-        match node:
-            case Comparison(Variable(), operator, Variable()) if operator in _PAIRING:
-                return f"({text})"
+        spelling = self.condition(condition)
+        match condition:
+            case Comparison(Variable(), operator, Variable()) if operator in _PAIRING_OPERATORS:
+                return f"({spelling})"
             case Membership(Variable(), Variable()):
-                return f"({text})"
-        return text
+                return f"({spelling})"
+        return spelling
 
-    def binding(self, node: Binding) -> str:
+    def binding(self, binding: Binding) -> str:
         """`$p: Person { name: "Ann" }`."""
-        head = f"${node.variable.name}: {node.type_name.text}"
-        inner = ", ".join(self.predicate(one) for one in node.predicates)
-        return f"{head} {{ {inner} }}" if inner else head
+        heading = f"${binding.variable.name}: {binding.type_name.text}"
+        predicates_text = ", ".join(self.predicate(predicate) for predicate in binding.predicates)
+        return f"{heading} {{ {predicates_text} }}" if predicates_text else heading
 
-    def predicate(self, node: InlinePredicate | Assignment) -> str:
+    def predicate(self, named_value: InlinePredicate | Assignment) -> str:
         """`name: "Ann"`."""
-        return f"{node.name.text}: {self.expression(node.value)}"
+        return f"{named_value.name.text}: {self.expression(named_value.value)}"
 
     # Parts of queries -----------------------------------------------------------------------
 
-    def parameter(self, node: Parameter) -> str:
+    def parameter(self, parameter: Parameter) -> str:
         """`$n: I32 = 10`."""
-        default = "" if node.default is None else f" = {self.expression(node.default)}"
-        return f"${node.name}: {node.type.display()}{default}"
+        default_text = (
+            "" if parameter.default is None else f" = {self.expression(parameter.default)}"
+        )
+        return f"${parameter.name}: {parameter.type.display()}{default_text}"
 
-    def projection(self, node: Projection) -> str:
+    def projection(self, projection: Projection) -> str:
         """`count($x) as n`."""
-        alias = "" if node.alias is None else f" as {node.alias.text}"
-        return self.expression(node.expression) + alias
+        alias_text = "" if projection.alias is None else f" as {projection.alias.text}"
+        return self.expression(projection.expression) + alias_text
 
-    def ordering(self, node: Ordering) -> str:
+    def ordering(self, ordering: Ordering) -> str:
         """`n desc`."""
-        direction = "" if node.direction is None else f" {node.direction}"
-        return self.expression(node.expression) + direction
+        direction_text = "" if ordering.direction is None else f" {ordering.direction}"
+        return self.expression(ordering.expression) + direction_text
 
-    def statement(self, node: Statement) -> str:
+    def statement(self, statement: Statement) -> str:
         """Spell a mutation on one line."""
-        if isinstance(node, Delete):
-            return f"delete {node.type_name.text} where {self.condition(node.where)}"
-        inner = ", ".join(self.predicate(one) for one in node.assignments)
-        where = "" if isinstance(node, Insert) else f" where {self.condition(node.where)}"
-        return f"{opening(node)} {{ {inner} }}{where}"
+        if isinstance(statement, Delete):
+            return f"delete {statement.type_name.text} where {self.condition(statement.where)}"
+        assignments_text = ", ".join(
+            self.predicate(assignment) for assignment in statement.assignments
+        )
+        where_text = (
+            "" if isinstance(statement, Insert) else f" where {self.condition(statement.where)}"
+        )
+        return f"{block_opening(statement)} {{ {assignments_text} }}{where_text}"
 
-    def query(self, node: Query) -> str:
+    def query(self, query: Query) -> str:
         """Spell a query on one line."""
-        given = ", ".join(self.parameter(one) for one in node.parameters)
-        notes = (("description", node.description), ("instruction", node.instruction))
-        said = "".join(f" @{word}({quoted(text)})" for word, text in notes if text is not None)
-        body = node.body
-        inner = self._read(body) if isinstance(body, ReadBody) else self._write(body)
-        return f"query {node.name.text}({given}){said} {{ {inner} }}"
+        parameters_text = ", ".join(self.parameter(parameter) for parameter in query.parameters)
+        annotations = (("description", query.description), ("instruction", query.instruction))
+        annotations_text = "".join(
+            f" @{annotation_name}({quote_string(annotation_text)})"
+            for annotation_name, annotation_text in annotations
+            if annotation_text is not None
+        )
+        body = query.body
+        body_text = (
+            self._spell_read_body(body)
+            if isinstance(body, ReadBody)
+            else self._spell_write_body(body)
+        )
+        return f"query {query.name.text}({parameters_text}){annotations_text} {{ {body_text} }}"
 
-    def _write(self, node: WriteBody) -> str:
-        return " ".join(self.statement(one) for one in node.statements)
+    def _spell_write_body(self, write_body: WriteBody) -> str:
+        return " ".join(self.statement(statement) for statement in write_body.statements)
 
-    def _read(self, node: ReadBody) -> str:
-        clauses = " ".join(self.clause(clause) for clause in node.clauses)
-        columns = ", ".join(self.projection(column) for column in node.projections)
-        parts = [f"match {{ {clauses} }} return {'distinct ' * node.distinct}{{ {columns} }}"]
-        if node.orderings:
-            parts.append(f"order {{ {', '.join(self.ordering(key) for key in node.orderings)} }}")
-        parts += [] if node.limit is None else [f"limit {self.expression(node.limit)}"]
-        parts += [] if node.offset is None else [f"offset {self.expression(node.offset)}"]
-        return " ".join(parts)
+    def _spell_read_body(self, read_body: ReadBody) -> str:
+        clauses_text = " ".join(self.clause(clause) for clause in read_body.clauses)
+        columns_text = ", ".join(self.projection(column) for column in read_body.projections)
+        part_texts = [
+            f"match {{ {clauses_text} }} return {'distinct ' * read_body.distinct}{{ {columns_text} }}"
+        ]
+        if read_body.orderings:
+            part_texts.append(
+                f"order {{ {', '.join(self.ordering(key) for key in read_body.orderings)} }}"
+            )
+        part_texts += (
+            [] if read_body.limit is None else [f"limit {self.expression(read_body.limit)}"]
+        )
+        part_texts += (
+            [] if read_body.offset is None else [f"offset {self.expression(read_body.offset)}"]
+        )
+        return " ".join(part_texts)
 
 
-def glue(node: And | Or) -> str:
+def combining_word(combination: And | Or) -> str:
     """Return the word between the operands of a combination."""
-    return "and" if isinstance(node, And) else "or"
+    return "and" if isinstance(combination, And) else "or"
 
 
-def opening(node: Negation | OptionalMatch | Insert | Update) -> str:
+def block_opening(block: Negation | OptionalMatch | Insert | Update) -> str:
     """Return the words before the brace of a block or statement."""
-    match node:
+    match block:
         case Negation():
             return "not"
         case OptionalMatch():
@@ -235,14 +264,14 @@ def opening(node: Negation | OptionalMatch | Insert | Update) -> str:
             return f"update {type_name.text} set"
 
 
-def _traversal(node: Traversal) -> str:
-    words = "|".join(edge.text for edge in node.edges)
-    words = f"<{words}>" if node.undirected else words
-    variable = "" if node.edge_variable is None else f"${node.edge_variable.name}:"
-    return f"${node.source.name} {variable}{words}{_hops(node.hops)} ${node.target.name}"
+def _spell_traversal(traversal: Traversal) -> str:
+    edge_words = "|".join(edge.text for edge in traversal.edges)
+    edge_words = f"<{edge_words}>" if traversal.undirected else edge_words
+    variable_prefix = "" if traversal.edge_variable is None else f"${traversal.edge_variable.name}:"
+    return f"${traversal.source.name} {variable_prefix}{edge_words}{_spell_hops(traversal.hops)} ${traversal.target.name}"
 
 
-def _hops(node: Hops | None) -> str:
-    if node is None:
+def _spell_hops(hops: Hops | None) -> str:
+    if hops is None:
         return ""
-    return f"{{{node.low},{'' if node.high is None else node.high}}}"
+    return f"{{{hops.low},{'' if hops.high is None else hops.high}}}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from omnigraph.diagnostics import Diagnostic
 
     from .catalog import Catalog
-    from .lint import Level
+    from .lint import LintLevel
     from .model import SchemaFile
 
 __all__ = [
@@ -25,26 +25,26 @@ __all__ = [
 ]
 
 
-def parse_schema(text: str, name: str = "<schema>") -> "SchemaFile":
+def parse_schema(schema_text: str, source_name: str = "<schema>") -> "SchemaFile":
     """Return the syntax tree of a schema text; raise `ParseError` with every syntax error.
 
     >>> [d.name.text for d in parse_schema("node Lamp {} edge Lights: Lamp -> Room").declarations]
     ['Lamp', 'Lights']
     """
-    from omnigraph.diagnostics import Source
+    from omnigraph.diagnostics import SourceText
     from omnigraph.errors import language_error
 
     from .model import SchemaFile
     from .parse import parse
 
-    parsed = parse(Source(name, text))
-    if parsed.diagnostics:
-        raise language_error(parsed.diagnostics, parsed.source)
-    return SchemaFile(parsed.declarations)
+    parsed_schema = parse(SourceText(source_name, schema_text))
+    if parsed_schema.diagnostics:
+        raise language_error(parsed_schema.diagnostics, parsed_schema.source)
+    return SchemaFile(parsed_schema.declarations)
 
 
 def compile_schema(
-    text: str, name: str = "<schema>", *, existing: "Container[str]" = ()
+    schema_text: str, source_name: str = "<schema>", *, existing_names: "Container[str]" = ()
 ) -> "Catalog":
     """Return the catalog of a schema text; raise one language error that lists every mistake.
 
@@ -53,36 +53,39 @@ def compile_schema(
     >>> compile_schema("node Lamp { watts: I32  name: String @key }").nodes[0].key
     ('name',)
     """
-    from omnigraph.diagnostics import Source
+    from omnigraph.diagnostics import SourceText
     from omnigraph.errors import language_error
 
-    catalog, diagnostics = diagnose_schema(text, name, existing=existing)
+    catalog, diagnostics = diagnose_schema(schema_text, source_name, existing_names=existing_names)
     if catalog is None:
-        raise language_error(diagnostics, Source(name, text))
+        raise language_error(diagnostics, SourceText(source_name, schema_text))
     return catalog
 
 
 def diagnose_schema(
-    text: str, name: str = "<schema>", *, existing: "Container[str]" = ()
+    schema_text: str, source_name: str = "<schema>", *, existing_names: "Container[str]" = ()
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
     """Return the catalog, or None if there are errors, and every error. Never raises for bad text.
 
     >>> diagnose_schema("edge Lights: Lamp -> Room")[1][0].message
     'edge `Lights` starts at `Lamp`, which is not a declared node type'
     """
-    from omnigraph.diagnostics import Source
+    from omnigraph.diagnostics import SourceText
 
     from .check import check
     from .parse import parse
 
-    parsed = parse(Source(name, text))
-    catalog, errors = check(parsed, existing)
-    found = parsed.diagnostics + errors
-    return (None if found else catalog), found
+    parsed_schema = parse(SourceText(source_name, schema_text))
+    catalog, check_errors = check(parsed_schema, existing_names)
+    all_diagnostics = parsed_schema.diagnostics + check_errors
+    return (None if all_diagnostics else catalog), all_diagnostics
 
 
 def lint_schema(
-    text: str, name: str = "<schema>", *, severities: "Mapping[str, Level] | None" = None
+    schema_text: str,
+    source_name: str = "<schema>",
+    *,
+    severities: "Mapping[str, LintLevel] | None" = None,
 ) -> "tuple[Diagnostic, ...]":
     """Return every error in the order of the checks, then every warning not silenced by `@allow`.
 
@@ -93,11 +96,14 @@ def lint_schema(
     >>> lint_schema("node Big_Lamp {}", severities={"OG-NM-101": "off"})
     ()
     """
-    return examine_schema(text, name, severities=severities)[1]
+    return examine_schema(schema_text, source_name, severities=severities)[1]
 
 
 def examine_schema(
-    text: str, name: str = "<schema>", *, severities: "Mapping[str, Level] | None" = None
+    schema_text: str,
+    source_name: str = "<schema>",
+    *,
+    severities: "Mapping[str, LintLevel] | None" = None,
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
     """Return the catalog, or None if there are errors, and the diagnostics of `lint_schema`.
 
@@ -105,21 +111,25 @@ def examine_schema(
     >>> catalog.nodes[0].name, found[0].severity
     ('Big_Lamp', 'warning')
     """
-    from omnigraph.diagnostics import Source
+    from omnigraph.diagnostics import SourceText
 
     from .check import check
     from .lint import lint
     from .parse import parse
 
-    parsed = parse(Source(name, text))
-    catalog, errors = check(parsed)
-    errors = parsed.diagnostics + errors
-    wrong = {one.start for one in errors}
-    remarks = tuple(one for one in lint(parsed, severities or {}) if one.start not in wrong)
-    return (None if errors else catalog), errors + remarks
+    parsed_schema = parse(SourceText(source_name, schema_text))
+    catalog, errors = check(parsed_schema)
+    errors = parsed_schema.diagnostics + errors
+    error_starts = {diagnostic.start for diagnostic in errors}
+    lint_diagnostics = tuple(
+        diagnostic
+        for diagnostic in lint(parsed_schema, severities or {})
+        if diagnostic.start not in error_starts
+    )
+    return (None if errors else catalog), errors + lint_diagnostics
 
 
-def format_schema(text: str, name: str = "<schema>") -> str:
+def format_schema(schema_text: str, source_name: str = "<schema>") -> str:
     """Return the text in canonical layout with its comments; raise `ParseError` for invalid text.
 
     >>> print(format_schema("node Lamp{watts:I32?name:String@key}"), end="")
@@ -128,6 +138,6 @@ def format_schema(text: str, name: str = "<schema>") -> str:
         name: String @key
     }
     """
-    from .format import format_text
+    from .format import format_tree
 
-    return format_text(text, parse_schema(text, name))
+    return format_tree(schema_text, parse_schema(schema_text, source_name))

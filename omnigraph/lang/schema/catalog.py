@@ -8,7 +8,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import Literal as OneOf
 
-from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.diagnostics import NO_SPAN, Span
 from omnigraph.record import record
 from omnigraph.values import PropertyType
 
@@ -60,7 +60,7 @@ Constraint = Key | Unique | Index | Range | Check
 
 
 @record
-class Note:
+class StoredAnnotation:
     """An annotation stored verbatim: name, text of its argument, keyword arguments."""
 
     name: str
@@ -69,7 +69,7 @@ class Note:
 
 
 @record
-class Allow:
+class AllowedFinding:
     """`@allow`: a finding that is not reported here, and the reason."""
 
     code: str
@@ -77,7 +77,7 @@ class Allow:
 
 
 @record
-class Embed:
+class EmbeddingDefinition:
     """`@embed`: the text property that a vector is computed from, and the model."""
 
     source: str
@@ -85,7 +85,7 @@ class Embed:
 
 
 @record
-class Property:
+class PropertyDefinition:
     """One property of an interface, node or edge, after interface expansion.
 
     `satisfies` lists the (interface, property) pairs that it fulfils; `inline_constraints` names
@@ -94,123 +94,130 @@ class Property:
 
     name: str
     type: PropertyType
-    notes: tuple[Note, ...] = ()
-    marks: tuple[str, ...] = ()
-    embed: Embed | None = None
+    annotations: tuple[StoredAnnotation, ...] = ()
+    inline_constraints: tuple[str, ...] = ()
+    embed: EmbeddingDefinition | None = None
     default: Literal | None = None
     declared_directly: bool = True
     satisfies: tuple[tuple[str, str], ...] = ()
     rename_from: str | None = field(default=None, compare=False)
-    allows: tuple[Allow, ...] = field(default=(), compare=False)
-    span: Span = field(default=NOWHERE, compare=False)
+    allowed_findings: tuple[AllowedFinding, ...] = field(default=(), compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record(slots=False)
-class Interface:
+class InterfaceType:
     """A checked interface; properties in name order."""
 
     name: str
-    properties: tuple[Property, ...]
-    allows: tuple[Allow, ...] = field(default=(), compare=False)
-    span: Span = field(default=NOWHERE, compare=False)
+    properties: tuple[PropertyDefinition, ...]
+    allowed_findings: tuple[AllowedFinding, ...] = field(default=(), compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
     kind: TypeKind = field(default="interface", init=False)
     rename_from: str | None = field(default=None, init=False, compare=False)
 
-    def property(self, name: str) -> Property | None:
+    def property(self, property_name: str) -> PropertyDefinition | None:
         """Return the property with this name, or None."""
-        return next((p for p in self.properties if p.name == name), None)
+        return next(
+            (definition for definition in self.properties if definition.name == property_name), None
+        )
 
 
 @record(slots=False)
-class Node:
+class NodeType:
     """A checked node type; properties and constraints in canonical order."""
 
     name: str
-    properties: tuple[Property, ...]
+    properties: tuple[PropertyDefinition, ...]
     constraints: tuple[Constraint, ...] = ()
     implements: tuple[str, ...] = ()
-    notes: tuple[Note, ...] = ()
+    annotations: tuple[StoredAnnotation, ...] = ()
     rename_from: str | None = field(default=None, compare=False)
-    allows: tuple[Allow, ...] = field(default=(), compare=False)
-    span: Span = field(default=NOWHERE, compare=False)
+    allowed_findings: tuple[AllowedFinding, ...] = field(default=(), compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
     kind: TypeKind = field(default="node", init=False)
 
     @cached_property
-    def by_name(self) -> dict[str, Property]:
+    def properties_by_name(self) -> dict[str, PropertyDefinition]:
         """Properties by name."""
-        return {p.name: p for p in self.properties}
+        return {definition.name: definition for definition in self.properties}
 
-    def property(self, name: str) -> Property | None:
+    def property(self, property_name: str) -> PropertyDefinition | None:
         """Return the property with this name, or None."""
-        return self.by_name.get(name)
+        return self.properties_by_name.get(property_name)
 
     @cached_property
     def key(self) -> tuple[str, ...] | None:
         """Return the key columns in name order, or None for a type without `@key`."""
-        return next((c.columns for c in self.constraints if isinstance(c, Key)), None)
+        return next(
+            (constraint.columns for constraint in self.constraints if isinstance(constraint, Key)),
+            None,
+        )
 
 
 @record(slots=False)
-class Edge:
+class EdgeType:
     """A checked edge type from `source` to `target` node types."""
 
     name: str
     source: str
     target: str
-    properties: tuple[Property, ...] = ()
+    properties: tuple[PropertyDefinition, ...] = ()
     constraints: tuple[Constraint, ...] = ()
-    low: int = 0
-    high: int | None = None
-    notes: tuple[Note, ...] = ()
+    min_cardinality: int = 0
+    max_cardinality: int | None = None
+    annotations: tuple[StoredAnnotation, ...] = ()
     rename_from: str | None = field(default=None, compare=False)
-    allows: tuple[Allow, ...] = field(default=(), compare=False)
-    span: Span = field(default=NOWHERE, compare=False)
+    allowed_findings: tuple[AllowedFinding, ...] = field(default=(), compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
     kind: TypeKind = field(default="edge", init=False)
 
     @cached_property
-    def by_name(self) -> dict[str, Property]:
+    def properties_by_name(self) -> dict[str, PropertyDefinition]:
         """Properties by name."""
-        return {p.name: p for p in self.properties}
+        return {definition.name: definition for definition in self.properties}
 
-    def property(self, name: str) -> Property | None:
+    def property(self, property_name: str) -> PropertyDefinition | None:
         """Return the property with this name, or None."""
-        return self.by_name.get(name)
+        return self.properties_by_name.get(property_name)
 
 
 @record(slots=False)
 class Catalog:
     """An entire checked schema. Each tuple is in name order."""
 
-    interfaces: tuple[Interface, ...] = ()
-    nodes: tuple[Node, ...] = ()
-    edges: tuple[Edge, ...] = ()
+    interfaces: tuple[InterfaceType, ...] = ()
+    nodes: tuple[NodeType, ...] = ()
+    edges: tuple[EdgeType, ...] = ()
     source: str = field(default="", compare=False, repr=False)
 
     @cached_property
-    def _nodes(self) -> dict[str, Node]:
-        return {n.name: n for n in self.nodes}
+    def _nodes_by_name(self) -> dict[str, NodeType]:
+        return {node_type.name: node_type for node_type in self.nodes}
 
     @cached_property
-    def _edges(self) -> dict[str, Edge]:
-        exact = {e.name: e for e in self.edges}
-        return {e.name.lower(): e for e in self.edges} | exact
+    def _edges_by_name(self) -> dict[str, EdgeType]:
+        exact_names = {edge_type.name: edge_type for edge_type in self.edges}
+        return {edge_type.name.lower(): edge_type for edge_type in self.edges} | exact_names
 
-    def node(self, name: str) -> Node | None:
+    def node(self, type_name: str) -> NodeType | None:
         """Return the node type with this exact name, or None."""
-        return self._nodes.get(name)
+        return self._nodes_by_name.get(type_name)
 
-    def interface(self, name: str) -> Interface | None:
+    def interface(self, interface_name: str) -> InterfaceType | None:
         """Return the interface with this exact name, or None."""
-        return next((i for i in self.interfaces if i.name == name), None)
+        return next(
+            (interface for interface in self.interfaces if interface.name == interface_name), None
+        )
 
-    def edge(self, name: str) -> Edge | None:
+    def edge(self, type_name: str) -> EdgeType | None:
         """Return the edge type with this exact name (mutations, export), or None."""
-        found = self._edges.get(name)
-        return found if found is not None and found.name == name else None
+        edge_type = self._edges_by_name.get(type_name)
+        return edge_type if edge_type is not None and edge_type.name == type_name else None
 
-    def edge_by_word(self, word: str) -> Edge | None:
+    def edge_ignoring_case(self, edge_name: str) -> EdgeType | None:
         """Return the edge type that a query names: an exact match first, then ignoring case."""
-        return self._edges.get(word) or self._edges.get(word.lower())
+        return self._edges_by_name.get(edge_name) or self._edges_by_name.get(edge_name.lower())

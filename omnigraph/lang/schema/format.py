@@ -8,17 +8,17 @@ from bisect import bisect_left
 
 from omnigraph.diagnostics import Span
 from omnigraph.lang import scan
-from omnigraph.lang.layout import INDENT, Blank, Layout
+from omnigraph.lang.layout import INDENT, BlankLinePolicy, Layout
 
 from .model import (
     Annotation,
     Bounds,
     Constraint,
     Declaration,
+    DeclarationMember,
     EdgeDeclaration,
     InterfaceDeclaration,
     Literal,
-    Member,
     NodeDeclaration,
     Option,
     Property,
@@ -26,120 +26,144 @@ from .model import (
 )
 
 
-def format_text(text: str, tree: SchemaFile) -> str:
+def format_tree(schema_text: str, tree: SchemaFile) -> str:
     """Return `tree` in canonical layout; `schema_text` is the text it was parsed from."""
-    printer = _Printer(text)
-    before: Declaration | None = None
+    printer = _TreePrinter(schema_text)
+    previous: Declaration | None = None
     for declaration in tree.declarations:
-        printer.declaration(declaration, _blank(before, declaration, printer))
-        before = declaration
+        printer.print_declaration(declaration, _blank_before(previous, declaration, printer))
+        previous = declaration
     return printer.layout.finish()
 
 
-def _blank(before: Declaration | None, after: Declaration, printer: "_Printer") -> Blank:
+def _blank_before(
+    previous: Declaration | None, declaration: Declaration, printer: "_TreePrinter"
+) -> BlankLinePolicy:
     """Separate declarations that have a body; one-line edges may be adjacent."""
-    one_liners = not printer.has_body(after) and not (before and printer.has_body(before))
-    return "keep" if one_liners else "always"
+    both_one_line = not printer.has_body(declaration) and not (
+        previous and printer.has_body(previous)
+    )
+    return "keep" if both_one_line else "always"
 
 
 class _BodyLayout(Layout):
     """A layout with bodies: comments before a closing brace belong inside the body."""
 
-    def close(self, depth: int, brace: Span, *, empty: bool) -> None:
+    def close_body(self, depth: int, brace: Span, *, empty: bool) -> None:
         """Print the closing brace of a body."""
-        blank: Blank = "never" if empty else "keep"
+        blank: BlankLinePolicy = "never" if empty else "keep"
         while self._comments and self._comments[-1].start < brace.start:
             comment = self._comments.pop()
-            self._space(comment.start, blank)
-            self._lines.append(INDENT * (depth + 1) + self._comment(comment))
+            self._add_blank_line(comment.start, blank)
+            self._lines.append(INDENT * (depth + 1) + self._comment_text(comment))
             blank = "keep"
-        self.item(depth, "}", brace, blank="never")
+        self.add_item(depth, "}", brace, blank_line="never")
 
 
-class _Printer:
-    def __init__(self, text: str) -> None:
-        self.layout = _BodyLayout(text)
-        self._text = text
-        self._comments = [comment.start for comment in scan.comments(text)]
+class _TreePrinter:
+    def __init__(self, schema_text: str) -> None:
+        self.layout = _BodyLayout(schema_text)
+        self._source_text = schema_text
+        self._comment_starts = [comment.start for comment in scan.find_comments(schema_text)]
 
     def has_body(self, declaration: Declaration) -> bool:
         """Return whether the braces contain anything, even if only a comment."""
         body = declaration.body
         if body is None:
             return False
-        first, last = (bisect_left(self._comments, at) for at in (body.start, body.end))
-        return bool(_members(declaration)) or first < last
+        first_comment, last_comment = (
+            bisect_left(self._comment_starts, brace_offset)
+            for brace_offset in (body.start, body.end)
+        )
+        return bool(_declared_members(declaration)) or first_comment < last_comment
 
-    def declaration(self, declaration: Declaration, blank: Blank) -> None:
+    def print_declaration(self, declaration: Declaration, blank: BlankLinePolicy) -> None:
         """Print a declaration over one or more lines."""
-        head, body = self._head(declaration), declaration.body
+        header, body = self._format_header(declaration), declaration.body
         if body is None or not self.has_body(declaration):
-            bare = isinstance(declaration, EdgeDeclaration)
-            line = head if bare else f"{head} {{}}"
-            self.layout.item(0, line, declaration.span, blank=blank)
+            is_edge = isinstance(declaration, EdgeDeclaration)
+            header_line = header if is_edge else f"{header} {{}}"
+            self.layout.add_item(0, header_line, declaration.span, blank_line=blank)
             return
-        opened = Span(declaration.span.start, body.start + 1)
-        self.layout.item(0, f"{head} {{", opened, blank=blank)
-        members = _members(declaration)
+        opening_span = Span(declaration.span.start, body.start + 1)
+        self.layout.add_item(0, f"{header} {{", opening_span, blank_line=blank)
+        members = _declared_members(declaration)
         for index, member in enumerate(members):
-            self.layout.item(
-                1, self._member(member), member.span, blank="keep" if index else "never"
+            self.layout.add_item(
+                1, self._format_member(member), member.span, blank_line="keep" if index else "never"
             )
-        self.layout.close(0, Span(body.end - 1, body.end), empty=not members)
+        self.layout.close_body(0, Span(body.end - 1, body.end), empty=not members)
 
-    def _head(self, declaration: Declaration) -> str:
-        name = declaration.name.text
-        notes = [self._annotation(note) for note in declaration.annotations]
+    def _format_header(self, declaration: Declaration) -> str:
+        type_name = declaration.name.text
+        annotation_texts = [
+            self._format_annotation(annotation) for annotation in declaration.annotations
+        ]
         match declaration:
             case InterfaceDeclaration():
-                words = ["interface", name, *notes]
+                header_words = ["interface", type_name, *annotation_texts]
             case NodeDeclaration(implements=interfaces):
-                words = ["node", name, *notes]
+                header_words = ["node", type_name, *annotation_texts]
                 if interfaces:
-                    words += ["implements", ", ".join(i.text for i in interfaces)]
-            case EdgeDeclaration(source=source, target=target, cardinality=bounds):
-                words = ["edge", f"{name}:", source.text, "->", target.text]
-                if bounds is not None:
-                    high = "" if bounds.high is None else bounds.high
-                    words.append(f"@card({bounds.low}..{high})")
-                words += notes
-        return " ".join(words)
+                    header_words += [
+                        "implements",
+                        ", ".join(interface_name.text for interface_name in interfaces),
+                    ]
+            case EdgeDeclaration(source=source, target=target, cardinality=cardinality):
+                header_words = ["edge", f"{type_name}:", source.text, "->", target.text]
+                if cardinality is not None:
+                    upper_bound = "" if cardinality.high is None else cardinality.high
+                    header_words.append(f"@card({cardinality.low}..{upper_bound})")
+                header_words += annotation_texts
+        return " ".join(header_words)
 
-    def _member(self, member: Member) -> str:
+    def _format_member(self, member: DeclarationMember) -> str:
         if isinstance(member, Constraint):
-            return f"@{member.kind}({self._arguments(member)})"
-        notes = [self._annotation(note) for note in member.annotations]
-        return " ".join([f"{member.name.text}:", self._type(member), *notes])
+            return f"@{member.kind}({self._format_arguments(member)})"
+        annotation_texts = [
+            self._format_annotation(annotation) for annotation in member.annotations
+        ]
+        return " ".join([f"{member.name.text}:", self._format_type(member), *annotation_texts])
 
-    def _type(self, member: Property) -> str:
+    def _format_type(self, declared_property: Property) -> str:
         """Return the type; the values of an enum keep the order in which they are written."""
-        if not member.type.is_enum:
-            return member.type.display()
-        at = member.type_span
-        pieces = (x for x in scan.lexemes(self._text, at.start, at.end) if x.kind != "comment")
-        return "".join(self._text[x.start : x.end] for x in pieces).replace(",", ", ")
+        if not declared_property.type.is_enum:
+            return declared_property.type.display()
+        type_span = declared_property.type_span
+        significant_lexemes = (
+            lexeme
+            for lexeme in scan.lexemes(self._source_text, type_span.start, type_span.end)
+            if lexeme.kind != "comment"
+        )
+        return "".join(
+            self._source_text[lexeme.start : lexeme.end] for lexeme in significant_lexemes
+        ).replace(",", ", ")
 
-    def _annotation(self, note: Annotation) -> str:
-        arguments = self._arguments(note)
-        return f"@{note.name.text}({arguments})" if arguments else f"@{note.name.text}"
+    def _format_annotation(self, annotation: Annotation) -> str:
+        arguments = self._format_arguments(annotation)
+        return f"@{annotation.name.text}({arguments})" if arguments else f"@{annotation.name.text}"
 
-    def _arguments(self, of: Annotation | Constraint) -> str:
-        return ", ".join(self._argument(one) for one in (*of.arguments, *of.options))
+    def _format_arguments(self, owner: Annotation | Constraint) -> str:
+        return ", ".join(
+            self._format_argument(argument) for argument in (*owner.arguments, *owner.options)
+        )
 
-    def _argument(self, one: Literal | Bounds | Option) -> str:
-        match one:
+    def _format_argument(self, argument: Literal | Bounds | Option) -> str:
+        match argument:
             case Option(name, value):
-                return f"{name.text}={self._argument(value)}"
+                return f"{name.text}={self._format_argument(value)}"
             case Bounds(low, high):
-                ends = ("" if end is None else self._argument(end) for end in (low, high))
-                return "..".join(ends)
+                bound_texts = (
+                    "" if bound is None else self._format_argument(bound) for bound in (low, high)
+                )
+                return "..".join(bound_texts)
             case Literal(kind="string", span=span):
-                return self._text[span.start : span.end]
+                return self._source_text[span.start : span.end]
             case Literal(text=text):
                 return text
 
 
-def _members(declaration: Declaration) -> tuple[Member, ...]:
+def _declared_members(declaration: Declaration) -> tuple[DeclarationMember, ...]:
     if isinstance(declaration, InterfaceDeclaration):
         return declaration.properties
     return declaration.members

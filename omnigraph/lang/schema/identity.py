@@ -8,22 +8,22 @@ domain of a graph is an argument.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from omnigraph.diagnostics import Diagnostic, Severity, Source
+from omnigraph.diagnostics import Diagnostic, DiagnosticSeverity, SourceText
 from omnigraph.errors import language_error
 from omnigraph.record import record
 
-from .catalog import Catalog, Property, TypeKind
-from .ir import KINDS, AnyType, SchemaIR, TypeIdentity, types_of
-from .shape import canonical
+from .catalog import Catalog, PropertyDefinition, TypeKind
+from .ir import TYPE_KINDS, CatalogType, SchemaIR, TypeIdentity, catalog_types
+from .shape import canonicalize
 
 INERT_HINT = "inert_initialization_rename_hint"
 IGNORED_HINT = "ignored_exact_match_rename_hint"
 
-Owner = tuple[TypeKind, str]
+TypeReference = tuple[TypeKind, str]
 
 
 @record
-class Resolved:
+class ResolvedIdentity:
     """A schema with identity, and the rename hints that had no effect."""
 
     ir: SchemaIR
@@ -31,33 +31,43 @@ class Resolved:
 
 
 @dataclass(slots=True)
-class _Match:
+class _IdentityMatch:
     """The state of a match: ids that are kept, and diagnostics about rename hints."""
 
-    source: Source
-    types: dict[Owner, int] = field(default_factory=dict)
-    tables: dict[Owner, int] = field(default_factory=dict)
-    properties: dict[tuple[Owner, str], int] = field(default_factory=dict)
-    found: list[Diagnostic] = field(default_factory=list)
+    source: SourceText
+    type_ids: dict[TypeReference, int] = field(default_factory=dict)
+    table_ids: dict[TypeReference, int] = field(default_factory=dict)
+    property_ids: dict[tuple[TypeReference, str], int] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
-    def error(self, at: AnyType | Property, message: str, hint: str | None = None) -> None:
-        self._report(at, message, "error", None, hint)
+    def add_error(
+        self, subject: CatalogType | PropertyDefinition, message: str, hint: str | None = None
+    ) -> None:
+        self._add_diagnostic(subject, message, "error", None, hint)
 
-    def warn(self, at: AnyType | Property, message: str, code: str) -> None:
-        self._report(at, message, "warning", code, None)
+    def add_warning(
+        self, subject: CatalogType | PropertyDefinition, message: str, code: str
+    ) -> None:
+        self._add_diagnostic(subject, message, "warning", code, None)
 
-    def _report(
+    def _add_diagnostic(
         self,
-        at: AnyType | Property,
+        subject: CatalogType | PropertyDefinition,
         message: str,
-        severity: Severity,
+        severity: DiagnosticSeverity,
         code: str | None,
         hint: str | None,
     ) -> None:
-        made = Diagnostic.at(
-            self.source, at.span, message, code=code, kind="identity", severity=severity, hint=hint
+        diagnostic = Diagnostic.at_span(
+            self.source,
+            subject.span,
+            message,
+            code=code,
+            kind="identity",
+            severity=severity,
+            hint=hint,
         )
-        self.found.append(made)
+        self.diagnostics.append(diagnostic)
 
 
 def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
@@ -68,188 +78,277 @@ def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
     >>> ir.type_id("node", "A"), ir.type_id("node", "B"), ir.next_identity_id
     (1, 2, 5)
     """
-    return _numbered(catalog, domain, 1, _Match(Source("", "")))
+    return _assign_ids(catalog, domain, 1, _IdentityMatch(SourceText("", "")))
 
 
-def inert_hints(catalog: Catalog, name: str = "schema.pg") -> tuple[Diagnostic, ...]:
+def find_inert_hints(catalog: Catalog, source_name: str = "schema.pg") -> tuple[Diagnostic, ...]:
     """Return a warning for each rename hint of a schema that creates a graph."""
-    match = _Match(Source(name, catalog.source))
-    for at, entity in _entities(catalog):
-        if at.rename_from is not None:
-            reason = f"the graph is new, so @rename_from on {entity} has no effect"
-            match.warn(at, reason, INERT_HINT)
-    return tuple(match.found)
+    match = _IdentityMatch(SourceText(source_name, catalog.source))
+    for subject, subject_label in _rename_hint_subjects(catalog):
+        if subject.rename_from is not None:
+            warning_text = f"the graph is new, so @rename_from on {subject_label} has no effect"
+            match.add_warning(subject, warning_text, INERT_HINT)
+    return tuple(match.diagnostics)
 
 
-def resolve_identity(accepted: SchemaIR, desired: Catalog, name: str = "schema.pg") -> Resolved:
+def resolve_identity(
+    accepted: SchemaIR, desired: Catalog, source_name: str = "schema.pg"
+) -> ResolvedIdentity:
     """Return the identity of a schema that replaces an accepted one.
 
     Types and properties with an accepted name keep their ids, then rename hints are followed; all
     others are new. Raise one `IdentityError` with every hint that cannot be followed.
     """
-    match = _Match(Source(name, desired.source))
+    match = _IdentityMatch(SourceText(source_name, desired.source))
     _match_types(accepted, desired, match)
-    by_number = {accepted_type.type_id: accepted_type for accepted_type in accepted.types}
-    for one in types_of(desired):
-        number = match.types.get((one.kind, one.name))
-        if number is not None:
-            _match_properties(accepted, by_number[number], one, match)
-        elif one.rename_from is None:  # otherwise the hint on the type is wrong and was reported
-            _report_hints_of_new(one, match)
-    if any(diagnostic.severity == "error" for diagnostic in match.found):
-        raise language_error(match.found, match.source)
-    ir = _numbered(desired, accepted.domain, accepted.next_identity_id, match)
-    return Resolved(ir, tuple(match.found))
+    accepted_by_id = {
+        accepted_type.type_id: accepted_type for accepted_type in accepted.type_identities
+    }
+    for declared_type in catalog_types(desired):
+        type_id = match.type_ids.get((declared_type.kind, declared_type.name))
+        if type_id is not None:
+            _match_properties(accepted, accepted_by_id[type_id], declared_type, match)
+        elif (
+            declared_type.rename_from is None
+        ):  # otherwise the hint on the type is wrong and was reported
+            _report_hints_of_new_type(declared_type, match)
+    if any(diagnostic.severity == "error" for diagnostic in match.diagnostics):
+        raise language_error(match.diagnostics, match.source)
+    ir = _assign_ids(desired, accepted.identity_domain, accepted.next_identity_id, match)
+    return ResolvedIdentity(ir, tuple(match.diagnostics))
 
 
-def _entities(catalog: Catalog) -> Iterator[tuple[AnyType | Property, str]]:
+def _rename_hint_subjects(
+    catalog: Catalog,
+) -> Iterator[tuple[CatalogType | PropertyDefinition, str]]:
     """Yield everything that can have its own rename hint, with its label for messages."""
-    for one in types_of(catalog):
-        yield one, _name(one)
-        for prop in one.properties:
-            if prop.declared_directly:
-                yield prop, f"{_name(one)}.{prop.name}"
+    for declared_type in catalog_types(catalog):
+        yield declared_type, _type_label(declared_type)
+        for definition in declared_type.properties:
+            if definition.declared_directly:
+                yield definition, f"{_type_label(declared_type)}.{definition.name}"
 
 
-def _name(one: AnyType) -> str:
-    return f"{one.kind}:{one.name}"
+def _type_label(declared_type: CatalogType) -> str:
+    return f"{declared_type.kind}:{declared_type.name}"
 
 
-def _match_types(accepted: SchemaIR, desired: Catalog, match: _Match) -> None:
-    known = {(identity.kind, identity.name): identity for identity in accepted.types}
-    claimed: dict[int, str] = {}
-    renamed = []
-    for one in types_of(desired):
-        exact = known.get((one.kind, one.name))
-        if exact is None:
-            renamed += [one] if one.rename_from is not None else []
+def _match_types(accepted: SchemaIR, desired: Catalog, match: _IdentityMatch) -> None:
+    accepted_types = {
+        (identity.kind, identity.name): identity for identity in accepted.type_identities
+    }
+    claimed_ids: dict[int, str] = {}
+    renamed_types = []
+    for declared_type in catalog_types(desired):
+        same_name_type = accepted_types.get((declared_type.kind, declared_type.name))
+        if same_name_type is None:
+            renamed_types += [declared_type] if declared_type.rename_from is not None else []
             continue
-        _keep_type(match, one, exact, claimed)
-        if one.rename_from is not None:
-            _warn_ignored(match, one, _name(one))
-    for one in renamed:
-        old = known.get((one.kind, str(one.rename_from)))
-        if old is None:
-            _report_unknown_type(match, one, known)
-        elif old.type_id in claimed:
-            _report_claim(match, one, f"{old.kind}:{old.name}", claimed[old.type_id])
+        _keep_type_ids(match, declared_type, same_name_type, claimed_ids)
+        if declared_type.rename_from is not None:
+            _warn_ignored_hint(match, declared_type, _type_label(declared_type))
+    for declared_type in renamed_types:
+        accepted_type = accepted_types.get((declared_type.kind, str(declared_type.rename_from)))
+        if accepted_type is None:
+            _report_unknown_type(match, declared_type, accepted_types)
+        elif accepted_type.type_id in claimed_ids:
+            _report_double_claim(
+                match,
+                declared_type,
+                f"{accepted_type.kind}:{accepted_type.name}",
+                claimed_ids[accepted_type.type_id],
+            )
         else:
-            _keep_type(match, one, old, claimed)
+            _keep_type_ids(match, declared_type, accepted_type, claimed_ids)
 
 
-def _keep_type(match: _Match, one: AnyType, old: TypeIdentity, claimed: dict[int, str]) -> None:
-    claimed[old.type_id] = _name(one)
-    match.types[one.kind, one.name] = old.type_id
-    if old.table_incarnation_id is not None:
-        match.tables[one.kind, one.name] = old.table_incarnation_id
+def _keep_type_ids(
+    match: _IdentityMatch,
+    declared_type: CatalogType,
+    accepted_type: TypeIdentity,
+    claimed_ids: dict[int, str],
+) -> None:
+    claimed_ids[accepted_type.type_id] = _type_label(declared_type)
+    match.type_ids[declared_type.kind, declared_type.name] = accepted_type.type_id
+    if accepted_type.table_incarnation_id is not None:
+        match.table_ids[declared_type.kind, declared_type.name] = accepted_type.table_incarnation_id
 
 
-def _warn_ignored(match: _Match, at: AnyType | Property, entity: str) -> None:
-    reason = f'{entity} exists under this name, so @rename_from("{at.rename_from}") is ignored'
-    match.warn(at, reason, IGNORED_HINT)
+def _warn_ignored_hint(
+    match: _IdentityMatch, subject: CatalogType | PropertyDefinition, subject_label: str
+) -> None:
+    warning_text = f'{subject_label} exists under this name, so @rename_from("{subject.rename_from}") is ignored'
+    match.add_warning(subject, warning_text, IGNORED_HINT)
 
 
-def _report_claim(match: _Match, at: AnyType | Property, old: str, holder: str) -> None:
-    message = f"{old} is already claimed by {holder}"
-    match.error(at, message, "only one declaration may continue it")
+def _report_double_claim(
+    match: _IdentityMatch,
+    subject: CatalogType | PropertyDefinition,
+    old_label: str,
+    claimant_label: str,
+) -> None:
+    message = f"{old_label} is already claimed by {claimant_label}"
+    match.add_error(subject, message, "only one declaration may continue it")
 
 
-def _report_unknown_type(match: _Match, one: AnyType, known: dict[Owner, TypeIdentity]) -> None:
-    other = next((kind for kind in KINDS if (kind, one.rename_from) in known), None)
-    if other is None:
-        reason = (
-            f"@rename_from on {_name(one)}: no accepted {one.kind} is named '{one.rename_from}'"
-        )
-        match.error(one, reason, "remove the hint to declare a new type")
+def _report_unknown_type(
+    match: _IdentityMatch,
+    declared_type: CatalogType,
+    accepted_types: dict[TypeReference, TypeIdentity],
+) -> None:
+    other_kind = next(
+        (kind for kind in TYPE_KINDS if (kind, declared_type.rename_from) in accepted_types), None
+    )
+    if other_kind is None:
+        reason = f"@rename_from on {_type_label(declared_type)}: no accepted {declared_type.kind} is named '{declared_type.rename_from}'"
+        match.add_error(declared_type, reason, "remove the hint to declare a new type")
     else:
-        reason = f"@rename_from on {_name(one)}: '{one.rename_from}' is an accepted {other}"
-        match.error(
-            one, reason, f"a rename cannot turn {_article(other)} into {_article(one.kind)}"
+        reason = f"@rename_from on {_type_label(declared_type)}: '{declared_type.rename_from}' is an accepted {other_kind}"
+        match.add_error(
+            declared_type,
+            reason,
+            f"a rename cannot turn {_with_article(other_kind)} into {_with_article(declared_type.kind)}",
         )
 
 
-def _article(kind: TypeKind) -> str:
+def _with_article(kind: TypeKind) -> str:
     return f"a{'' if kind == 'node' else 'n'} {kind}"
 
 
-def _match_properties(accepted: SchemaIR, old: TypeIdentity, one: AnyType, match: _Match) -> None:
-    owner = (one.kind, one.name)
-    known = dict(old.properties)
-    claimed = {name: name for name in known if one.property(name) is not None}
-    for prop in one.properties:
-        if prop.name in known:
-            match.properties[owner, prop.name] = known[prop.name]
-            if prop.rename_from is not None and prop.declared_directly:
-                _warn_ignored(match, prop, f"{_name(one)}.{prop.name}")
-    for prop in one.properties:
-        if prop.name not in known and prop.rename_from is not None:
-            _follow_hint(accepted, one, prop, (known, claimed), match)
-
-
-def _follow_hint(
+def _match_properties(
     accepted: SchemaIR,
-    one: AnyType,
-    prop: Property,
-    old: tuple[dict[str, int], dict[str, str]],
-    match: _Match,
+    accepted_type: TypeIdentity,
+    declared_type: CatalogType,
+    match: _IdentityMatch,
 ) -> None:
-    known, claimed = old
-    hint = str(prop.rename_from)
-    if hint in known and hint not in claimed:
-        claimed[hint] = prop.name
-        match.properties[(one.kind, one.name), prop.name] = known[hint]
-    elif not prop.declared_directly:
+    type_reference = (declared_type.kind, declared_type.name)
+    accepted_ids = dict(accepted_type.property_ids)
+    claimed_names = {
+        property_name: property_name
+        for property_name in accepted_ids
+        if declared_type.property(property_name) is not None
+    }
+    for definition in declared_type.properties:
+        if definition.name in accepted_ids:
+            match.property_ids[type_reference, definition.name] = accepted_ids[definition.name]
+            if definition.rename_from is not None and definition.declared_directly:
+                _warn_ignored_hint(
+                    match, definition, f"{_type_label(declared_type)}.{definition.name}"
+                )
+    for definition in declared_type.properties:
+        if definition.name not in accepted_ids and definition.rename_from is not None:
+            _follow_rename_hint(
+                accepted, declared_type, definition, (accepted_ids, claimed_names), match
+            )
+
+
+def _follow_rename_hint(
+    accepted: SchemaIR,
+    declared_type: CatalogType,
+    definition: PropertyDefinition,
+    accepted_properties: tuple[dict[str, int], dict[str, str]],
+    match: _IdentityMatch,
+) -> None:
+    accepted_ids, claimed_names = accepted_properties
+    old_name = str(definition.rename_from)
+    if old_name in accepted_ids and old_name not in claimed_names:
+        claimed_names[old_name] = definition.name
+        match.property_ids[(declared_type.kind, declared_type.name), definition.name] = (
+            accepted_ids[old_name]
+        )
+    elif not definition.declared_directly:
         return  # the hint is for the interface; this type may never have had the property
-    elif hint in known:
-        holder = f"{_name(one)}.{claimed[hint]}"
-        _report_claim(match, prop, f"{_name(one)}.{hint}", holder)
+    elif old_name in accepted_ids:
+        claimant_label = f"{_type_label(declared_type)}.{claimed_names[old_name]}"
+        _report_double_claim(
+            match, definition, f"{_type_label(declared_type)}.{old_name}", claimant_label
+        )
     else:
-        _report_unknown_property(accepted, one, prop, match)
+        _report_unknown_property(accepted, declared_type, definition, match)
 
 
 def _report_unknown_property(
-    accepted: SchemaIR, one: AnyType, prop: Property, match: _Match
+    accepted: SchemaIR,
+    declared_type: CatalogType,
+    definition: PropertyDefinition,
+    match: _IdentityMatch,
 ) -> None:
-    hint = str(prop.rename_from)
-    elsewhere = [t for t in accepted.types if hint in dict(t.properties)]
-    reason = f"@rename_from on {_name(one)}.{prop.name}: {_name(one)} has no property '{hint}'"
+    old_name = str(definition.rename_from)
+    other_owners = [
+        accepted_type
+        for accepted_type in accepted.type_identities
+        if old_name in dict(accepted_type.property_ids)
+    ]
+    reason = f"@rename_from on {_type_label(declared_type)}.{definition.name}: {_type_label(declared_type)} has no property '{old_name}'"
     advice = "remove the hint to declare a new property"
-    if elsewhere:
-        owner = f"{elsewhere[0].kind}:{elsewhere[0].name}"
-        advice = f"'{hint}' belongs to {owner}; a rename cannot move a property between types"
-    match.error(prop, reason, advice)
+    if other_owners:
+        owner_label = f"{other_owners[0].kind}:{other_owners[0].name}"
+        advice = (
+            f"'{old_name}' belongs to {owner_label}; a rename cannot move a property between types"
+        )
+    match.add_error(definition, reason, advice)
 
 
-def _report_hints_of_new(one: AnyType, match: _Match) -> None:
-    for prop in one.properties:
-        if prop.rename_from is not None and prop.declared_directly:
-            reason = f'@rename_from("{prop.rename_from}") on {_name(one)}.{prop.name}'
-            message = f"{reason}: {_name(one)} is new and has no accepted properties"
-            match.error(prop, message, "remove the hint, or name the old type with @rename_from")
+def _report_hints_of_new_type(declared_type: CatalogType, match: _IdentityMatch) -> None:
+    for definition in declared_type.properties:
+        if definition.rename_from is not None and definition.declared_directly:
+            hint_label = f'@rename_from("{definition.rename_from}") on {_type_label(declared_type)}.{definition.name}'
+            message = (
+                f"{hint_label}: {_type_label(declared_type)} is new and has no accepted properties"
+            )
+            match.add_error(
+                definition, message, "remove the hint, or name the old type with @rename_from"
+            )
 
 
-def _numbered(catalog: Catalog, domain: str, start: int, match: _Match) -> SchemaIR:
+def _assign_ids(catalog: Catalog, domain: str, first_id: int, match: _IdentityMatch) -> SchemaIR:
     """Assign new ids: types first, then properties by owner, then tables."""
-    ordered = canonical(catalog)
-    owners: list[Owner] = [(one.kind, one.name) for one in types_of(ordered)]
-    fields = {(one.kind, one.name): [p.name for p in one.properties] for one in types_of(ordered)}
-    following = start
-    for owner in owners:
-        if owner not in match.types:
-            match.types[owner], following = following, following + 1
-    by_number = sorted(owners, key=lambda owner: match.types[owner])
-    for owner in by_number:
-        for name in fields[owner]:
-            if (owner, name) not in match.properties:
-                match.properties[owner, name], following = following, following + 1
-    for owner in by_number:
-        if owner[0] != "interface" and owner not in match.tables:
-            match.tables[owner], following = following, following + 1
+    canonical_catalog = canonicalize(catalog)
+    type_references: list[TypeReference] = [
+        (declared_type.kind, declared_type.name)
+        for declared_type in catalog_types(canonical_catalog)
+    ]
+    property_names = {
+        (declared_type.kind, declared_type.name): [
+            definition.name for definition in declared_type.properties
+        ]
+        for declared_type in catalog_types(canonical_catalog)
+    }
+    next_id = first_id
+    for type_reference in type_references:
+        if type_reference not in match.type_ids:
+            match.type_ids[type_reference], next_id = next_id, next_id + 1
+    references_by_id = sorted(
+        type_references, key=lambda type_reference: match.type_ids[type_reference]
+    )
+    for type_reference in references_by_id:
+        for property_name in property_names[type_reference]:
+            if (type_reference, property_name) not in match.property_ids:
+                match.property_ids[type_reference, property_name], next_id = next_id, next_id + 1
+    for type_reference in references_by_id:
+        if type_reference[0] != "interface" and type_reference not in match.table_ids:
+            match.table_ids[type_reference], next_id = next_id, next_id + 1
     return SchemaIR(
-        domain, following, ordered, tuple(_identity(o, fields[o], match) for o in owners)
+        domain,
+        next_id,
+        canonical_catalog,
+        tuple(
+            _build_type_identity(reference, property_names[reference], match)
+            for reference in type_references
+        ),
     )
 
 
-def _identity(owner: Owner, fields: list[str], match: _Match) -> TypeIdentity:
-    properties = tuple((name, match.properties[owner, name]) for name in fields)
-    return TypeIdentity(*owner, match.types[owner], match.tables.get(owner), properties)
+def _build_type_identity(
+    type_reference: TypeReference, property_names: list[str], match: _IdentityMatch
+) -> TypeIdentity:
+    property_ids = tuple(
+        (property_name, match.property_ids[type_reference, property_name])
+        for property_name in property_names
+    )
+    return TypeIdentity(
+        *type_reference,
+        match.type_ids[type_reference],
+        match.table_ids.get(type_reference),
+        property_ids,
+    )

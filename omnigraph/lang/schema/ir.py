@@ -13,25 +13,33 @@ from .catalog import (
     Catalog,
     Check,
     Constraint,
-    Edge,
+    EdgeType,
     Index,
-    Interface,
-    Node,
-    Property,
+    InterfaceType,
+    NodeType,
+    PropertyDefinition,
     Range,
     TypeKind,
 )
-from .shape import Json, bound_json, columns_of, json_hash, note_json, notes_json, type_json
+from .shape import (
+    JsonObject,
+    annotation_json,
+    annotations_json,
+    bound_json,
+    constraint_columns,
+    hash_json,
+    type_json,
+)
 
 IR_VERSION = 2
-KINDS: tuple[TypeKind, ...] = ("interface", "node", "edge")
+TYPE_KINDS: tuple[TypeKind, ...] = ("interface", "node", "edge")
 SYSTEM_FIELDS: dict[TypeKind, tuple[str, ...]] = {
     "interface": (),
     "node": ("id",),
     "edge": ("id", "src", "dst"),
 }
 
-AnyType = Interface | Node | Edge
+CatalogType = InterfaceType | NodeType | EdgeType
 
 
 @record
@@ -45,7 +53,7 @@ class TypeIdentity:
     name: str
     type_id: int
     table_incarnation_id: int | None
-    properties: tuple[tuple[str, int], ...] = ()
+    property_ids: tuple[tuple[str, int], ...] = ()
 
 
 @record(slots=False)
@@ -55,149 +63,194 @@ class SchemaIR:
     `identity_domain` is the ULID generated once per graph; ids below `next_identity_id` are used.
     """
 
-    domain: str
+    identity_domain: str
     next_identity_id: int
     catalog: Catalog
-    types: tuple[TypeIdentity, ...]
+    type_identities: tuple[TypeIdentity, ...]
 
     @cached_property
-    def _types(self) -> dict[tuple[TypeKind, str], TypeIdentity]:
-        return {(one.kind, one.name): one for one in self.types}
+    def _identity_by_type(self) -> dict[tuple[TypeKind, str], TypeIdentity]:
+        return {(identity.kind, identity.name): identity for identity in self.type_identities}
 
     @cached_property
-    def _properties(self) -> dict[tuple[TypeKind, str], dict[str, int]]:
-        return {(one.kind, one.name): dict(one.properties) for one in self.types}
+    def _property_ids_by_type(self) -> dict[tuple[TypeKind, str], dict[str, int]]:
+        return {
+            (identity.kind, identity.name): dict(identity.property_ids)
+            for identity in self.type_identities
+        }
 
-    def identity(self, kind: TypeKind, name: str) -> TypeIdentity:
+    def identity(self, kind: TypeKind, type_name: str) -> TypeIdentity:
         """Return the ids of the type with this kind and name."""
-        return self._types[kind, name]
+        return self._identity_by_type[kind, type_name]
 
-    def type_id(self, kind: TypeKind, name: str) -> int:
+    def type_id(self, kind: TypeKind, type_name: str) -> int:
         """Return the stable id of a type."""
-        return self._types[kind, name].type_id
+        return self._identity_by_type[kind, type_name].type_id
 
-    def property_id(self, kind: TypeKind, type_name: str, name: str) -> int:
+    def property_id(self, kind: TypeKind, type_name: str, property_name: str) -> int:
         """Return the stable id of a property."""
-        return self._properties[kind, type_name][name]
+        return self._property_ids_by_type[kind, type_name][property_name]
 
-    def to_json(self) -> Json:
+    def to_json(self) -> JsonObject:
         """Return the record as plain JSON values in canonical order."""
         return {
             "ir_version": IR_VERSION,
-            "schema_identity_domain": self.domain,
+            "schema_identity_domain": self.identity_domain,
             "next_identity_id": self.next_identity_id,
-            "interfaces": [_interface(self, one) for one in self.catalog.interfaces],
-            "nodes": [_node(self, one) for one in self.catalog.nodes],
-            "edges": [_edge(self, one) for one in self.catalog.edges],
+            "interfaces": [
+                _interface_record(self, declared_type) for declared_type in self.catalog.interfaces
+            ],
+            "nodes": [_node_record(self, declared_type) for declared_type in self.catalog.nodes],
+            "edges": [_edge_record(self, declared_type) for declared_type in self.catalog.edges],
         }
 
     @classmethod
-    def from_json(cls, record: Any) -> "SchemaIR":
+    def from_json(cls, ir_json: Any) -> "SchemaIR":
         """Return the schema of a record; raise `IdentityError` for an unsound record."""
         from .ir_reading import read_ir
 
-        return read_ir(record)
+        return read_ir(ir_json)
 
 
-def ir_hash(ir: SchemaIR) -> str:
+def hash_ir(ir: SchemaIR) -> str:
     """Return the hash of a schema including its identity."""
-    return json_hash(ir.to_json())
+    return hash_json(ir.to_json())
 
 
-def key_order(ir: SchemaIR, node: str) -> tuple[str, ...]:
+def ordered_key_columns(ir: SchemaIR, node_name: str) -> tuple[str, ...]:
     """Return the key columns of a node type ordered by property id, which no rename changes.
 
     Empty for a type without `@key`.
     """
-    found = ir.catalog.node(node)
-    columns = found.key if found is not None else None
-    return tuple(sorted(columns or (), key=lambda name: ir.property_id("node", node, name)))
+    node_type = ir.catalog.node(node_name)
+    key_columns = node_type.key if node_type is not None else None
+    return tuple(
+        sorted(
+            key_columns or (),
+            key=lambda column_name: ir.property_id("node", node_name, column_name),
+        )
+    )
 
 
-def types_of(catalog: Catalog) -> tuple[AnyType, ...]:
+def catalog_types(catalog: Catalog) -> tuple[CatalogType, ...]:
     """Return every type of a catalog: interfaces, nodes, edges, each in name order."""
     return (*catalog.interfaces, *catalog.nodes, *catalog.edges)
 
 
-def _interface(ir: SchemaIR, one: Interface) -> Json:
-    properties = [_property(ir, one, p) for p in one.properties]
-    return {"type_id": ir.type_id("interface", one.name), "name": one.name} | {
-        "properties": properties
+def _interface_record(ir: SchemaIR, interface: InterfaceType) -> JsonObject:
+    property_records = [
+        _property_record(ir, interface, definition) for definition in interface.properties
+    ]
+    return {"type_id": ir.type_id("interface", interface.name), "name": interface.name} | {
+        "properties": property_records
     }
 
 
-def _node(ir: SchemaIR, one: Node) -> Json:
+def _node_record(ir: SchemaIR, node_type: NodeType) -> JsonObject:
     return {
-        **_head(ir, one),
-        "annotations": [note_json(note) for note in one.notes],
-        "implements": [_type_reference(ir, "interface", name) for name in one.implements],
-        "properties": [_property(ir, one, p) for p in one.properties],
-        "constraints": [_constraint(ir, one, c) for c in one.constraints],
+        **_identity_members(ir, node_type),
+        "annotations": [annotation_json(annotation) for annotation in node_type.annotations],
+        "implements": [
+            _type_reference(ir, "interface", interface_name)
+            for interface_name in node_type.implements
+        ],
+        "properties": [
+            _property_record(ir, node_type, definition) for definition in node_type.properties
+        ],
+        "constraints": [
+            _constraint_record(ir, node_type, constraint) for constraint in node_type.constraints
+        ],
     }
 
 
-def _edge(ir: SchemaIR, one: Edge) -> Json:
+def _edge_record(ir: SchemaIR, edge_type: EdgeType) -> JsonObject:
     return {
-        **_head(ir, one),
-        "from_type": _type_reference(ir, "node", one.source),
-        "to_type": _type_reference(ir, "node", one.target),
-        "cardinality": {"min": one.low, "max": one.high},
-        "annotations": [note_json(note) for note in one.notes],
-        "properties": [_property(ir, one, p) for p in one.properties],
-        "constraints": [_constraint(ir, one, c) for c in one.constraints],
+        **_identity_members(ir, edge_type),
+        "from_type": _type_reference(ir, "node", edge_type.source),
+        "to_type": _type_reference(ir, "node", edge_type.target),
+        "cardinality": {"min": edge_type.min_cardinality, "max": edge_type.max_cardinality},
+        "annotations": [annotation_json(annotation) for annotation in edge_type.annotations],
+        "properties": [
+            _property_record(ir, edge_type, definition) for definition in edge_type.properties
+        ],
+        "constraints": [
+            _constraint_record(ir, edge_type, constraint) for constraint in edge_type.constraints
+        ],
     }
 
 
-def _head(ir: SchemaIR, one: Node | Edge) -> Json:
-    known = ir.identity(one.kind, one.name)
-    numbers = {"type_id": known.type_id, "table_incarnation_id": known.table_incarnation_id}
-    return numbers | {"name": one.name}
+def _identity_members(ir: SchemaIR, table_type: NodeType | EdgeType) -> JsonObject:
+    identity = ir.identity(table_type.kind, table_type.name)
+    id_members = {
+        "type_id": identity.type_id,
+        "table_incarnation_id": identity.table_incarnation_id,
+    }
+    return id_members | {"name": table_type.name}
 
 
-def _type_reference(ir: SchemaIR, kind: TypeKind, name: str) -> Json:
-    return {"type_id": ir.type_id(kind, name), "name": name}
+def _type_reference(ir: SchemaIR, kind: TypeKind, type_name: str) -> JsonObject:
+    return {"type_id": ir.type_id(kind, type_name), "name": type_name}
 
 
-def _property(ir: SchemaIR, owner: AnyType, one: Property) -> Json:
-    embed = None
-    if one.embed is not None:
-        embed = {"source": _field(ir, owner, one.embed.source), "model": one.embed.model}
+def _property_record(
+    ir: SchemaIR, owner: CatalogType, definition: PropertyDefinition
+) -> JsonObject:
+    embed_record = None
+    if definition.embed is not None:
+        embed_record = {
+            "source": _field_reference(ir, owner, definition.embed.source),
+            "model": definition.embed.model,
+        }
     return {
-        "property_id": ir.property_id(owner.kind, owner.name, one.name),
-        "name": one.name,
-        "type": type_json(one.type),
-        "annotations": notes_json(one),
-        "constraints": list(one.marks),
-        "embed": embed,
-        "declared_directly": one.declared_directly,
-        "satisfies": [_satisfied(ir, *pair) for pair in one.satisfies],
+        "property_id": ir.property_id(owner.kind, owner.name, definition.name),
+        "name": definition.name,
+        "type": type_json(definition.type),
+        "annotations": annotations_json(definition),
+        "constraints": list(definition.inline_constraints),
+        "embed": embed_record,
+        "declared_directly": definition.declared_directly,
+        "satisfies": [
+            _satisfied_record(ir, *satisfied_pair) for satisfied_pair in definition.satisfies
+        ],
     }
 
 
-def _satisfied(ir: SchemaIR, interface: str, name: str) -> Json:
+def _satisfied_record(ir: SchemaIR, interface_name: str, property_name: str) -> JsonObject:
     return {
-        "interface": _type_reference(ir, "interface", interface),
-        "property": {"property_id": ir.property_id("interface", interface, name), "name": name},
+        "interface": _type_reference(ir, "interface", interface_name),
+        "property": {
+            "property_id": ir.property_id("interface", interface_name, property_name),
+            "name": property_name,
+        },
     }
 
 
-def _field(ir: SchemaIR, owner: AnyType, name: str) -> Json:
-    if owner.property(name) is None and name in SYSTEM_FIELDS[owner.kind]:
-        return {"kind": "system", "name": name}
-    if owner.property(name) is None and owner.kind == "interface":
-        return {"kind": "deferred", "name": name}  # each implementing node has its own property
-    number = ir.property_id(owner.kind, owner.name, name)
-    return {"kind": "property", "property_id": number, "name": name}
+def _field_reference(ir: SchemaIR, owner: CatalogType, column_name: str) -> JsonObject:
+    if owner.property(column_name) is None and column_name in SYSTEM_FIELDS[owner.kind]:
+        return {"kind": "system", "name": column_name}
+    if owner.property(column_name) is None and owner.kind == "interface":
+        return {
+            "kind": "deferred",
+            "name": column_name,
+        }  # each implementing node has its own property
+    property_id = ir.property_id(owner.kind, owner.name, column_name)
+    return {"kind": "property", "property_id": property_id, "name": column_name}
 
 
-def _constraint(ir: SchemaIR, owner: AnyType, one: Constraint) -> Json:
-    fields = [_field(ir, owner, name) for name in columns_of(one)]
-    kind = {"kind": type(one).__name__.lower()}
-    match one:
+def _constraint_record(ir: SchemaIR, owner: CatalogType, constraint: Constraint) -> JsonObject:
+    field_references = [
+        _field_reference(ir, owner, column_name) for column_name in constraint_columns(constraint)
+    ]
+    kind_member = {"kind": type(constraint).__name__.lower()}
+    match constraint:
         case Range(_, low, high):
-            return kind | {"field": fields[0], "min": bound_json(low), "max": bound_json(high)}
+            return kind_member | {
+                "field": field_references[0],
+                "min": bound_json(low),
+                "max": bound_json(high),
+            }
         case Check(_, pattern):
-            return kind | {"field": fields[0], "pattern": pattern}
+            return kind_member | {"field": field_references[0], "pattern": pattern}
         case Index(_, options) if options:
-            return kind | {"fields": fields, "options": dict(options)}
-    return kind | {"fields": fields}
+            return kind_member | {"fields": field_references, "options": dict(options)}
+    return kind_member | {"fields": field_references}

@@ -15,245 +15,307 @@ from .catalog import (
     Catalog,
     Check,
     Constraint,
-    Edge,
-    Embed,
+    EdgeType,
+    EmbeddingDefinition,
     Index,
-    Interface,
+    InterfaceType,
     Key,
-    Node,
-    Note,
-    Property,
+    NodeType,
+    PropertyDefinition,
     Range,
+    StoredAnnotation,
     TypeKind,
     Unique,
 )
-from .ir import IR_VERSION, KINDS, SchemaIR, TypeIdentity
-from .ir_soundness import unsound
-from .shape import canonical, compact, default_literal
+from .ir import IR_VERSION, TYPE_KINDS, SchemaIR, TypeIdentity
+from .ir_soundness import find_unsoundness
+from .shape import canonicalize, compact_json, default_literal
 
 
 @record
-class _At:
+class _RecordNode:
     """A value of the record and its JSON path."""
 
     value: Any
-    path: str = ""
+    json_path: str = ""
 
-    def fail(self, reason: str) -> NoReturn:
-        place = f"{self.path}: " if self.path else ""
-        raise IdentityError(f"schema identity record: {place}{reason}")
+    def reject(self, reason: str) -> NoReturn:
+        path_prefix = f"{self.json_path}: " if self.json_path else ""
+        raise IdentityError(f"schema identity record: {path_prefix}{reason}")
 
-    def member(self, name: str) -> "_At":
+    def member(self, member_name: str) -> "_RecordNode":
         if not isinstance(self.value, dict):
-            self.fail("expected an object")
-        if name not in self.value:
-            self.fail(f"member '{name}' is missing")
-        return _At(self.value[name], f"{self.path}.{name}" if self.path else name)
+            self.reject("expected an object")
+        if member_name not in self.value:
+            self.reject(f"member '{member_name}' is missing")
+        return _RecordNode(
+            self.value[member_name],
+            f"{self.json_path}.{member_name}" if self.json_path else member_name,
+        )
 
-    def has(self, name: str) -> bool:
-        return isinstance(self.value, dict) and name in self.value
+    def has_member(self, member_name: str) -> bool:
+        return isinstance(self.value, dict) and member_name in self.value
 
-    def items(self) -> list["_At"]:
+    def as_items(self) -> list["_RecordNode"]:
         if not isinstance(self.value, list):
-            self.fail("expected a list")
-        return [_At(one, f"{self.path}[{at}]") for at, one in enumerate(self.value)]
+            self.reject("expected a list")
+        return [
+            _RecordNode(item, f"{self.json_path}[{index}]") for index, item in enumerate(self.value)
+        ]
 
-    def pairs(self) -> tuple[tuple[str, str], ...]:
+    def as_text_pairs(self) -> tuple[tuple[str, str], ...]:
         if not isinstance(self.value, dict):
-            self.fail("expected an object")
-        return tuple((str(name), self.member(name).text()) for name in self.value)
+            self.reject("expected an object")
+        return tuple(
+            (str(member_name), self.member(member_name).as_text()) for member_name in self.value
+        )
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         if not isinstance(self.value, str):
-            self.fail("expected a string")
+            self.reject("expected a string")
         return self.value
 
-    def text_or_none(self) -> str | None:
-        return None if self.value is None else self.text()
+    def as_text_or_none(self) -> str | None:
+        return None if self.value is None else self.as_text()
 
-    def number(self) -> int:
+    def as_integer(self) -> int:
         if not isinstance(self.value, int) or isinstance(self.value, bool):
-            self.fail("expected a whole number")
+            self.reject("expected a whole number")
         return self.value
 
-    def flag(self) -> bool:
+    def as_boolean(self) -> bool:
         if not isinstance(self.value, bool):
-            self.fail("expected true or false")
+            self.reject("expected true or false")
         return self.value
 
 
-def read_ir(record: Any) -> SchemaIR:
+def read_ir(ir_json: Any) -> SchemaIR:
     """Return the schema of a record; raise `IdentityError` at its first unsound position."""
-    top = _At(record)
-    version = top.member("ir_version")
-    if version.number() != IR_VERSION:
-        version.fail(f"unsupported version {version.value}; expected {IR_VERSION}")
-    catalog = _catalog(top)
+    root_node = _RecordNode(ir_json)
+    version_node = root_node.member("ir_version")
+    if version_node.as_integer() != IR_VERSION:
+        version_node.reject(f"unsupported version {version_node.value}; expected {IR_VERSION}")
+    catalog = _read_catalog(root_node)
     ir = SchemaIR(
-        top.member("schema_identity_domain").text(),
-        top.member("next_identity_id").number(),
-        canonical(catalog),
-        tuple(_identity(kind, one) for kind in KINDS for one in _types(top, kind)),
+        root_node.member("schema_identity_domain").as_text(),
+        root_node.member("next_identity_id").as_integer(),
+        canonicalize(catalog),
+        tuple(
+            _read_identity(type_kind, type_node)
+            for type_kind in TYPE_KINDS
+            for type_node in _type_nodes(root_node, type_kind)
+        ),
     )
-    reason = unsound(ir)
+    reason = find_unsoundness(ir)
     if reason is not None:
-        top.fail(reason)
-    _same(record, ir.to_json(), top)
+        root_node.reject(reason)
+    _require_same_content(ir_json, ir.to_json(), root_node)
     return ir
 
 
-def _same(given: Any, expected: Any, at: _At) -> None:
+def _require_same_content(stored: Any, expected: Any, record_node: _RecordNode) -> None:
     """Fail at the first position where the record differs from its own re-serialised content."""
-    if type(given) is not type(expected):
-        at.fail(f"got {compact(given)}, expected {compact(expected)}")
-    if isinstance(given, dict):
-        if list(given) != list(expected):
-            at.fail(f"got members {', '.join(given)}, expected {', '.join(expected)}")
-        for name in given:
-            _same(given[name], expected[name], at.member(name))
-    elif isinstance(given, list):
-        if len(given) != len(expected):
-            at.fail(f"got {len(given)} entries, expected {len(expected)}")
-        for one, other in zip(at.items(), expected, strict=True):
-            _same(one.value, other, one)
-    elif given != expected:
-        at.fail(f"got {compact(given)}, expected {compact(expected)}")
+    if type(stored) is not type(expected):
+        record_node.reject(f"got {compact_json(stored)}, expected {compact_json(expected)}")
+    if isinstance(stored, dict):
+        if list(stored) != list(expected):
+            record_node.reject(f"got members {', '.join(stored)}, expected {', '.join(expected)}")
+        for member_name in stored:
+            _require_same_content(
+                stored[member_name], expected[member_name], record_node.member(member_name)
+            )
+    elif isinstance(stored, list):
+        if len(stored) != len(expected):
+            record_node.reject(f"got {len(stored)} entries, expected {len(expected)}")
+        for item_node, expected_item in zip(record_node.as_items(), expected, strict=True):
+            _require_same_content(item_node.value, expected_item, item_node)
+    elif stored != expected:
+        record_node.reject(f"got {compact_json(stored)}, expected {compact_json(expected)}")
 
 
-def _types(top: _At, kind: TypeKind) -> list[_At]:
-    return top.member(f"{kind}s").items()
+def _type_nodes(root_node: _RecordNode, type_kind: TypeKind) -> list[_RecordNode]:
+    return root_node.member(f"{type_kind}s").as_items()
 
 
-def _identity(kind: TypeKind, at: _At) -> TypeIdentity:
-    table = None if kind == "interface" else at.member("table_incarnation_id").number()
-    properties = tuple(
-        (one.member("name").text(), one.member("property_id").number())
-        for one in at.member("properties").items()
+def _read_identity(type_kind: TypeKind, type_node: _RecordNode) -> TypeIdentity:
+    table_incarnation_id = (
+        None if type_kind == "interface" else type_node.member("table_incarnation_id").as_integer()
     )
-    name, number = at.member("name").text(), at.member("type_id").number()
-    return TypeIdentity(kind, name, number, table, tuple(sorted(properties)))
+    property_ids = tuple(
+        (property_node.member("name").as_text(), property_node.member("property_id").as_integer())
+        for property_node in type_node.member("properties").as_items()
+    )
+    type_name, type_id = (
+        type_node.member("name").as_text(),
+        type_node.member("type_id").as_integer(),
+    )
+    return TypeIdentity(
+        type_kind, type_name, type_id, table_incarnation_id, tuple(sorted(property_ids))
+    )
 
 
-def _catalog(top: _At) -> Catalog:
+def _read_catalog(root_node: _RecordNode) -> Catalog:
     return Catalog(
-        tuple(_interface(one) for one in _types(top, "interface")),
-        tuple(_node(one) for one in _types(top, "node")),
-        tuple(_edge(one) for one in _types(top, "edge")),
+        tuple(_read_interface(type_node) for type_node in _type_nodes(root_node, "interface")),
+        tuple(_read_node_type(type_node) for type_node in _type_nodes(root_node, "node")),
+        tuple(_read_edge_type(type_node) for type_node in _type_nodes(root_node, "edge")),
     )
 
 
-def _interface(at: _At) -> Interface:
-    return Interface(at.member("name").text(), _properties(at))
+def _read_interface(type_node: _RecordNode) -> InterfaceType:
+    return InterfaceType(type_node.member("name").as_text(), _read_properties(type_node))
 
 
-def _node(at: _At) -> Node:
-    implements = at.member("implements").items()
-    return Node(
-        at.member("name").text(),
-        _properties(at),
-        _constraints(at),
-        tuple(one.member("name").text() for one in implements),
-        _notes(at),
+def _read_node_type(type_node: _RecordNode) -> NodeType:
+    interface_nodes = type_node.member("implements").as_items()
+    return NodeType(
+        type_node.member("name").as_text(),
+        _read_properties(type_node),
+        _read_constraints(type_node),
+        tuple(interface_node.member("name").as_text() for interface_node in interface_nodes),
+        _read_annotations(type_node),
     )
 
 
-def _edge(at: _At) -> Edge:
-    high = at.member("cardinality").member("max")
-    return Edge(
-        at.member("name").text(),
-        at.member("from_type").member("name").text(),
-        at.member("to_type").member("name").text(),
-        _properties(at),
-        _constraints(at),
-        at.member("cardinality").member("min").number(),
-        None if high.value is None else high.number(),
-        _notes(at),
+def _read_edge_type(type_node: _RecordNode) -> EdgeType:
+    max_node = type_node.member("cardinality").member("max")
+    return EdgeType(
+        type_node.member("name").as_text(),
+        type_node.member("from_type").member("name").as_text(),
+        type_node.member("to_type").member("name").as_text(),
+        _read_properties(type_node),
+        _read_constraints(type_node),
+        type_node.member("cardinality").member("min").as_integer(),
+        None if max_node.value is None else max_node.as_integer(),
+        _read_annotations(type_node),
     )
 
 
-def _notes(at: _At) -> tuple[Note, ...]:
-    return tuple(_note(one) for one in at.member("annotations").items())
+def _read_annotations(owner_node: _RecordNode) -> tuple[StoredAnnotation, ...]:
+    return tuple(
+        _read_annotation(annotation_node)
+        for annotation_node in owner_node.member("annotations").as_items()
+    )
 
 
-def _note(at: _At) -> Note:
-    options = at.member("kwargs").pairs() if at.has("kwargs") else ()
-    return Note(at.member("name").text(), at.member("value").text_or_none(), options)
+def _read_annotation(annotation_node: _RecordNode) -> StoredAnnotation:
+    options = (
+        annotation_node.member("kwargs").as_text_pairs()
+        if annotation_node.has_member("kwargs")
+        else ()
+    )
+    return StoredAnnotation(
+        annotation_node.member("name").as_text(),
+        annotation_node.member("value").as_text_or_none(),
+        options,
+    )
 
 
-def _properties(at: _At) -> tuple[Property, ...]:
-    return tuple(_property(one) for one in at.member("properties").items())
+def _read_properties(type_node: _RecordNode) -> tuple[PropertyDefinition, ...]:
+    return tuple(
+        _read_property(property_node) for property_node in type_node.member("properties").as_items()
+    )
 
 
-def _property(at: _At) -> Property:
-    kind = _property_type(at.member("type"))
-    notes = _notes(at)
-    default = next((n.value for n in notes if n.name == "default" and n.value is not None), None)
-    satisfies = [
+def _read_property(property_node: _RecordNode) -> PropertyDefinition:
+    property_type = _read_property_type(property_node.member("type"))
+    annotations = _read_annotations(property_node)
+    default_text = next(
         (
-            one.member("interface").member("name").text(),
-            one.member("property").member("name").text(),
+            annotation.value
+            for annotation in annotations
+            if annotation.name == "default" and annotation.value is not None
+        ),
+        None,
+    )
+    satisfied_pairs = [
+        (
+            item_node.member("interface").member("name").as_text(),
+            item_node.member("property").member("name").as_text(),
         )
-        for one in at.member("satisfies").items()
+        for item_node in property_node.member("satisfies").as_items()
     ]
-    return Property(
-        at.member("name").text(),
-        kind,
-        notes if default is None else tuple(n for n in notes if n.name != "default"),
-        tuple(one.text() for one in at.member("constraints").items()),
-        _embed(at.member("embed")),
-        None if default is None else default_literal(kind, default),
-        at.member("declared_directly").flag(),
-        tuple(satisfies),
+    return PropertyDefinition(
+        property_node.member("name").as_text(),
+        property_type,
+        annotations
+        if default_text is None
+        else tuple(annotation for annotation in annotations if annotation.name != "default"),
+        tuple(item_node.as_text() for item_node in property_node.member("constraints").as_items()),
+        _read_embedding(property_node.member("embed")),
+        None if default_text is None else default_literal(property_type, default_text),
+        property_node.member("declared_directly").as_boolean(),
+        tuple(satisfied_pairs),
     )
 
 
-def _embed(at: _At) -> Embed | None:
-    if at.value is None:
+def _read_embedding(embed_node: _RecordNode) -> EmbeddingDefinition | None:
+    if embed_node.value is None:
         return None
-    return Embed(at.member("source").member("name").text(), at.member("model").text_or_none())
+    return EmbeddingDefinition(
+        embed_node.member("source").member("name").as_text(),
+        embed_node.member("model").as_text_or_none(),
+    )
 
 
-def _property_type(at: _At) -> PropertyType:
-    scalar, values = at.member("scalar"), at.member("enum_values")
-    is_vector = isinstance(scalar.value, dict)
-    name = "Vector" if is_vector else scalar.text()
+def _read_property_type(type_node: _RecordNode) -> PropertyType:
+    scalar_node, values_node = type_node.member("scalar"), type_node.member("enum_values")
+    is_vector = isinstance(scalar_node.value, dict)
+    scalar_name = "Vector" if is_vector else scalar_node.as_text()
     known_scalars = {scalar_type.value for scalar_type in ScalarType}
-    if name not in known_scalars or (name == "Vector") != is_vector:
-        scalar.fail(f"unknown type {compact(scalar.value)}")
+    if scalar_name not in known_scalars or (scalar_name == "Vector") != is_vector:
+        scalar_node.reject(f"unknown type {compact_json(scalar_node.value)}")
     return PropertyType(
-        ScalarType(name),
-        at.member("nullable").flag(),
-        at.member("list").flag(),
-        None if values.value is None else tuple(one.text() for one in values.items()),
-        scalar.member("Vector").number() if is_vector else None,
+        ScalarType(scalar_name),
+        type_node.member("nullable").as_boolean(),
+        type_node.member("list").as_boolean(),
+        None
+        if values_node.value is None
+        else tuple(item.as_text() for item in values_node.as_items()),
+        scalar_node.member("Vector").as_integer() if is_vector else None,
     )
 
 
-def _constraints(at: _At) -> tuple[Constraint, ...]:
-    return tuple(_constraint(one) for one in at.member("constraints").items())
+def _read_constraints(type_node: _RecordNode) -> tuple[Constraint, ...]:
+    return tuple(
+        _read_constraint(constraint_node)
+        for constraint_node in type_node.member("constraints").as_items()
+    )
 
 
-def _constraint(at: _At) -> Constraint:
-    kind = at.member("kind").text()
-    if kind not in {"key", "unique", "index", "range", "check"}:
-        at.member("kind").fail(f"unknown constraint '{kind}'")
-    if kind in {"range", "check"}:
-        field = at.member("field").member("name").text()
-        if kind == "check":
-            return Check(field, at.member("pattern").text())
-        return Range(field, _bound(at.member("min")), _bound(at.member("max")))
-    columns = tuple(one.member("name").text() for one in at.member("fields").items())
-    if kind == "index":
-        return Index(columns, at.member("options").pairs() if at.has("options") else ())
-    return Key(columns) if kind == "key" else Unique(columns)
+def _read_constraint(constraint_node: _RecordNode) -> Constraint:
+    constraint_kind = constraint_node.member("kind").as_text()
+    if constraint_kind not in {"key", "unique", "index", "range", "check"}:
+        constraint_node.member("kind").reject(f"unknown constraint '{constraint_kind}'")
+    if constraint_kind in {"range", "check"}:
+        column_name = constraint_node.member("field").member("name").as_text()
+        if constraint_kind == "check":
+            return Check(column_name, constraint_node.member("pattern").as_text())
+        return Range(
+            column_name,
+            _read_bound(constraint_node.member("min")),
+            _read_bound(constraint_node.member("max")),
+        )
+    columns = tuple(
+        field_node.member("name").as_text()
+        for field_node in constraint_node.member("fields").as_items()
+    )
+    if constraint_kind == "index":
+        return Index(
+            columns,
+            constraint_node.member("options").as_text_pairs()
+            if constraint_node.has_member("options")
+            else (),
+        )
+    return Key(columns) if constraint_kind == "key" else Unique(columns)
 
 
-def _bound(at: _At) -> int | float | None:
-    if at.value is None:
+def _read_bound(bound_node: _RecordNode) -> int | float | None:
+    if bound_node.value is None:
         return None
-    if at.has("Integer"):
-        return at.member("Integer").number()
-    decimal = at.member("Float")
-    if not isinstance(decimal.value, float):
-        decimal.fail("expected a decimal number")
-    return decimal.value
+    if bound_node.has_member("Integer"):
+        return bound_node.member("Integer").as_integer()
+    decimal_node = bound_node.member("Float")
+    if not isinstance(decimal_node.value, float):
+        decimal_node.reject("expected a decimal number")
+    return decimal_node.value

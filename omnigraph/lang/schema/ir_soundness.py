@@ -6,117 +6,149 @@ Owns the rules that hold for every `SchemaIR`, whatever it was read from. Never 
 import re
 from collections.abc import Iterable, Iterator
 
-from .catalog import Catalog, Node, Property
-from .ir import SYSTEM_FIELDS, AnyType, SchemaIR, types_of
-from .shape import columns_of
+from .catalog import Catalog, NodeType, PropertyDefinition
+from .ir import SYSTEM_FIELDS, CatalogType, SchemaIR, catalog_types
+from .shape import constraint_columns
 
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
-_LIMIT = 2**64
+_ULID_PATTERN = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
+_ID_LIMIT = 2**64
 
 
-def unsound(ir: SchemaIR) -> str | None:
+def find_unsoundness(ir: SchemaIR) -> str | None:
     """Return the first reason why a schema with identity cannot be trusted, or None."""
-    for rule in (_bad_domain, _bad_names, _bad_numbers, _bad_references, _bad_provenance):
+    for rule in (
+        _domain_faults,
+        _duplicate_name_faults,
+        _id_faults,
+        _reference_faults,
+        _provenance_faults,
+    ):
         reason = next(iter(rule(ir)), None)
         if reason is not None:
             return reason
     return None
 
 
-def _bad_domain(ir: SchemaIR) -> Iterator[str]:
-    if not _ULID.match(ir.domain):
-        yield f"schema_identity_domain '{ir.domain}' is not a ULID"
+def _domain_faults(ir: SchemaIR) -> Iterator[str]:
+    if not _ULID_PATTERN.match(ir.identity_domain):
+        yield f"schema_identity_domain '{ir.identity_domain}' is not a ULID"
 
 
-def _bad_names(ir: SchemaIR) -> Iterator[str]:
-    yield from _twice(f"{one.kind}:{one.name}" for one in ir.types)
-    for one in ir.types:
-        yield from _twice(f"{one.kind}:{one.name}.{name}" for name, _ in one.properties)
+def _duplicate_name_faults(ir: SchemaIR) -> Iterator[str]:
+    yield from _find_duplicates(
+        f"{identity.kind}:{identity.name}" for identity in ir.type_identities
+    )
+    for identity in ir.type_identities:
+        yield from _find_duplicates(
+            f"{identity.kind}:{identity.name}.{property_name}"
+            for property_name, _ in identity.property_ids
+        )
 
 
-def _twice(entities: Iterable[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for entity in entities:
-        if entity in seen:
-            yield f"{entity} is declared twice"
-        seen.add(entity)
+def _find_duplicates(labels: Iterable[str]) -> Iterator[str]:
+    seen_labels: set[str] = set()
+    for label in labels:
+        if label in seen_labels:
+            yield f"{label} is declared twice"
+        seen_labels.add(label)
 
 
-def _bad_numbers(ir: SchemaIR) -> Iterator[str]:
-    if not 0 < ir.next_identity_id < _LIMIT:
+def _id_faults(ir: SchemaIR) -> Iterator[str]:
+    if not 0 < ir.next_identity_id < _ID_LIMIT:
         yield f"next_identity_id {ir.next_identity_id} is not a positive 64-bit number"
-    owners: dict[int, str] = {}
-    for entity, number in _numbers(ir):
-        if not 0 < number < ir.next_identity_id:
-            yield f"{entity}: id {number} is not between 1 and next_identity_id"
-        if number in owners:
-            yield f"{entity}: id {number} already belongs to {owners[number]}"
-        owners[number] = entity
+    owner_by_id: dict[int, str] = {}
+    for label, assigned_id in _assigned_ids(ir):
+        if not 0 < assigned_id < ir.next_identity_id:
+            yield f"{label}: id {assigned_id} is not between 1 and next_identity_id"
+        if assigned_id in owner_by_id:
+            yield f"{label}: id {assigned_id} already belongs to {owner_by_id[assigned_id]}"
+        owner_by_id[assigned_id] = label
 
 
-def _numbers(ir: SchemaIR) -> Iterator[tuple[str, int]]:
-    for one in ir.types:
-        entity = f"{one.kind}:{one.name}"
-        yield entity, one.type_id
-        if one.table_incarnation_id is not None:
-            yield f"the table of {entity}", one.table_incarnation_id
-        for name, number in one.properties:
-            yield f"{entity}.{name}", number
+def _assigned_ids(ir: SchemaIR) -> Iterator[tuple[str, int]]:
+    for identity in ir.type_identities:
+        label = f"{identity.kind}:{identity.name}"
+        yield label, identity.type_id
+        if identity.table_incarnation_id is not None:
+            yield f"the table of {label}", identity.table_incarnation_id
+        for property_name, property_id in identity.property_ids:
+            yield f"{label}.{property_name}", property_id
 
 
-def _bad_references(ir: SchemaIR) -> Iterator[str]:
+def _reference_faults(ir: SchemaIR) -> Iterator[str]:
     for edge in ir.catalog.edges:
-        for end in (edge.source, edge.target):
-            if ir.catalog.node(end) is None:
-                yield f"edge:{edge.name}: endpoint node:{end} does not exist"
+        for endpoint_name in (edge.source, edge.target):
+            if ir.catalog.node(endpoint_name) is None:
+                yield f"edge:{edge.name}: endpoint node:{endpoint_name} does not exist"
     for node in ir.catalog.nodes:
-        for name in node.implements:
-            if ir.catalog.interface(name) is None:
-                yield f"node:{node.name}: interface:{name} does not exist"
-    for one in types_of(ir.catalog):
-        yield from _bad_fields(one)
+        for interface_name in node.implements:
+            if ir.catalog.interface(interface_name) is None:
+                yield f"node:{node.name}: interface:{interface_name} does not exist"
+    for declared_type in catalog_types(ir.catalog):
+        yield from _missing_field_faults(declared_type)
 
 
-def _bad_fields(owner: AnyType) -> Iterator[str]:
+def _missing_field_faults(owner: CatalogType) -> Iterator[str]:
     constraints = getattr(owner, "constraints", ())
-    named = [name for constraint in constraints for name in columns_of(constraint)]
-    known = {one.name for one in owner.properties}
-    system = set(SYSTEM_FIELDS[owner.kind])
-    sources = [one.embed.source for one in owner.properties if one.embed is not None]
+    constrained_columns = [
+        column_name for constraint in constraints for column_name in constraint_columns(constraint)
+    ]
+    property_names = {definition.name for definition in owner.properties}
+    system_columns = set(SYSTEM_FIELDS[owner.kind])
+    embed_sources = [
+        definition.embed.source for definition in owner.properties if definition.embed is not None
+    ]
     if owner.kind == "interface":
-        sources = []  # the source may be a property of the implementing node
-    for name in (*(n for n in named if n not in system), *sources):
-        if name not in known:
-            yield f"{owner.kind}:{owner.name}: property '{name}' does not exist"
+        embed_sources = []  # the source may be a property of the implementing node
+    for column_name in (
+        *(
+            constrained_column
+            for constrained_column in constrained_columns
+            if constrained_column not in system_columns
+        ),
+        *embed_sources,
+    ):
+        if column_name not in property_names:
+            yield f"{owner.kind}:{owner.name}: property '{column_name}' does not exist"
 
 
-def _bad_provenance(ir: SchemaIR) -> Iterator[str]:
-    rootless: tuple[AnyType, ...] = (*ir.catalog.interfaces, *ir.catalog.edges)
-    for one in rootless:
-        for found in one.properties:
-            if not found.declared_directly or found.satisfies:
-                yield f"{one.kind}:{one.name}.{found.name} cannot come from an interface"
+def _provenance_faults(ir: SchemaIR) -> Iterator[str]:
+    types_without_interfaces: tuple[CatalogType, ...] = (*ir.catalog.interfaces, *ir.catalog.edges)
+    for declared_type in types_without_interfaces:
+        for definition in declared_type.properties:
+            if not definition.declared_directly or definition.satisfies:
+                yield f"{declared_type.kind}:{declared_type.name}.{definition.name} cannot come from an interface"
     for node in ir.catalog.nodes:
-        yield from _unkept_interfaces(ir.catalog, node)
-        for found in node.properties:
-            yield from _bad_origin(ir.catalog, node, found)
+        yield from _unsatisfied_interface_faults(ir.catalog, node)
+        for definition in node.properties:
+            yield from _origin_faults(ir.catalog, node, definition)
 
 
-def _bad_origin(catalog: Catalog, node: Node, found: Property) -> Iterator[str]:
-    entity = f"node:{node.name}.{found.name}"
-    if not found.declared_directly and not found.satisfies:
-        yield f"{entity} is neither declared nor inherited from an interface"
-    for interface, name in found.satisfies:
-        origin = catalog.interface(interface)
-        wanted = origin.property(name) if origin and interface in node.implements else None
-        if name != found.name or wanted is None:
-            yield f"{entity} cannot come from interface:{interface}.{name}"
+def _origin_faults(
+    catalog: Catalog, node: NodeType, definition: PropertyDefinition
+) -> Iterator[str]:
+    label = f"node:{node.name}.{definition.name}"
+    if not definition.declared_directly and not definition.satisfies:
+        yield f"{label} is neither declared nor inherited from an interface"
+    for interface_name, interface_property in definition.satisfies:
+        origin_interface = catalog.interface(interface_name)
+        required_property = (
+            origin_interface.property(interface_property)
+            if origin_interface and interface_name in node.implements
+            else None
+        )
+        if interface_property != definition.name or required_property is None:
+            yield f"{label} cannot come from interface:{interface_name}.{interface_property}"
 
 
-def _unkept_interfaces(catalog: Catalog, node: Node) -> Iterator[str]:
+def _unsatisfied_interface_faults(catalog: Catalog, node: NodeType) -> Iterator[str]:
     for interface in filter(None, map(catalog.interface, node.implements)):
-        for wanted in interface.properties:
-            found = node.property(wanted.name)
-            origin = (interface.name, wanted.name)
-            if found is None or found.type != wanted.type or origin not in found.satisfies:
-                yield f"node:{node.name} does not satisfy interface:{interface.name}.{wanted.name}"
+        for required_property in interface.properties:
+            definition = node.property(required_property.name)
+            satisfied_pair = (interface.name, required_property.name)
+            if (
+                definition is None
+                or definition.type != required_property.type
+                or satisfied_pair not in definition.satisfies
+            ):
+                yield f"node:{node.name} does not satisfy interface:{interface.name}.{required_property.name}"

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from omnigraph.diagnostics import Diagnostic, Severity, Source, Span
+from omnigraph.diagnostics import Diagnostic, DiagnosticSeverity, SourceText, Span
 from omnigraph.errors import UsageError
 from omnigraph.record import record
 
 from . import model
-from .check.annotations import KNOWN
+from .check.annotations import KNOWN_ANNOTATIONS
 from .codes import CODES
 from .model import (
     Annotation,
@@ -28,193 +28,270 @@ from .model import (
 from .names import did_you_mean
 from .parse import ParsedSchema
 
-Level = Severity | Literal["off"]
-_BARE = {
+LintLevel = DiagnosticSeverity | Literal["off"]
+_BARE_CONSTRAINT_HINTS = {
     "range": "write `@range(price, 0..)` as a member of a node",
     "check": 'write `@check(code, "^[A-Z]+$")` as a member of a node',
     "card": "write `@card(0..1)` directly after the target type of an edge",
     "default": "write `@default(value)` after a property",
 }
-_PASCAL = re.compile(r"[A-Z][A-Za-z0-9]*")
-_SNAKE = re.compile(r"[a-z_][a-z0-9_]*")
+_PASCAL_CASE = re.compile(r"[A-Z][A-Za-z0-9]*")
+_SNAKE_CASE = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 @record
-class Whole:
+class LintContext:
     """Facts about the entire schema, for rules that need more than one declaration.
 
     `names_by_declaration` holds the names of each kind of declaration, `indexed_by_interface` the
     columns in an `@index(…)` of the nodes that implement each interface.
     """
 
-    names: dict[type[Declaration], set[str]]
-    indexed: dict[str, set[str]]
+    names_by_declaration: dict[type[Declaration], set[str]]
+    indexed_by_interface: dict[str, set[str]]
 
 
 @record
-class Remark:
+class SchemaLintFinding:
     """A problem that a rule reports; `owner_property` is the property it concerns, if any."""
 
     code: str
     span: Span
     message: str
     hint: str | None = None
-    at: Property | None = None
+    owner_property: Property | None = None
 
 
-Rule = Callable[[Declaration, Whole], Iterator[Remark]]
+SchemaLintRule = Callable[[Declaration, LintContext], Iterator[SchemaLintFinding]]
 
 
-def lint(parsed: ParsedSchema, severities: Mapping[str, Level]) -> tuple[Diagnostic, ...]:
+def lint(parsed: ParsedSchema, severities: Mapping[str, LintLevel]) -> tuple[Diagnostic, ...]:
     """Return the findings of every parsed declaration not silenced by `@allow`, by position."""
-    _check_codes(severities)
-    whole = _look_around(parsed.declarations)
-    levels: dict[str, Level] = {code: entry.severity for code, entry in CODES.items()}
-    levels |= severities
-    found = []
+    _require_known_codes(severities)
+    lint_context = _build_lint_context(parsed.declarations)
+    levels_by_code: dict[str, LintLevel] = {code: entry.severity for code, entry in CODES.items()}
+    levels_by_code |= severities
+    diagnostics = []
     for declaration in parsed.declarations:
         for rule in RULES:
-            for one in rule(declaration, whole):
-                level = levels[one.code]
-                if level != "off" and one.code not in _allowed(declaration, one.at):
-                    found.append(_diagnostic(parsed.source, one, level))
-    return tuple(sorted(found, key=lambda d: (d.start, d.end, d.code or "")))
+            for finding in rule(declaration, lint_context):
+                level = levels_by_code[finding.code]
+                if level != "off" and finding.code not in _silenced_codes(
+                    declaration, finding.owner_property
+                ):
+                    diagnostics.append(_to_diagnostic(parsed.source, finding, level))
+    return tuple(
+        sorted(
+            diagnostics,
+            key=lambda diagnostic: (diagnostic.start, diagnostic.end, diagnostic.code or ""),
+        )
+    )
 
 
-def _check_codes(severities: Mapping[str, Level]) -> None:
+def _require_known_codes(severities: Mapping[str, LintLevel]) -> None:
     for code in severities:
         if code not in CODES:
             hint = did_you_mean(code, CODES)
             raise UsageError(reason=f"unknown finding code `{code}`", hint=hint)
 
 
-def _diagnostic(source: Source, one: Remark, level: Severity) -> Diagnostic:
-    return Diagnostic.at(
+def _to_diagnostic(
+    source: SourceText, finding: SchemaLintFinding, level: DiagnosticSeverity
+) -> Diagnostic:
+    return Diagnostic.at_span(
         source,
-        one.span,
-        one.message,
-        code=one.code,
+        finding.span,
+        finding.message,
+        code=finding.code,
         kind="lint",
         severity=level,
-        hint=one.hint,
+        hint=finding.hint,
     )
 
 
-def _allowed(declaration: Declaration, at: Property | None) -> set[str]:
-    notes = declaration.annotations + (at.annotations if at is not None else ())
-    return {n.arguments[0].text for n in notes if n.name.text == "allow" and n.arguments}
+def _silenced_codes(declaration: Declaration, owner_property: Property | None) -> set[str]:
+    annotations = declaration.annotations + (
+        owner_property.annotations if owner_property is not None else ()
+    )
+    return {
+        annotation.arguments[0].text
+        for annotation in annotations
+        if annotation.name.text == "allow" and annotation.arguments
+    }
 
 
-def type_names(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+def check_type_names(
+    declaration: Declaration, lint_context: LintContext
+) -> Iterator[SchemaLintFinding]:
     """Type names are in PascalCase: queries lower-case only the first letter."""
     name = declaration.name
-    if not _PASCAL.fullmatch(name.text):
-        better = "".join(part[:1].upper() + part[1:] for part in name.text.split("_"))
+    if not _PASCAL_CASE.fullmatch(name.text):
+        suggestion = "".join(
+            name_part[:1].upper() + name_part[1:] for name_part in name.text.split("_")
+        )
         message = f"the type name `{name.text}` is not in PascalCase"
-        yield Remark("OG-NM-101", name.span, message, f"`{better}`?")
+        yield SchemaLintFinding("OG-NM-101", name.span, message, f"`{suggestion}`?")
 
 
-def property_names(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+def check_property_names(
+    declaration: Declaration, lint_context: LintContext
+) -> Iterator[SchemaLintFinding]:
     """Property names are in snake_case."""
-    for one in _properties(declaration):
-        if not _SNAKE.fullmatch(one.name.text):
-            better = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", one.name.text).lower()
-            message = f"the property name `{one.name.text}` is not in snake_case"
-            yield Remark("OG-NM-102", one.name.span, message, f"`{better}`?", one)
+    for declared_property in _declared_properties(declaration):
+        if not _SNAKE_CASE.fullmatch(declared_property.name.text):
+            suggestion = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", declared_property.name.text).lower()
+            message = f"the property name `{declared_property.name.text}` is not in snake_case"
+            yield SchemaLintFinding(
+                "OG-NM-102",
+                declared_property.name.span,
+                message,
+                f"`{suggestion}`?",
+                declared_property,
+            )
 
 
-def annotations(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+def check_annotations(
+    declaration: Declaration, lint_context: LintContext
+) -> Iterator[SchemaLintFinding]:
     """Report unknown annotations and constraint annotations that have no effect here."""
-    for note, at in _annotations(declaration):
-        name = note.name.text
-        if name in _BARE and not (name == "default" and note.arguments):
-            message = f"`@{name}` has no effect here"
-            yield Remark("OG-NM-104", note.span, message, _BARE[name], at)
-        elif name not in KNOWN and name not in _BARE:
-            close = did_you_mean(f"@{name}", (f"@{known}" for known in (*KNOWN, *_BARE)))
-            message = f"unknown annotation `@{name}`: it is stored, but has no effect"
-            yield Remark("OG-NM-103", note.span, message, close, at)
+    for annotation, owner_property in _annotations_with_owner(declaration):
+        annotation_name = annotation.name.text
+        if annotation_name in _BARE_CONSTRAINT_HINTS and not (
+            annotation_name == "default" and annotation.arguments
+        ):
+            message = f"`@{annotation_name}` has no effect here"
+            yield SchemaLintFinding(
+                "OG-NM-104",
+                annotation.span,
+                message,
+                _BARE_CONSTRAINT_HINTS[annotation_name],
+                owner_property,
+            )
+        elif (
+            annotation_name not in KNOWN_ANNOTATIONS
+            and annotation_name not in _BARE_CONSTRAINT_HINTS
+        ):
+            suggestion = did_you_mean(
+                f"@{annotation_name}",
+                (f"@{known_name}" for known_name in (*KNOWN_ANNOTATIONS, *_BARE_CONSTRAINT_HINTS)),
+            )
+            message = f"unknown annotation `@{annotation_name}`: it is stored, but has no effect"
+            yield SchemaLintFinding(
+                "OG-NM-103", annotation.span, message, suggestion, owner_property
+            )
 
 
-def rename_hints(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+def check_rename_hints(
+    declaration: Declaration, lint_context: LintContext
+) -> Iterator[SchemaLintFinding]:
     """Report a rename hint whose old name is still in use: it renames nothing."""
-    same = whole.names[type(declaration)]
-    siblings = {p.name.text for p in _properties(declaration)}
-    for note, at in _annotations(declaration):
-        if note.name.text == "rename_from" and note.arguments:
-            old = note.arguments[0].text
-            if old in (same if at is None else siblings):
-                message = f"`@rename_from`: `{old}` is still declared, so nothing is renamed"
+    used_type_names = lint_context.names_by_declaration[type(declaration)]
+    used_property_names = {
+        declared_property.name.text for declared_property in _declared_properties(declaration)
+    }
+    for annotation, owner_property in _annotations_with_owner(declaration):
+        if annotation.name.text == "rename_from" and annotation.arguments:
+            old_name = annotation.arguments[0].text
+            if old_name in (used_type_names if owner_property is None else used_property_names):
+                message = f"`@rename_from`: `{old_name}` is still declared, so nothing is renamed"
                 hint = "remove the hint once every graph has the new name"
-                yield Remark("OG-NM-105", note.span, message, hint, at)
+                yield SchemaLintFinding("OG-NM-105", annotation.span, message, hint, owner_property)
 
 
-def allowed_codes(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+def check_allowed_codes(
+    declaration: Declaration, lint_context: LintContext
+) -> Iterator[SchemaLintFinding]:
     """Report `@allow` with a code that does not exist."""
-    for note, at in _annotations(declaration):
-        code = note.arguments[0] if note.name.text == "allow" and note.arguments else None
-        if code is not None and code.text not in CODES:
-            message = f"`@allow`: unknown finding code `{code.text}`"
-            yield Remark("OG-NM-106", code.span, message, did_you_mean(code.text, CODES), at)
+    for annotation, owner_property in _annotations_with_owner(declaration):
+        code_literal = (
+            annotation.arguments[0]
+            if annotation.name.text == "allow" and annotation.arguments
+            else None
+        )
+        if code_literal is not None and code_literal.text not in CODES:
+            message = f"`@allow`: unknown finding code `{code_literal.text}`"
+            yield SchemaLintFinding(
+                "OG-NM-106",
+                code_literal.span,
+                message,
+                did_you_mean(code_literal.text, CODES),
+                owner_property,
+            )
 
 
-def vectors(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+def check_vectors(
+    declaration: Declaration, lint_context: LintContext
+) -> Iterator[SchemaLintFinding]:
     """Report a vector that is neither computed nor indexed: it is probably unfinished."""
-    indexed = _indexed(declaration)
+    indexed_columns = _body_indexed_columns(declaration)
     if isinstance(declaration, InterfaceDeclaration):
-        indexed = whole.indexed[declaration.name.text]
-    for one in _properties(declaration):
-        marks = {note.name.text for note in one.annotations}
-        if one.type.is_vector and not marks & {"index", "embed"} and one.name.text not in indexed:
-            message = f"the vector `{one.name.text}` has neither `@index` nor `@embed`"
+        indexed_columns = lint_context.indexed_by_interface[declaration.name.text]
+    for declared_property in _declared_properties(declaration):
+        annotation_names = {annotation.name.text for annotation in declared_property.annotations}
+        if (
+            declared_property.type.is_vector
+            and not annotation_names & {"index", "embed"}
+            and declared_property.name.text not in indexed_columns
+        ):
+            message = (
+                f"the vector `{declared_property.name.text}` has neither `@index` nor `@embed`"
+            )
             hint = "without an index, a search reads every vector; add `@index`"
-            yield Remark("OG-VE-201", one.name.span, message, hint, one)
+            yield SchemaLintFinding(
+                "OG-VE-201", declared_property.name.span, message, hint, declared_property
+            )
 
 
-def self_loops(declaration: Declaration, whole: Whole) -> Iterator[Remark]:
+def check_self_loops(
+    declaration: Declaration, lint_context: LintContext
+) -> Iterator[SchemaLintFinding]:
     """Report an edge type whose endpoints have the same type: a node may point at itself."""
     if not isinstance(declaration, EdgeDeclaration) or declaration.cardinality is not None:
         return
     if declaration.source.text == declaration.target.text:
         message = f"edge `{declaration.name.text}` may connect a node to itself"
         hint = "`@card(0..n)` limits the edges of a node"
-        yield Remark("OG-ED-201", declaration.name.span, message, hint)
+        yield SchemaLintFinding("OG-ED-201", declaration.name.span, message, hint)
 
 
-RULES: tuple[Rule, ...] = (
-    type_names,
-    property_names,
-    annotations,
-    rename_hints,
-    allowed_codes,
-    vectors,
-    self_loops,
+RULES: tuple[SchemaLintRule, ...] = (
+    check_type_names,
+    check_property_names,
+    check_annotations,
+    check_rename_hints,
+    check_allowed_codes,
+    check_vectors,
+    check_self_loops,
 )
 
 
-def _properties(declaration: Declaration) -> list[Property]:
+def _declared_properties(declaration: Declaration) -> list[Property]:
     if isinstance(declaration, InterfaceDeclaration):
         return list(declaration.properties)
-    return [m for m in declaration.members if isinstance(m, Property)]
+    return [member for member in declaration.members if isinstance(member, Property)]
 
 
-def _annotations(declaration: Declaration) -> Iterator[tuple[Annotation, Property | None]]:
-    yield from ((note, None) for note in declaration.annotations)
-    for one in _properties(declaration):
-        yield from ((note, one) for note in one.annotations)
+def _annotations_with_owner(
+    declaration: Declaration,
+) -> Iterator[tuple[Annotation, Property | None]]:
+    yield from ((annotation, None) for annotation in declaration.annotations)
+    for declared_property in _declared_properties(declaration):
+        yield from ((annotation, declared_property) for annotation in declared_property.annotations)
 
 
-def _look_around(declarations: tuple[Declaration, ...]) -> Whole:
-    whole = Whole(defaultdict(set), defaultdict(set))
-    for one in declarations:
-        whole.names[type(one)].add(one.name.text)
-        if isinstance(one, NodeDeclaration):
-            for interface in one.implements:
-                whole.indexed[interface.text] |= _indexed(one)
-    return whole
+def _build_lint_context(declarations: tuple[Declaration, ...]) -> LintContext:
+    lint_context = LintContext(defaultdict(set), defaultdict(set))
+    for declaration in declarations:
+        lint_context.names_by_declaration[type(declaration)].add(declaration.name.text)
+        if isinstance(declaration, NodeDeclaration):
+            for interface in declaration.implements:
+                lint_context.indexed_by_interface[interface.text] |= _body_indexed_columns(
+                    declaration
+                )
+    return lint_context
 
 
-def _indexed(declaration: Declaration) -> set[str]:
+def _body_indexed_columns(declaration: Declaration) -> set[str]:
     """Return the columns of the `@index(…)` constraints in the body."""
     if isinstance(declaration, InterfaceDeclaration):
         return set()

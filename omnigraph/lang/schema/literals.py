@@ -8,60 +8,70 @@ import re
 
 from .model import Literal
 
-_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_LONGEST_INTEGER = 40  # exceeds every integer type, but stays below Python's limit for int()
+_ESCAPE_MEANINGS = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPE_PATTERN = re.compile(r"\\(.)", re.DOTALL)
+_MAX_INTEGER_DIGITS = 40  # exceeds every integer type, but stays below Python's limit for int()
 
 
-def decode(quoted: str) -> str:
+def decode_string(quoted: str) -> str:
     r"""Return the content of a quoted string; an unknown escape is kept unchanged.
 
-    >>> decode(r'"a\tb"')
+    >>> decode_string(r'"a\tb"')
     'a\tb'
     """
     body = quoted[1:-1]
-    return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[0]), body) if "\\" in body else body
+    return (
+        _ESCAPE_PATTERN.sub(
+            lambda escape_match: _ESCAPE_MEANINGS.get(escape_match[1], escape_match[0]), body
+        )
+        if "\\" in body
+        else body
+    )
 
 
-def unknown_escapes(quoted: str) -> list[tuple[int, str]]:
+def find_unknown_escapes(quoted: str) -> list[tuple[int, str]]:
     r"""Return the escapes without a meaning, with their offsets in the quoted text.
 
-    >>> unknown_escapes(r'"a\qb"')
+    >>> find_unknown_escapes(r'"a\qb"')
     [(2, '\\q')]
     """
-    return [(m.start(), m[0]) for m in _ESCAPE.finditer(quoted, 1) if m[1] not in _ESCAPES]
+    return [
+        (escape_match.start(), escape_match[0])
+        for escape_match in _ESCAPE_PATTERN.finditer(quoted, 1)
+        if escape_match[1] not in _ESCAPE_MEANINGS
+    ]
 
 
-def offset_in(quoted: str, index: int) -> int:
+def quoted_offset(quoted: str, decoded_index: int) -> int:
     r"""Return the offset in the quoted text of a character of the decoded string.
 
-    >>> offset_in(r'"\\d{2"', 2)
+    >>> quoted_offset(r'"\\d{2"', 2)
     4
     """
-    at = 1
-    for _ in range(index):
-        at += 2 if quoted[at] == "\\" and quoted[at + 1] in _ESCAPES else 1
-    return at
+    offset = 1
+    for _ in range(decoded_index):
+        offset += 2 if quoted[offset] == "\\" and quoted[offset + 1] in _ESCAPE_MEANINGS else 1
+    return offset
 
 
-def integer(literal: Literal) -> int | None:
+def parse_integer(literal: Literal) -> int | None:
     """Return the integer value of a literal, or None if it is no integer or far too long.
 
-    >>> integer(Literal("int", "-7"))
+    >>> parse_integer(Literal("int", "-7"))
     -7
     """
-    if literal.kind != "int" or len(literal.text) > _LONGEST_INTEGER:
+    if literal.kind != "int" or len(literal.text) > _MAX_INTEGER_DIGITS:
         return None
     return int(literal.text)
 
 
-def number(literal: Literal) -> int | float | None:
+def parse_number(literal: Literal) -> int | float | None:
     """Return the number of a literal, exact for integers; None if it is no finite number.
 
-    >>> number(Literal("float", "1e3"))
+    >>> parse_number(Literal("float", "1e3"))
     1000.0
     """
     if literal.kind == "int":
-        return integer(literal)
+        return parse_integer(literal)
     value = float(literal.text) if literal.kind == "float" else math.inf
     return value if math.isfinite(value) else None

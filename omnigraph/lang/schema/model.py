@@ -9,7 +9,7 @@ A `body` is the span from `{` to `}`.
 from dataclasses import field
 from typing import Literal as OneOf
 
-from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.diagnostics import NO_SPAN, Span
 from omnigraph.record import record
 from omnigraph.values import PropertyType
 
@@ -22,7 +22,7 @@ class Name:
     """An identifier or type name with its position."""
 
     text: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -31,7 +31,7 @@ class Literal:
 
     kind: LiteralKind
     text: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -49,7 +49,7 @@ class Annotation:
     name: Name
     arguments: tuple[Literal, ...] = ()
     options: tuple[Option, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -62,9 +62,9 @@ class Property:
     name: Name
     type: PropertyType
     annotations: tuple[Annotation, ...] = ()
-    type_span: Span = field(default=NOWHERE, compare=False)
-    span: Span = field(default=NOWHERE, compare=False)
-    refused: bool = field(default=False, compare=False)
+    type_span: Span = field(default=NO_SPAN, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
+    type_rejected: bool = field(default=False, compare=False)
 
 
 @record
@@ -73,7 +73,7 @@ class Bounds:
 
     low: Literal | None
     high: Literal | None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -83,7 +83,7 @@ class Constraint:
     kind: ConstraintKind
     arguments: tuple[Literal | Bounds, ...]
     options: tuple[Option, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
@@ -92,10 +92,10 @@ class Cardinality:
 
     low: int
     high: int | None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
-Member = Property | Constraint
+DeclarationMember = Property | Constraint
 
 
 @record
@@ -105,7 +105,7 @@ class InterfaceDeclaration:
     name: Name
     properties: tuple[Property, ...] = ()
     annotations: tuple[Annotation, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
     body: Span | None = field(default=None, compare=False)
 
 
@@ -116,8 +116,8 @@ class NodeDeclaration:
     name: Name
     annotations: tuple[Annotation, ...] = ()
     implements: tuple[Name, ...] = ()
-    members: tuple[Member, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
+    members: tuple[DeclarationMember, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False)
     body: Span | None = field(default=None, compare=False)
 
 
@@ -130,8 +130,8 @@ class EdgeDeclaration:
     target: Name
     cardinality: Cardinality | None = None
     annotations: tuple[Annotation, ...] = ()
-    members: tuple[Member, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
+    members: tuple[DeclarationMember, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False)
     body: Span | None = field(default=None, compare=False)
 
 

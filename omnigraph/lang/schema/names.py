@@ -5,7 +5,7 @@ Owns the names that no property may have, and the guess at what a misspelled nam
 
 from collections.abc import Iterable
 
-ROW_NAMES = frozenset(
+RESERVED_ROW_COLUMNS = frozenset(
     {
         "_rowid",
         "_rowaddr",
@@ -14,33 +14,41 @@ ROW_NAMES = frozenset(
         "_row_last_updated_at_version",
     }
 )
-EDGE_NAMES = frozenset({"src", "dst", "from", "to"})
-_MOST = 50
+RESERVED_EDGE_NAMES = frozenset({"src", "dst", "from", "to"})
+_MAX_CANDIDATES = 50
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def find_nearest_name(name: str, known_names: Iterable[str]) -> str | None:
     """Return the known name most similar to `name`, or None if none is similar.
 
-    >>> nearest("tilte", ["title", "year"])
+    >>> find_nearest_name("tilte", ["title", "year"])
     'title'
     """
-    candidates = sorted({one for one in known if abs(len(one) - len(name)) <= 3})
-    folded = {c.lower(): c for c in reversed(candidates)}
-    if name.lower() in folded:
-        return folded[name.lower()]
+    candidates = sorted(
+        {known_name for known_name in known_names if abs(len(known_name) - len(name)) <= 3}
+    )
+    by_lower_case = {candidate.lower(): candidate for candidate in reversed(candidates)}
+    if name.lower() in by_lower_case:
+        return by_lower_case[name.lower()]
     from difflib import get_close_matches  # only mistakes need it
 
     # Comparing is slow, and a schema may contain thousands of names and as many mistakes.
-    alike = [c for c in candidates if c[:1] == name[:1] or c[-1:] == name[-1:]][:_MOST]
-    found = get_close_matches(name, alike, n=1, cutoff=0.6)
-    return found[0] if found else None
+    similar_names = [
+        candidate
+        for candidate in candidates
+        if candidate[:1] == name[:1] or candidate[-1:] == name[-1:]
+    ][:_MAX_CANDIDATES]
+    close_matches = get_close_matches(name, similar_names, n=1, cutoff=0.6)
+    return close_matches[0] if close_matches else None
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
+def did_you_mean(
+    name: str, known_names: Iterable[str], fallback_hint: str | None = None
+) -> str | None:
     """Return a hint for an unknown name.
 
     >>> did_you_mean("tilte", ["title", "year"])
     'did you mean `title`?'
     """
-    close = nearest(name, known)
-    return f"did you mean `{close}`?" if close else otherwise
+    suggestion = find_nearest_name(name, known_names)
+    return f"did you mean `{suggestion}`?" if suggestion else fallback_hint

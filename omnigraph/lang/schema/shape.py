@@ -16,42 +16,44 @@ from .catalog import (
     Catalog,
     Check,
     Constraint,
-    Edge,
+    EdgeType,
     Index,
-    Interface,
+    InterfaceType,
     Key,
-    Node,
-    Note,
-    Property,
+    NodeType,
+    PropertyDefinition,
     Range,
+    StoredAnnotation,
     Unique,
 )
 from .model import Literal
 
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-class _Named(Protocol):
+class _HasName(Protocol):
     @property
     def name(self) -> str: ...
 
 
-_N = TypeVar("_N", bound=_Named)
+_NamedItem = TypeVar("_NamedItem", bound=_HasName)
 
 
-def shape(catalog: Catalog) -> Json:
+def canonical_shape(catalog: Catalog) -> JsonObject:
     """Return the canonical form of a schema without identity, as plain JSON values.
 
     >>> from omnigraph.values import ScalarType
     >>> node = Node("Lamp", (Property("watts", PropertyType(ScalarType.I32)),))
-    >>> [p["type"] for p in shape(Catalog(nodes=(node,)))["nodes"][0]["properties"]]
+    >>> [p["type"] for p in canonical_shape(Catalog(nodes=(node,)))["nodes"][0]["properties"]]
     [{'scalar': 'I32', 'nullable': False, 'list': False, 'enum_values': None}]
     """
-    ordered = canonical(catalog)
+    canonical_catalog = canonicalize(catalog)
     return {
-        "interfaces": [_interface(one) for one in ordered.interfaces],
-        "nodes": [_node(one) for one in ordered.nodes],
-        "edges": [_edge(one) for one in ordered.edges],
+        "interfaces": [
+            _interface_shape(declared_type) for declared_type in canonical_catalog.interfaces
+        ],
+        "nodes": [_node_shape(declared_type) for declared_type in canonical_catalog.nodes],
+        "edges": [_edge_shape(declared_type) for declared_type in canonical_catalog.edges],
     }
 
 
@@ -61,74 +63,78 @@ def shape_hash(catalog: Catalog) -> str:
     >>> shape_hash(Catalog())[:15]
     'sha256:0f1d02a6'
     """
-    return json_hash(shape(catalog))
+    return hash_json(canonical_shape(catalog))
 
 
-def canonical(catalog: Catalog) -> Catalog:
+def canonicalize(catalog: Catalog) -> Catalog:
     """Return the same schema in canonical order, without spans, rename hints and source text."""
     return Catalog(
-        _by_name(catalog.interfaces, _plain_interface),
-        _by_name(catalog.nodes, _plain_node),
-        _by_name(catalog.edges, _plain_edge),
+        _canonicalize_by_name(catalog.interfaces, _canonical_interface),
+        _canonicalize_by_name(catalog.nodes, _canonical_node),
+        _canonicalize_by_name(catalog.edges, _canonical_edge),
     )
 
 
-def compact(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """Return JSON text without spaces, members in given order: the form to hash and compare."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def json_hash(value: Any) -> str:
+def hash_json(value: Any) -> str:
     """Return `sha256:` and the digest of the compact JSON text."""
-    return "sha256:" + hashlib.sha256(compact(value).encode()).hexdigest()
+    return "sha256:" + hashlib.sha256(compact_json(value).encode()).hexdigest()
 
 
-def type_json(kind: PropertyType) -> Json:
+def type_json(property_type: PropertyType) -> JsonObject:
     """Return the JSON form of a property type.
 
     >>> from omnigraph.values import ScalarType
     >>> type_json(PropertyType(ScalarType.VECTOR, vector_dim=8))["scalar"]
     {'Vector': 8}
     """
-    scalar = {"Vector": kind.vector_dim} if kind.is_vector else kind.scalar.value
-    values = None if kind.enum_values is None else list(kind.enum_values)
+    scalar = (
+        {"Vector": property_type.vector_dim}
+        if property_type.is_vector
+        else property_type.scalar.value
+    )
+    enum_values = None if property_type.enum_values is None else list(property_type.enum_values)
     return {
         "scalar": scalar,
-        "nullable": kind.nullable,
-        "list": kind.is_list,
-        "enum_values": values,
+        "nullable": property_type.nullable,
+        "list": property_type.is_list,
+        "enum_values": enum_values,
     }
 
 
-def note_json(note: Note) -> Json:
+def annotation_json(annotation: StoredAnnotation) -> JsonObject:
     """Return the JSON form of an annotation; `kwargs` is present only if there are any."""
-    kwargs = {"kwargs": dict(note.options)} if note.options else {}
-    return {"name": note.name, "value": note.value} | kwargs
+    kwargs = {"kwargs": dict(annotation.options)} if annotation.options else {}
+    return {"name": annotation.name, "value": annotation.value} | kwargs
 
 
-def notes_json(owner: Property) -> list[Json]:
+def annotations_json(definition: PropertyDefinition) -> list[JsonObject]:
     """Return the annotations of a property, including its default."""
-    notes = [*owner.notes]
-    if owner.default is not None:
-        notes.append(Note("default", owner.default.text))
-    return sorted(map(note_json, notes), key=compact)
+    annotations = [*definition.annotations]
+    if definition.default is not None:
+        annotations.append(StoredAnnotation("default", definition.default.text))
+    return sorted(map(annotation_json, annotations), key=compact_json)
 
 
-def default_literal(kind: PropertyType, text: str) -> Literal:
+def default_literal(property_type: PropertyType, text: str) -> Literal:
     """Return the literal of a default; the type of its property determines how to read the text."""
-    if kind.is_numeric:
-        return Literal("int" if kind.is_integer else "float", text)
-    return Literal("bool" if kind.scalar.value == "Bool" else "string", text)
+    if property_type.is_numeric:
+        return Literal("int" if property_type.is_integer else "float", text)
+    return Literal("bool" if property_type.scalar.value == "Bool" else "string", text)
 
 
-def bound_json(bound: int | float | None) -> Json | None:
+def bound_json(bound: int | float | None) -> JsonObject | None:
     """Return the JSON form of a range bound, which distinguishes integers from decimals."""
     if bound is None:
         return None
     return {"Integer": bound} if isinstance(bound, int) else {"Float": bound}
 
 
-def constraint_json(constraint: Constraint) -> Json:
+def constraint_json(constraint: Constraint) -> JsonObject:
     """Return the JSON form of a constraint, with its kind as the only member.
 
     >>> constraint_json(Range("year", 1600, None))
@@ -150,116 +156,141 @@ def constraint_json(constraint: Constraint) -> Json:
             return {"Check": {"property": column, "pattern": pattern}}
 
 
-def columns_of(constraint: Constraint) -> tuple[str, ...]:
+def constraint_columns(constraint: Constraint) -> tuple[str, ...]:
     """Return the columns that a constraint names."""
     if isinstance(constraint, Range | Check):
         return (constraint.column,)
     return constraint.columns
 
 
-def sort_key(constraint: Constraint) -> tuple[str, str]:
+def constraint_sort_key(constraint: Constraint) -> tuple[str, str]:
     """Return a key that orders constraints by `kind:columns`, then by their other content."""
-    kind = type(constraint).__name__.lower()
-    return f"{kind}:{','.join(columns_of(constraint))}", compact(constraint_json(constraint))
-
-
-def _interface(one: Interface) -> Json:
-    return {"name": one.name, "properties": [_property(p) for p in one.properties]}
-
-
-def _node(one: Node) -> Json:
-    return {
-        "name": one.name,
-        "annotations": [note_json(note) for note in one.notes],
-        "implements": list(one.implements),
-        "properties": [_property(p) for p in one.properties],
-        "constraints": [constraint_json(c) for c in one.constraints],
-    }
-
-
-def _edge(one: Edge) -> Json:
-    return {
-        "name": one.name,
-        "from_type": one.source,
-        "to_type": one.target,
-        "cardinality": {"min": one.low, "max": one.high},
-        "annotations": [note_json(note) for note in one.notes],
-        "properties": [_property(p) for p in one.properties],
-        "constraints": [constraint_json(c) for c in one.constraints],
-    }
-
-
-def _property(one: Property) -> Json:
-    embed = None if one.embed is None else {"source": one.embed.source, "model": one.embed.model}
-    return {
-        "name": one.name,
-        "type": type_json(one.type),
-        "annotations": notes_json(one),
-        "constraints": list(one.marks),
-        "embed": embed,
-        "declared_directly": one.declared_directly,
-        "satisfies": [{"interface": i, "property": p} for i, p in one.satisfies],
-    }
-
-
-def _plain_interface(one: Interface) -> Interface:
-    return Interface(one.name, _by_name(one.properties, _plain_property))
-
-
-def _plain_node(one: Node) -> Node:
-    return Node(
-        one.name,
-        _by_name(one.properties, _plain_property),
-        _plain_constraints(one.constraints),
-        tuple(sorted(set(one.implements))),
-        _plain_notes(one.notes),
+    constraint_kind = type(constraint).__name__.lower()
+    return f"{constraint_kind}:{','.join(constraint_columns(constraint))}", compact_json(
+        constraint_json(constraint)
     )
 
 
-def _plain_edge(one: Edge) -> Edge:
-    return Edge(
-        one.name,
-        one.source,
-        one.target,
-        _by_name(one.properties, _plain_property),
-        _plain_constraints(one.constraints),
-        one.low,
-        one.high,
-        _plain_notes(one.notes),
+def _interface_shape(interface: InterfaceType) -> JsonObject:
+    return {
+        "name": interface.name,
+        "properties": [_property_shape(definition) for definition in interface.properties],
+    }
+
+
+def _node_shape(node_type: NodeType) -> JsonObject:
+    return {
+        "name": node_type.name,
+        "annotations": [annotation_json(annotation) for annotation in node_type.annotations],
+        "implements": list(node_type.implements),
+        "properties": [_property_shape(definition) for definition in node_type.properties],
+        "constraints": [constraint_json(constraint) for constraint in node_type.constraints],
+    }
+
+
+def _edge_shape(edge_type: EdgeType) -> JsonObject:
+    return {
+        "name": edge_type.name,
+        "from_type": edge_type.source,
+        "to_type": edge_type.target,
+        "cardinality": {"min": edge_type.min_cardinality, "max": edge_type.max_cardinality},
+        "annotations": [annotation_json(annotation) for annotation in edge_type.annotations],
+        "properties": [_property_shape(definition) for definition in edge_type.properties],
+        "constraints": [constraint_json(constraint) for constraint in edge_type.constraints],
+    }
+
+
+def _property_shape(definition: PropertyDefinition) -> JsonObject:
+    embed_json = (
+        None
+        if definition.embed is None
+        else {"source": definition.embed.source, "model": definition.embed.model}
+    )
+    return {
+        "name": definition.name,
+        "type": type_json(definition.type),
+        "annotations": annotations_json(definition),
+        "constraints": list(definition.inline_constraints),
+        "embed": embed_json,
+        "declared_directly": definition.declared_directly,
+        "satisfies": [
+            {"interface": interface_name, "property": property_name}
+            for interface_name, property_name in definition.satisfies
+        ],
+    }
+
+
+def _canonical_interface(interface: InterfaceType) -> InterfaceType:
+    return InterfaceType(
+        interface.name, _canonicalize_by_name(interface.properties, _canonical_property)
     )
 
 
-def _plain_property(one: Property) -> Property:
-    return Property(
-        one.name,
-        one.type,
-        _plain_notes(one.notes),
-        tuple(sorted(set(one.marks))),
-        one.embed,
-        None if one.default is None else default_literal(one.type, one.default.text),
-        one.declared_directly,
-        tuple(sorted(set(one.satisfies))),
+def _canonical_node(node_type: NodeType) -> NodeType:
+    return NodeType(
+        node_type.name,
+        _canonicalize_by_name(node_type.properties, _canonical_property),
+        _canonical_constraints(node_type.constraints),
+        tuple(sorted(set(node_type.implements))),
+        _canonical_annotations(node_type.annotations),
     )
 
 
-def _plain_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
-    ordered = {replace(note, options=tuple(sorted(note.options))) for note in notes}
-    return tuple(sorted(ordered, key=lambda note: compact(note_json(note))))
+def _canonical_edge(edge_type: EdgeType) -> EdgeType:
+    return EdgeType(
+        edge_type.name,
+        edge_type.source,
+        edge_type.target,
+        _canonicalize_by_name(edge_type.properties, _canonical_property),
+        _canonical_constraints(edge_type.constraints),
+        edge_type.min_cardinality,
+        edge_type.max_cardinality,
+        _canonical_annotations(edge_type.annotations),
+    )
 
 
-def _plain_constraints(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    unique = {sort_key(one): one for one in map(_plain_constraint, constraints)}
-    return tuple(unique[key] for key in sorted(unique))
+def _canonical_property(definition: PropertyDefinition) -> PropertyDefinition:
+    return PropertyDefinition(
+        definition.name,
+        definition.type,
+        _canonical_annotations(definition.annotations),
+        tuple(sorted(set(definition.inline_constraints))),
+        definition.embed,
+        None
+        if definition.default is None
+        else default_literal(definition.type, definition.default.text),
+        definition.declared_directly,
+        tuple(sorted(set(definition.satisfies))),
+    )
 
 
-def _plain_constraint(one: Constraint) -> Constraint:
-    if isinstance(one, Range | Check):
-        return one
-    columns = tuple(sorted(set(one.columns)))
-    if isinstance(one, Index):
-        return Index(columns, tuple(sorted(one.options)))
-    return replace(one, columns=columns)
+def _canonical_annotations(annotations: Iterable[StoredAnnotation]) -> tuple[StoredAnnotation, ...]:
+    unique_annotations = {
+        replace(annotation, options=tuple(sorted(annotation.options))) for annotation in annotations
+    }
+    return tuple(
+        sorted(unique_annotations, key=lambda annotation: compact_json(annotation_json(annotation)))
+    )
 
 
-def _by_name(things: Iterable[_N], plain: Callable[[_N], _N]) -> tuple[_N, ...]:
-    return tuple(plain(one) for one in sorted(things, key=lambda one: one.name))
+def _canonical_constraints(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    by_sort_key = {
+        constraint_sort_key(constraint): constraint
+        for constraint in map(_canonical_constraint, constraints)
+    }
+    return tuple(by_sort_key[key] for key in sorted(by_sort_key))
+
+
+def _canonical_constraint(constraint: Constraint) -> Constraint:
+    if isinstance(constraint, Range | Check):
+        return constraint
+    sorted_columns = tuple(sorted(set(constraint.columns)))
+    if isinstance(constraint, Index):
+        return Index(sorted_columns, tuple(sorted(constraint.options)))
+    return replace(constraint, columns=sorted_columns)
+
+
+def _canonicalize_by_name(
+    items: Iterable[_NamedItem], canonicalize_item: Callable[[_NamedItem], _NamedItem]
+) -> tuple[_NamedItem, ...]:
+    return tuple(canonicalize_item(item) for item in sorted(items, key=lambda item: item.name))

@@ -2,17 +2,17 @@
 
 import re
 
-from omnigraph.diagnostics import Source, Span
+from omnigraph.diagnostics import SourceText, Span
 
-WANTED = "a declaration (`node`, `edge` or `interface`)"
-GROUPS = (
-    (WANTED, frozenset({"_NODE", "_EDGE", "_INTERFACE"})),
+EXPECTED_DECLARATION = "a declaration (`node`, `edge` or `interface`)"
+TERMINAL_GROUPS = (
+    (EXPECTED_DECLARATION, frozenset({"_NODE", "_EDGE", "_INTERFACE"})),
     ("a property", frozenset({"NAME", "_STRAY"})),
     ("a type", frozenset({"NAME", "LSQB", "_ENUM", "_VECTOR"})),
     ("a value", frozenset({"STRING", "NUMBER", "WORD", "_DOTS"})),
     ("a value", frozenset({"STRING", "NUMBER", "WORD"})),
 )
-NAMES = {
+TERMINAL_NAMES = {
     "_INTERFACE": "`interface`",
     "_NODE": "`node`",
     "_EDGE": "`edge`",
@@ -40,8 +40,8 @@ NAMES = {
     "RSQB": "`]`",
 }
 
-_GLUED = re.compile(r"(node|edge|interface)([A-Z]\w*)")
-_HABITS = {
+_GLUED_KEYWORD = re.compile(r"(node|edge|interface)([A-Z]\w*)")
+_HINT_BY_TOKEN = {
     "#": "comments start with `//`",
     ";": "properties need no separator; remove it",
     "?": "one `?` is enough",
@@ -54,14 +54,14 @@ _HABITS = {
 }
 
 
-def advise(source: Source, span: Span, expected: frozenset[str]) -> str | None:
+def suggest_fix(source: SourceText, span: Span, expected: frozenset[str]) -> str | None:
     """Return a hint for the text at the position of a syntax error.
 
-    >>> advise(Source("a.pg", "nodePerson {}"), Span(0, 10), frozenset({"_NODE"}))
+    >>> suggest_fix(Source("a.pg", "nodePerson {}"), Span(0, 10), frozenset({"_NODE"}))
     'write `node Person`'
     """
-    found = source.text[span.start : span.end]
-    glued = _GLUED.fullmatch(found)
-    if glued is not None:
-        return f"write `{glued[1]} {glued[2]}`"
-    return _HABITS.get(found)
+    unexpected_text = source.text[span.start : span.end]
+    glued_match = _GLUED_KEYWORD.fullmatch(unexpected_text)
+    if glued_match is not None:
+        return f"write `{glued_match[1]} {glued_match[2]}`"
+    return _HINT_BY_TOKEN.get(unexpected_text)

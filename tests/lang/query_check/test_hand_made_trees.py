@@ -20,7 +20,7 @@ def write(statement: m.Statement) -> m.Query:
     return m.Query(m.Name("q"), (), m.WriteBody((statement,)))
 
 
-def call(function: m.Function, *arguments: m.Expression) -> m.Call:
+def call(function: m.SearchFunction, *arguments: m.Expression) -> m.Call:
     return m.Call(function, arguments)
 
 

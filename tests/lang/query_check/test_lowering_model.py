@@ -5,12 +5,12 @@ from random import Random
 
 from hypothesis import given
 
-from omnigraph.diagnostics import Source
+from omnigraph.diagnostics import SourceText
 from omnigraph.errors import TypeCheckError
 from omnigraph.lang.query import compile_query, explain_plan, plan
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query.compile import diagnose_query
-from omnigraph.lang.query.free import needed_by, variables_of
+from omnigraph.lang.query.free import variables_needed_by, variables_of
 from omnigraph.lang.schema import compile_schema
 from tests.lang.query_check.tiny_graph import FIRMS, PERSONS, Row, rows_of_plan, rows_of_tree
 from tests.lang.query_strategies import queries
@@ -61,7 +61,7 @@ class Writer:
 
     def comparison(self) -> m.Comparison:
         left, right = (m.Field(self.dice.choice("aabcffg"), "age") for _ in range(2))
-        operator: m.Operator = "=" if self.dice.random() < 0.5 else "!="
+        operator: m.ComparisonOperator = "=" if self.dice.random() < 0.5 else "!="
         return m.Comparison(left, operator, self.age() if self.dice.random() < 0.5 else right)
 
     def traversal(self) -> m.Traversal:
@@ -138,11 +138,11 @@ def check_form(operators: tuple[plan.Operator, ...], there: set[str]) -> set[str
             case plan.Filter():
                 assert variables_of(one.predicate) <= there
                 new = set()
-            case plan.Close():
+            case plan.CloseCycle():
                 assert {one.left, one.right} <= there
                 new = set()
             case plan.AntiJoin() | plan.LeftJoin():
-                assert set(one.outer) == needed_by(one.inner) <= there
+                assert set(one.outer) == variables_needed_by(one.inner) <= there
                 inside = check_form(one.inner, set(there))
                 new = set(one.introduced) if isinstance(one, plan.LeftJoin) else set()
                 assert new <= inside
@@ -153,5 +153,5 @@ def check_form(operators: tuple[plan.Operator, ...], there: set[str]) -> set[str
 
 @given(queries())
 def test_no_tree_makes_the_checker_fail(query: m.Query) -> None:
-    found = diagnose_query(query, SCHEMA, Source("q.gq", ""))
+    found = diagnose_query(query, SCHEMA, SourceText("q.gq", ""))
     assert (found.compiled is None) is bool(found.errors)

@@ -44,7 +44,7 @@ def _step(operator: plan.Operator, row: Row) -> Iterator[Row]:
                 yield from _tested(row | {operator.variable: node}, operator.filters)
         case plan.Expand():
             yield from _expand(operator, row)
-        case plan.Close():
+        case plan.CloseCycle():
             yield from [row] if row[operator.left] == row[operator.right] else []
         case plan.Filter():
             yield from _tested(row, (operator.predicate,))

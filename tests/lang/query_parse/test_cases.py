@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from omnigraph.diagnostics import Source, render
+from omnigraph.diagnostics import SourceText, render
 from omnigraph.errors import ParseError
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query.format import format_queries
@@ -80,7 +80,7 @@ def test_a_mistake_is_refused_with_words_that_help(text: str, finding: str) -> N
 
 @pytest.mark.parametrize("case", blocks("parse_errors.txt"), ids=lambda case: case.title)
 def test_every_mistake_of_a_file_is_drawn_and_the_rest_is_read(case: Block) -> None:
-    source = Source("file.gq", case.text)
+    source = SourceText("file.gq", case.text)
     file, found = read_queries(source)
     assert "\n".join(render(one, source) for one in found) == case.expected["errors"]
     assert " ".join(query.name.text for query in file.queries) == case.expected["read"]

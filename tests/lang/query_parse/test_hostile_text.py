@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.diagnostics import Source, render
+from omnigraph.diagnostics import SourceText, render
 from omnigraph.errors import ParseError
 from omnigraph.lang.query.format import format_queries
 from omnigraph.lang.query.parse import parse_queries, read_queries
@@ -28,7 +28,7 @@ def damaged(draw: st.DrawFn) -> str:
 
 
 def check(text: str) -> None:
-    source = Source("x.gq", text)
+    source = SourceText("x.gq", text)
     file, found = read_queries(source)
     for one in found:
         assert 0 <= one.start < one.end

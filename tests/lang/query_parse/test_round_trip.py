@@ -22,7 +22,7 @@ def spelled(file: m.QueryFile) -> str:
 
 
 def comments(text: str) -> list[str]:
-    return [text[x.start : x.end].rstrip() for x in scan.comments(text)]
+    return [text[x.start : x.end].rstrip() for x in scan.find_comments(text)]
 
 
 @st.composite

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lark.parsers.lalr_parser_state import ParserState
 
-from omnigraph.diagnostics import Source
+from omnigraph.diagnostics import SourceText
 from omnigraph.errors import ParseError
 from omnigraph.lang import lexer, scan, tables
 from omnigraph.lang.query.format import format_queries
@@ -22,9 +22,9 @@ class Steps:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
-        self._wrap(patch, lexer.OneByOne, "match")
+        self._wrap(patch, lexer.TerminalMatcher, "match")
         self._wrap(patch, ParserState, "feed_token")
-        callbacks = tables.parser("query").parser.parser.parser.callbacks
+        callbacks = tables.load_parser("query").parser.parser.parser.callbacks
         for rule, callback in callbacks.items():
             patch.setitem(callbacks, rule, self._counted("reduce", callback))
         patch.setattr(scan, "lexemes", self._pieces(scan.lexemes))
@@ -55,7 +55,7 @@ class Steps:
 
 
 def read(text: str) -> object:
-    return read_queries(Source("x.gq", text))
+    return read_queries(SourceText("x.gq", text))
 
 
 def within(inner: str) -> str:

@@ -4,7 +4,16 @@ import pytest
 
 from omnigraph.errors import CatalogError, ParseError
 from omnigraph.lang.schema import compile_schema, parse_schema
-from omnigraph.lang.schema.catalog import Allow, Catalog, Embed, Index, Key, Note, Property, Unique
+from omnigraph.lang.schema.catalog import (
+    AllowedFinding,
+    Catalog,
+    EmbeddingDefinition,
+    Index,
+    Key,
+    PropertyDefinition,
+    StoredAnnotation,
+    Unique,
+)
 from omnigraph.lang.schema.model import Literal, NodeDeclaration
 from omnigraph.values import PropertyType, ScalarType
 
@@ -44,18 +53,20 @@ def test_a_property_knows_where_it_comes_from(catalog: Catalog) -> None:
         (("Aged", "name"), ("Named", "name")),
     )
     assert (stripes.declared_directly, stripes.satisfies) == (True, ())
-    assert stripes.marks == ("index", "unique")
+    assert stripes.inline_constraints == ("index", "unique")
     text = PropertyType(ScalarType.STRING)
-    note = Note("description", "x")
-    assert catalog.interfaces[1].properties == (Property("name", text, (note,), ("key",)),)
+    note = StoredAnnotation("description", "x")
+    assert catalog.interfaces[1].properties == (
+        PropertyDefinition("name", text, (note,), ("key",)),
+    )
 
 
 def test_embed_and_allow(catalog: Catalog) -> None:
     ant = catalog.nodes[0]
-    assert ant.properties[0].embed == Embed("b", "m")
-    assert ant.allows == (Allow("OG-NM-101", "fine"),)
-    assert ant.properties[1].allows == (Allow("OG-NM-102", "why"),)
-    assert ant.notes == ant.properties[1].notes == ()
+    assert ant.properties[0].embed == EmbeddingDefinition("b", "m")
+    assert ant.allowed_findings == (AllowedFinding("OG-NM-101", "fine"),)
+    assert ant.properties[1].allowed_findings == (AllowedFinding("OG-NM-102", "why"),)
+    assert ant.annotations == ant.properties[1].annotations == ()
 
 
 def test_a_bare_code_is_told_from_a_word() -> None:
@@ -71,7 +82,7 @@ def test_lookups(catalog: Catalog) -> None:
     assert catalog.edge("Eats") is catalog.edges[1]
     assert catalog.edge("eats") is None
     for word in ("eats", "Eats", "eATS"):
-        assert catalog.edge_by_word(word) is catalog.edges[1]
+        assert catalog.edge_ignoring_case(word) is catalog.edges[1]
     assert catalog.interface("Aged") is catalog.interfaces[0]
 
 

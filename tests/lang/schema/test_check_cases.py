@@ -2,19 +2,19 @@
 
 import pytest
 
-from omnigraph.diagnostics import Diagnostic, Source
+from omnigraph.diagnostics import Diagnostic, SourceText
 from omnigraph.errors import CatalogError, LanguageError, ParseError
 from omnigraph.lang.schema import compile_schema, diagnose_schema
 from omnigraph.lang.schema.catalog import (
     Catalog,
     Check,
     Constraint,
-    Edge,
-    Interface,
-    Node,
-    Note,
-    Property,
+    EdgeType,
+    InterfaceType,
+    NodeType,
+    PropertyDefinition,
     Range,
+    StoredAnnotation,
 )
 from tests.lang.schema.blocks import Block, blocks
 
@@ -69,7 +69,7 @@ def check_hints(case: Block, found: tuple[Diagnostic, ...]) -> None:
 
 
 def check_span(found: tuple[Diagnostic, ...], text: str) -> None:
-    source = Source("case.pg", text)
+    source = SourceText("case.pg", text)
     for one in found:
         assert source.locate(one.start) == (one.line, one.column)
         assert one.start < one.end <= len(text) + 1
@@ -82,7 +82,9 @@ def check_facts(case: Block, catalog: Catalog) -> None:
             assert FACTS[name](find(catalog, subject)) == wanted, name
 
 
-def find(catalog: Catalog, subject: str) -> Node | Edge | Interface | Property:
+def find(
+    catalog: Catalog, subject: str
+) -> NodeType | EdgeType | InterfaceType | PropertyDefinition:
     owner, _, member = subject.partition(".")
     found = catalog.node(owner) or catalog.edge(owner) or catalog.interface(owner)
     assert found is not None, owner
@@ -94,23 +96,23 @@ def find(catalog: Catalog, subject: str) -> Node | Edge | Interface | Property:
 
 
 def columns(one: object) -> str:
-    assert isinstance(one, Node | Edge)
-    system = ["id", "src", "dst"] if isinstance(one, Edge) else ["id"]
+    assert isinstance(one, NodeType | EdgeType)
+    system = ["id", "src", "dst"] if isinstance(one, EdgeType) else ["id"]
     return " ".join([*system, *(p.name for p in one.properties)])
 
 
 def key(one: object) -> str:
-    assert isinstance(one, Node)
+    assert isinstance(one, NodeType)
     return " ".join(one.key or ())
 
 
 def card(one: object) -> str:
-    assert isinstance(one, Edge)
-    return f"{one.low}..{'' if one.high is None else one.high}"
+    assert isinstance(one, EdgeType)
+    return f"{one.min_cardinality}..{'' if one.max_cardinality is None else one.max_cardinality}"
 
 
 def rules(one: object) -> str:
-    assert isinstance(one, Node | Edge)
+    assert isinstance(one, NodeType | EdgeType)
     return " ".join(map(rule, one.constraints))
 
 
@@ -126,28 +128,28 @@ def rule(one: Constraint) -> str:
 
 
 def notes(one: object) -> str:
-    assert isinstance(one, Node | Edge | Property)
-    return " ".join(map(note, one.notes))
+    assert isinstance(one, NodeType | EdgeType | PropertyDefinition)
+    return " ".join(map(note, one.annotations))
 
 
-def note(one: Note) -> str:
+def note(one: StoredAnnotation) -> str:
     value = "" if one.value is None else f"={one.value}"
     return one.name + value + "".join(f",{k}={v}" for k, v in one.options)
 
 
 def default(one: object) -> str:
-    assert isinstance(one, Property)
+    assert isinstance(one, PropertyDefinition)
     return "" if one.default is None else one.default.text
 
 
 def embed(one: object) -> str:
-    assert isinstance(one, Property)
+    assert isinstance(one, PropertyDefinition)
     assert one.embed is not None
     return " ".join([one.embed.source, *([one.embed.model] if one.embed.model else [])])
 
 
 def renamed(one: object) -> str:
-    assert isinstance(one, Node | Edge | Property)
+    assert isinstance(one, NodeType | EdgeType | PropertyDefinition)
     return one.rename_from or ""
 
 

@@ -40,7 +40,7 @@ def test_formatting_keeps_tree_and_comments_and_is_done_after_one_pass(text: str
 
 
 def comments(text: str) -> list[str]:
-    return [text[c.start : c.end].rstrip() for c in scan.comments(text)]
+    return [text[c.start : c.end].rstrip() for c in scan.find_comments(text)]
 
 
 def test_windows_line_ends_become_plain() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from omnigraph.diagnostics import Source, Span
+from omnigraph.diagnostics import SourceText, Span
 from omnigraph.errors import LanguageError, ParseError
 from omnigraph.lang import tables
 from omnigraph.lang.schema import compile_schema, diagnose_schema, lint_schema, parse_schema
@@ -102,7 +102,7 @@ def test_places_survive_comments_and_line_ends() -> None:
 
 def test_a_string_may_span_lines() -> None:
     catalog = compile_schema('node A @description("one\n two") {}')
-    assert catalog.nodes[0].notes[0].value == "one\n two"
+    assert catalog.nodes[0].annotations[0].value == "one\n two"
 
 
 def test_each_broken_declaration_is_reported_and_the_good_ones_are_checked() -> None:
@@ -129,9 +129,9 @@ def test_parse_reports_syntax_only() -> None:
 
 
 def test_the_saved_tables_belong_to_the_grammar() -> None:
-    grammar = tables._grammar("schema")
-    assert f'"stamp":"{tables._stamp(grammar)}"' in (
-        tables._HERE / "schema" / "grammar.json"
+    grammar = tables._read_grammar("schema")
+    assert f'"stamp":"{tables._grammar_stamp(grammar)}"' in (
+        tables._LANG_DIRECTORY / "schema" / "grammar.json"
     ).read_text("utf-8")
 
 
@@ -158,7 +158,7 @@ def test_a_lone_surrogate_in_a_pattern_is_refused() -> None:
 
 @given(broken_texts())
 def test_bad_text_never_gives_anything_but_findings(text: str) -> None:
-    source = Source("x.pg", text)
+    source = SourceText("x.pg", text)
     catalog, found = diagnose_schema(text, "x.pg")
     assert (catalog is None) is bool(found)
     for one in lint_schema(text, "x.pg"):

@@ -10,22 +10,22 @@ from omnigraph.lang.schema.catalog import (
     Catalog,
     Check,
     Constraint,
-    Edge,
-    Embed,
+    EdgeType,
+    EmbeddingDefinition,
     Index,
-    Interface,
+    InterfaceType,
     Key,
-    Node,
-    Note,
-    Property,
+    NodeType,
+    PropertyDefinition,
     Range,
+    StoredAnnotation,
     Unique,
 )
 from omnigraph.lang.schema.model import Literal
 from omnigraph.values import PropertyType, ScalarType
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
-T = TypeVar("T", Node, Edge)
+T = TypeVar("T", NodeType, EdgeType)
 
 _PLAIN = [one for one in ScalarType if one is not ScalarType.VECTOR]
 _LISTED = [one for one in _PLAIN if one is not ScalarType.BLOB]
@@ -44,45 +44,51 @@ _cores = st.one_of(
 )
 types = st.builds(lambda core, nullable: core.as_nullable(nullable), _cores, st.booleans())
 notes = st.lists(
-    st.sampled_from([Note("description", "one"), Note("description", "two"), Note("color", "red")]),
+    st.sampled_from(
+        [
+            StoredAnnotation("description", "one"),
+            StoredAnnotation("description", "two"),
+            StoredAnnotation("color", "red"),
+        ]
+    ),
     max_size=1,
 ).map(tuple)
 
 
-def _is_comparable(one: Property) -> bool:
+def _is_comparable(one: PropertyDefinition) -> bool:
     kind = one.type
     return not (kind.is_list or kind.is_vector or kind.scalar is ScalarType.BLOB)
 
 
-def _marks(one: Property) -> list[str]:
+def _marks(one: PropertyDefinition) -> list[str]:
     if not _is_comparable(one):
         return ["index"] if one.type.is_vector else []
     return ["index", "unique"]
 
 
 @st.composite
-def properties(draw: Draw, name: str) -> Property:
+def properties(draw: Draw, name: str) -> PropertyDefinition:
     """One property with the annotations that its type allows."""
-    one = Property(name, draw(types), draw(notes))
+    one = PropertyDefinition(name, draw(types), draw(notes))
     marks = draw(st.sets(st.sampled_from(_marks(one)))) if _marks(one) else ()
     text = _DEFAULTS.get(one.type.scalar)
     has_default = text is not None and not one.type.is_list and draw(st.booleans())
     default = Literal("string", text) if has_default and text is not None else None
-    return replace(one, marks=tuple(sorted(marks)), default=default)
+    return replace(one, inline_constraints=tuple(sorted(marks)), default=default)
 
 
 @st.composite
-def _own(draw: Draw) -> dict[str, Property]:
+def _own(draw: Draw) -> dict[str, PropertyDefinition]:
     names = draw(st.sets(st.sampled_from(_NAMES), max_size=4))
     return {name: draw(properties(name)) for name in sorted(names)}
 
 
 @st.composite
-def _constraints(draw: Draw, own: list[Property], kind: str) -> tuple[Constraint, ...]:
+def _constraints(draw: Draw, own: list[PropertyDefinition], kind: str) -> tuple[Constraint, ...]:
     made: list[Constraint] = []
     for one in own:
-        made += [Index((one.name,)) for mark in one.marks if mark == "index"]
-        made += [Unique((one.name,)) for mark in one.marks if mark == "unique"]
+        made += [Index((one.name,)) for mark in one.inline_constraints if mark == "index"]
+        made += [Unique((one.name,)) for mark in one.inline_constraints if mark == "unique"]
     columns = [one.name for one in own if _is_comparable(one)]
     columns += ["src", "dst"] if kind == "edge" else []
     for word in (Unique, Index):
@@ -97,7 +103,7 @@ def _constraints(draw: Draw, own: list[Property], kind: str) -> tuple[Constraint
 
 
 @st.composite
-def _node_constraints(draw: Draw, own: list[Property]) -> list[Constraint]:
+def _node_constraints(draw: Draw, own: list[PropertyDefinition]) -> list[Constraint]:
     made: list[Constraint] = []
     keyable = [one.name for one in own if _is_comparable(one) and not one.type.nullable]
     if keyable and draw(st.integers(0, 3)) == 0:
@@ -113,7 +119,7 @@ def _node_constraints(draw: Draw, own: list[Property]) -> list[Constraint]:
 
 
 @st.composite
-def _embedded(draw: Draw, own: dict[str, Property]) -> dict[str, Property]:
+def _embedded(draw: Draw, own: dict[str, PropertyDefinition]) -> dict[str, PropertyDefinition]:
     texts = [
         one.name
         for one in own.values()
@@ -122,14 +128,14 @@ def _embedded(draw: Draw, own: dict[str, Property]) -> dict[str, Property]:
     for name, one in own.items():
         if one.type.is_vector and texts and one.declared_directly and draw(st.booleans()):
             source = draw(st.sampled_from(texts))
-            embed = Embed(source, draw(st.sampled_from([None, "m1", "m2"])))
+            embed = EmbeddingDefinition(source, draw(st.sampled_from([None, "m1", "m2"])))
             own = own | {name: replace(one, embed=embed)}
     return own
 
 
 @st.composite
-def _nodes(draw: Draw, name: str, interfaces: tuple[Interface, ...]) -> Node:
-    own: dict[str, Property] = draw(_own())
+def _nodes(draw: Draw, name: str, interfaces: tuple[InterfaceType, ...]) -> NodeType:
+    own: dict[str, PropertyDefinition] = draw(_own())
     chosen = [one for one in interfaces if draw(st.booleans())][:1]
     for interface in chosen:
         for offered in interface.properties:
@@ -141,7 +147,7 @@ def _nodes(draw: Draw, name: str, interfaces: tuple[Interface, ...]) -> Node:
                 own[offered.name] = replace(offered, declared_directly=False, satisfies=pair)
     own = draw(_embedded(own))
     held_all = [own[name] for name in sorted(own)]
-    return Node(
+    return NodeType(
         name,
         tuple(held_all),
         draw(_constraints(held_all, "node")),
@@ -151,10 +157,10 @@ def _nodes(draw: Draw, name: str, interfaces: tuple[Interface, ...]) -> Node:
 
 
 @st.composite
-def _edges(draw: Draw, name: str, nodes: list[str]) -> Edge:
+def _edges(draw: Draw, name: str, nodes: list[str]) -> EdgeType:
     own = list(draw(_own()).values())
     low = draw(st.integers(0, 1))
-    return Edge(
+    return EdgeType(
         name,
         draw(st.sampled_from(nodes)),
         draw(st.sampled_from(nodes)),
@@ -170,7 +176,7 @@ def _edges(draw: Draw, name: str, nodes: list[str]) -> Edge:
 def catalogs(draw: Draw) -> Catalog:
     """A whole schema that the checker would accept."""
     names = sorted(draw(st.sets(st.sampled_from(["I", "J"]))))
-    interfaces = tuple(Interface(name, tuple(draw(_own()).values())) for name in names)
+    interfaces = tuple(InterfaceType(name, tuple(draw(_own()).values())) for name in names)
     nodes = sorted(draw(st.sets(st.sampled_from(["A", "B", "C"]))))
     edges = sorted(draw(st.sets(st.sampled_from(["E", "F"])))) if nodes else []
     return Catalog(
@@ -220,8 +226,8 @@ def evolved(draw: Draw, before: Catalog) -> Catalog:
             draw(_evolved_type(one)),
             source=names[one.source],
             target=names[one.target],
-            low=draw(st.sampled_from([one.low, 0])),
-            high=draw(st.sampled_from([one.high, 2, None])),
+            low=draw(st.sampled_from([one.min_cardinality, 0])),
+            high=draw(st.sampled_from([one.max_cardinality, 2, None])),
         )
         for one in before.edges
     ]
@@ -242,13 +248,13 @@ def _evolved_type(draw: Draw, one: T) -> T:
     kept = [_follow(p, names) for p in kept]
     if draw(st.integers(0, 2)) == 0:
         new = draw(properties("n"))
-        kept.append(replace(new, type=new.type.as_nullable(True), marks=()))
+        kept.append(replace(new, type=new.type.as_nullable(True), inline_constraints=()))
     moved = [_moved(c, names) for c in one.constraints]
     held: list[Constraint] = [
         c for c in moved if c is not None and (isinstance(c, Key) or draw(st.integers(0, 4)))
     ]
     fresh: tuple[Constraint, ...] = draw(
-        _constraints([replace(p, marks=()) for p in kept], one.kind)
+        _constraints([replace(p, inline_constraints=()) for p in kept], one.kind)
     )
     fresh = tuple(c for c in fresh if not isinstance(c, Key))
     renamed = draw(st.integers(0, 4)) == 0
@@ -258,11 +264,11 @@ def _evolved_type(draw: Draw, one: T) -> T:
         rename_from=one.name if renamed else None,
         properties=tuple(sorted(kept, key=lambda p: p.name)),
         constraints=(*held, *fresh[: draw(st.integers(0, 2))]),
-        notes=draw(_other_text(one.notes)),
+        annotations=draw(_other_text(one.annotations)),
     )
 
 
-def _follow(one: Property, names: dict[str, str]) -> Property:
+def _follow(one: PropertyDefinition, names: dict[str, str]) -> PropertyDefinition:
     if one.embed is None:
         return one
     return replace(one, embed=replace(one.embed, source=names[one.embed.source]))
@@ -279,23 +285,23 @@ def _moved(one: Constraint, names: dict[str, str]) -> Constraint | None:
 
 
 @st.composite
-def _other_text(draw: Draw, old: tuple[Note, ...]) -> tuple[Note, ...]:
+def _other_text(draw: Draw, old: tuple[StoredAnnotation, ...]) -> tuple[StoredAnnotation, ...]:
     if any(one.name != "description" for one in old):
         return old
-    return tuple(draw(st.sampled_from([old, (Note("description", "new"),)])))
+    return tuple(draw(st.sampled_from([old, (StoredAnnotation("description", "new"),)])))
 
 
 _WIDER = {ScalarType.I32: ScalarType.I64, ScalarType.U32: ScalarType.U64}
 
 
 @st.composite
-def _evolved_property(draw: Draw, one: Property) -> Property:
+def _evolved_property(draw: Draw, one: PropertyDefinition) -> PropertyDefinition:
     if one.satisfies:
         return one
     kind = one.type
     if draw(st.booleans()):
         kind = replace(kind, scalar=_WIDER.get(kind.scalar, kind.scalar))
-    if draw(st.booleans()) and "key" not in one.marks:
+    if draw(st.booleans()) and "key" not in one.inline_constraints:
         kind = kind.as_nullable(draw(st.booleans()))
     if kind.enum_values is not None:
         values = draw(st.sets(st.sampled_from(["v", "w", "x", "y"]), min_size=1))
@@ -306,6 +312,6 @@ def _evolved_property(draw: Draw, one: Property) -> Property:
         name=f"{one.name}2" if renamed else one.name,
         rename_from=one.name if renamed else None,
         type=kind,
-        notes=draw(_other_text(one.notes)),
+        annotations=draw(_other_text(one.annotations)),
         default=draw(st.sampled_from([one.default, None])),
     )

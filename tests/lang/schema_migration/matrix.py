@@ -14,7 +14,7 @@ from pathlib import Path
 from omnigraph.errors import IdentityError, LanguageError
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.schema.migrate import Step, UnsupportedChange, plan_migration
+from omnigraph.lang.schema.migrate import MigrationStep, UnsupportedChange, plan_migration
 
 FILE = Path(__file__).parents[2] / "cases" / "migrate" / "matrix.txt"
 OWNERS = ("node", "edge")
@@ -98,7 +98,7 @@ def _outcome(section: Section, owner: str, kind: str) -> str:
     return ", ".join(_word(step) for step in steps) or "nothing"
 
 
-def _word(step: Step) -> str:
+def _word(step: MigrationStep) -> str:
     name = "refused" if isinstance(step, UnsupportedChange) else step.kind
     is_interface = getattr(step, "type_kind", "") == "interface"
     return " ".join(filter(None, ["interface" if is_interface else "", name, step.code]))

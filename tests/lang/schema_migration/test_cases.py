@@ -5,15 +5,15 @@ import pytest
 from omnigraph.errors import IdentityError
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
-from omnigraph.lang.schema.ir import SchemaIR, key_order
+from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.lang.schema.migrate import (
     MigrationPlan,
-    Step,
+    MigrationStep,
     UnsupportedChange,
     describe_step,
     plan_migration,
 )
-from omnigraph.lang.schema.shape import compact
+from omnigraph.lang.schema.shape import compact_json
 
 from .cases import Case, read_cases
 
@@ -37,10 +37,10 @@ def test_case(case: Case) -> None:
     _assert_extras(case, plan)
 
 
-def _line(step: Step) -> str:
+def _line(step: MigrationStep) -> str:
     if isinstance(step, UnsupportedChange):
         return f"unsupported {step.code} {step.entity}"
-    return compact(step.to_json())
+    return compact_json(step.to_json())
 
 
 def _assert_extras(case: Case, plan: MigrationPlan) -> None:
@@ -69,13 +69,13 @@ def _assert_refused(case: Case, before: SchemaIR, text: str) -> None:
 def _found_ids(ir: SchemaIR, asked: list[str]) -> list[str]:
     """Answers lines such as `node:A.x 4`, `table node:A 6`, `key A x y`, `next 9`."""
     known = {"next": str(ir.next_identity_id)}
-    for one in ir.types:
+    for one in ir.type_identities:
         entity = f"{one.kind}:{one.name}"
         known[entity] = str(one.type_id)
         known[f"table {entity}"] = str(one.table_incarnation_id)
-        known |= {f"{entity}.{name}": str(number) for name, number in one.properties}
+        known |= {f"{entity}.{name}": str(number) for name, number in one.property_ids}
     for node in ir.catalog.nodes:
-        known[f"key {node.name}"] = " ".join(key_order(ir, node.name))
+        known[f"key {node.name}"] = " ".join(ordered_key_columns(ir, node.name))
     words = [
         max((name for name in known if f"{line} ".startswith(f"{name} ")), key=len)
         for line in asked

@@ -4,8 +4,8 @@ import pytest
 
 from omnigraph.errors import IdentityError
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.identity import inert_hints, new_identity, resolve_identity
-from omnigraph.lang.schema.ir import SchemaIR, ir_hash, key_order
+from omnigraph.lang.schema.identity import find_inert_hints, new_identity, resolve_identity
+from omnigraph.lang.schema.ir import SchemaIR, hash_ir, ordered_key_columns
 from omnigraph.lang.schema.migrate import plan_migration
 
 DOMAIN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
@@ -25,7 +25,7 @@ def test_dropped_and_declared_again_is_a_new_type_with_a_new_table() -> None:
     second = again.identity("node", "A")
     assert second.type_id > first.type_id
     assert second.table_incarnation_id != first.table_incarnation_id
-    assert set(dict(second.properties).values()).isdisjoint(dict(first.properties).values())
+    assert set(dict(second.property_ids).values()).isdisjoint(dict(first.property_ids).values())
     assert again.type_id("node", "B") == _history("node A { x: I32 } node B {}").type_id(
         "node", "B"
     )
@@ -43,19 +43,19 @@ def test_a_key_keeps_its_order_over_any_renames() -> None:
         'node A { z: I32  y: I32 @rename_from("b")  @key(z, y) }',
         'node C @rename_from("A") { z: I32  y: I32  @key(z, y) }',
     ]
-    assert key_order(_history(*texts), "C") == ("z", "y")
-    assert key_order(_history("node C { z: I32  y: I32  @key(z, y) }"), "C") == ("y", "z")
+    assert ordered_key_columns(_history(*texts), "C") == ("z", "y")
+    assert ordered_key_columns(_history("node C { z: I32  y: I32  @key(z, y) }"), "C") == ("y", "z")
 
 
 def test_a_type_without_key_has_no_key_order() -> None:
-    assert key_order(_history("node A { x: I32 }"), "A") == ()
+    assert ordered_key_columns(_history("node A { x: I32 }"), "A") == ()
 
 
 def test_same_meaning_and_domain_give_the_same_record() -> None:
     one = new_identity(compile_schema("node B { x: I32 } node A {}"), DOMAIN)
     other = new_identity(compile_schema('node A {} node B @rename_from("Z") { x: I32 }'), DOMAIN)
-    assert ir_hash(one) == ir_hash(other)
-    assert ir_hash(one) != ir_hash(
+    assert hash_ir(one) == hash_ir(other)
+    assert hash_ir(one) != hash_ir(
         new_identity(compile_schema("node B { x: I32 } node A {}"), OTHER)
     )
 
@@ -65,7 +65,7 @@ def test_hints_at_birth_have_no_effect_and_are_reported() -> None:
         'interface I { x: I32 @rename_from("w") }\nnode A @rename_from("B") implements I {}'
     )
     assert new_identity(catalog, DOMAIN).next_identity_id == 6
-    found = inert_hints(catalog, "new.pg")
+    found = find_inert_hints(catalog, "new.pg")
     assert [(one.line, one.column, one.code) for one in found] == [
         (1, 15, "inert_initialization_rename_hint"),
         (2, 1, "inert_initialization_rename_hint"),
@@ -77,7 +77,7 @@ def test_an_error_shows_the_text_with_its_name() -> None:
     before = new_identity(compile_schema("node A {}"), DOMAIN)
     text = 'node A {}\nnode B @rename_from("Nope") {}'
     with pytest.raises(IdentityError) as caught:
-        plan_migration(before, compile_schema(text), name="next.pg")
+        plan_migration(before, compile_schema(text), source_name="next.pg")
     assert str(caught.value).startswith("next.pg:2:1: error: @rename_from on node:B")
     assert 'node B @rename_from("Nope") {}' in str(caught.value)
 

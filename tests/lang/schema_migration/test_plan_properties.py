@@ -7,14 +7,14 @@ from omnigraph.errors import IdentityError
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.codes import CODES
 from omnigraph.lang.schema.identity import new_identity, resolve_identity
-from omnigraph.lang.schema.ir import SchemaIR, ir_hash, types_of
+from omnigraph.lang.schema.ir import SchemaIR, catalog_types, hash_ir
 from omnigraph.lang.schema.migrate import (
     MigrationPlan,
     UnsupportedChange,
     describe_step,
     plan_migration,
 )
-from omnigraph.lang.schema.shape import compact, shape, shape_hash
+from omnigraph.lang.schema.shape import canonical_shape, compact_json, shape_hash
 
 from .apply_steps import apply_steps, sorted_constraints, without_positions
 from .catalogs import catalogs, neighbours
@@ -37,8 +37,8 @@ def test_a_plan_is_deterministic_and_leads_to_the_desired_schema(
 ) -> None:
     before, after = pair
     plan, again = _planned(before, after), _planned(before, after)
-    assert compact(plan.to_json()) == compact(again.to_json())
-    assert ir_hash(plan.ir) == ir_hash(again.ir)
+    assert compact_json(plan.to_json()) == compact_json(again.to_json())
+    assert hash_ir(plan.ir) == hash_ir(again.ir)
     assert shape_hash(plan.ir.catalog) == shape_hash(after)
     assert plan.steps or shape_hash(before) == shape_hash(after)
     assert SchemaIR.from_json(plan.ir.to_json()) == plan.ir
@@ -50,7 +50,7 @@ def test_a_plan_is_deterministic_and_leads_to_the_desired_schema(
 def _assert_nothing_left_to_do(ir: SchemaIR) -> None:
     plan = plan_migration(ir, ir.catalog)
     assert (plan.supported, plan.steps, plan.warnings) == (True, (), ())
-    assert ir_hash(plan.ir) == ir_hash(ir)
+    assert hash_ir(plan.ir) == hash_ir(ir)
 
 
 def _assert_steps_are_rated(plan: MigrationPlan) -> None:
@@ -65,12 +65,12 @@ def _assert_steps_are_rated(plan: MigrationPlan) -> None:
 
 
 def _assert_numbers_follow_names(old: SchemaIR, new: SchemaIR) -> None:
-    names = {(one.kind, one.name) for one in types_of(new.catalog)}
-    for was in (one for one in old.types if (one.kind, one.name) in names):
+    names = {(one.kind, one.name) for one in catalog_types(new.catalog)}
+    for was in (one for one in old.type_identities if (one.kind, one.name) in names):
         now = new.identity(was.kind, was.name)
         assert (was.type_id, was.table_incarnation_id) == (now.type_id, now.table_incarnation_id)
-        both = dict(was.properties).keys() & dict(now.properties).keys()
-        assert all(dict(was.properties)[p] == dict(now.properties)[p] for p in both)
+        both = dict(was.property_ids).keys() & dict(now.property_ids).keys()
+        assert all(dict(was.property_ids)[p] == dict(now.property_ids)[p] for p in both)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
@@ -84,17 +84,17 @@ def test_carrying_out_a_supported_plan_gives_the_desired_shape(
     steps = plan.to_json()["steps"]
     for step in steps:
         event(step["kind"])
-    found = apply_steps(shape(before), steps, shape(after))
-    assert without_positions(found) == without_positions(sorted_constraints(shape(after)))
+    found = apply_steps(canonical_shape(before), steps, canonical_shape(after))
+    assert without_positions(found) == without_positions(sorted_constraints(canonical_shape(after)))
 
 
 def _numbers(ir: SchemaIR) -> dict[int, str]:
     found: dict[int, str] = {}
-    for one in ir.types:
+    for one in ir.type_identities:
         found[one.type_id] = f"type of {one.kind}"
         if one.table_incarnation_id is not None:
             found[one.table_incarnation_id] = f"table of {one.type_id}"
-        found |= {number: f"property of {one.type_id}" for _, number in one.properties}
+        found |= {number: f"property of {one.type_id}" for _, number in one.property_ids}
     return found
 
 

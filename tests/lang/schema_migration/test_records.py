@@ -9,8 +9,8 @@ import pytest
 from omnigraph.errors import IdentityError
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
-from omnigraph.lang.schema.ir import SchemaIR, ir_hash
-from omnigraph.lang.schema.shape import compact, shape_hash
+from omnigraph.lang.schema.ir import SchemaIR, hash_ir
+from omnigraph.lang.schema.shape import compact_json, shape_hash
 
 DOMAIN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
 TEXT = """
@@ -40,7 +40,7 @@ def test_a_record_survives_the_trip_through_text() -> None:
     for indent in (None, 2):
         back = SchemaIR.from_json(json.loads(json.dumps(ir.to_json(), indent=indent)))
         assert back == ir
-        assert ir_hash(back) == ir_hash(ir)
+        assert hash_ir(back) == hash_ir(ir)
         assert shape_hash(back.catalog) == shape_hash(compile_schema(TEXT))
 
 
@@ -54,8 +54,8 @@ def test_the_form_of_a_record() -> None:
     ]
     assert (record["ir_version"], record["next_identity_id"]) == (2, 7)
     (edge,) = record["edges"]
-    assert compact(edge["from_type"]) == '{"type_id":1,"name":"A"}'
-    assert compact(edge["constraints"]) == (
+    assert compact_json(edge["from_type"]) == '{"type_id":1,"name":"A"}'
+    assert compact_json(edge["constraints"]) == (
         '[{"kind":"unique","fields":[{"kind":"system","name":"src"},'
         '{"kind":"property","property_id":4,"name":"y"}]}]'
     )

@@ -12,7 +12,7 @@ _RESERVED = {"OG-DS-101"}  # in the catalogue, emitted by nothing yet
 
 def _kinds() -> set[str]:
     made = (one for one in vars(steps).values() if isinstance(one, type))
-    return {one.kind for one in made if issubclass(one, steps.Step)} - {"step"}
+    return {one.kind for one in made if issubclass(one, steps.MigrationStep)} - {"step"}
 
 
 def _page(checkout: Path) -> str:

@@ -14,7 +14,7 @@ from omnigraph.lang import tables
 def stock(language: str) -> Lark:
     """The parser of a grammar with nothing of ours in between."""
     return Lark(
-        tables._grammar(language),
+        tables._read_grammar(language),
         parser="lalr",
         lexer="contextual",
         start="declaration",

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.diagnostics import Diagnostic, Source, render
+from omnigraph.diagnostics import Diagnostic, SourceText, render
 from omnigraph.errors import LanguageError, OmnigraphError
 from omnigraph.lang import scan
 from omnigraph.lang.query import diagnose_queries, format_queries, lint_queries, parse_queries
-from omnigraph.lang.query.parse import _OPENING as QUERY
+from omnigraph.lang.query.parse import _QUERY_OPENING as QUERY
 from omnigraph.lang.schema import (
     compile_schema,
     diagnose_schema,
@@ -21,7 +21,7 @@ from omnigraph.lang.schema import (
     parse_schema,
 )
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.schema.parse import _OPENING as SCHEMA
+from omnigraph.lang.schema.parse import _DECLARATION_OPENING as SCHEMA
 from tests.lang.schema_properties import trees
 
 LIBRARY = Path(__file__).parents[3] / "examples" / "library"
@@ -44,9 +44,9 @@ _WORDS += ("node X {", "query q() {", "@range(a, 1..", "insert", "99999999999999
 odd = st.sampled_from([*_ODD, *_WORDS]) | st.characters()
 
 
-def declarations(name: str, opening: scan.Opening) -> list[str]:
+def declarations(name: str, opening: scan.DeclarationOpening) -> list[str]:
     text = (LIBRARY / name).read_text("utf-8")
-    return [text[a:b] for a, b in scan.split(text, opening, 0, len(text))]
+    return [text[a:b] for a, b in scan.split_declarations(text, opening, 0, len(text))]
 
 
 @st.composite
@@ -86,7 +86,7 @@ def library() -> Catalog:
 
 def drawn(found: tuple[Diagnostic, ...], text: str) -> None:
     """Findings have a place in the text and can be shown."""
-    source = Source("x", text)
+    source = SourceText("x", text)
     for one in found:
         assert one.message
         assert 0 <= one.start < one.end <= len(text) + 1

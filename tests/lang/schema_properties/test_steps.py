@@ -47,7 +47,7 @@ class Steps:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
-        for owner, name in ((lexer.OneByOne, "match"), (ParserState, "feed_token")):
+        for owner, name in ((lexer.TerminalMatcher, "match"), (ParserState, "feed_token")):
             patch.setattr(owner, name, self._counted(name, getattr(owner, name)))
         patch.setattr(scan, "lexemes", self._pieces(scan.lexemes))
 

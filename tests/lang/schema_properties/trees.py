@@ -231,4 +231,4 @@ def _apart(text: str, at: int) -> bool:
 
 def comments(text: str) -> list[str]:
     """Every comment of a text."""
-    return [text[one.start : one.end].rstrip() for one in scan.comments(text)]
+    return [text[one.start : one.end].rstrip() for one in scan.find_comments(text)]

@@ -4,71 +4,77 @@ Names are resolved in textual order, and one run reports all mistakes of a query
 resolved values and is the input of `lower`. Never reads data.
 """
 
-from omnigraph.diagnostics import Diagnostic, Source, Span
+from omnigraph.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.record import record
 
-from .checked import Bind, CheckedRead, Walk
+from .checked import CheckedBinding, CheckedRead, CheckedTraversal
 from .clauses import check_match
 from .columns import check_columns, is_aggregated
-from .mentions import visible_names
+from .mentions import visible_variables
 from .mutations import check_write
-from .orderings import amount, check_order
+from .orderings import check_order, check_row_count
 from .parameters import CheckedParameter, check_parameters
-from .report import Report
+from .report import CheckReport
 from .scope import Scope
 
-__all__ = ["Checked", "CheckedParameter", "check_query"]
+__all__ = ["CheckedParameter", "CheckedQuery", "check_query"]
 
 
 @record
-class Checked:
+class CheckedQuery:
     """The result of a check: the body if the query is valid, and every diagnostic."""
 
     parameters: tuple[CheckedParameter, ...]
     body: CheckedRead | plan.WritePlan | None
-    used: frozenset[str]
+    used_parameters: frozenset[str]
     errors: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
 
 
-def check_query(query: m.Query, catalog: Catalog, source: Source) -> Checked:
+def check_query(query: m.Query, catalog: Catalog, source: SourceText) -> CheckedQuery:
     """Check a query; never raises. `source` is the text that its spans refer to."""
-    report = Report(source)
+    report = CheckReport(source)
     parameters = check_parameters(report, query.parameters)
-    scope = Scope(catalog, report, {one.name: one.type for one in parameters})
-    body: CheckedRead | plan.WritePlan | None
+    scope = Scope(catalog, report, {parameter.name: parameter.type for parameter in parameters})
+    checked_body: CheckedRead | plan.WritePlan | None
     if isinstance(query.body, m.ReadBody):
-        body = _read(scope, query.body)
+        checked_body = _check_read(scope, query.body)
     else:
-        body = check_write(scope, query.name, query.body)
-    failed = bool(report.errors)
-    return Checked(
+        checked_body = check_write(scope, query.name, query.body)
+    has_errors = bool(report.errors)
+    return CheckedQuery(
         parameters=parameters,
-        body=None if failed else body,
-        used=frozenset(scope.used),
+        body=None if has_errors else checked_body,
+        used_parameters=frozenset(scope.used_parameters),
         errors=report.errors,
         warnings=report.warnings,
     )
 
 
-def _read(scope: Scope, body: m.ReadBody) -> CheckedRead:
-    scope.local = visible_names(body.clauses)
-    match = check_match(scope, body.clauses)
-    if not any(isinstance(one, Bind | Walk) for one in match.clauses) and not scope.report.errors:
-        word = Span(body.span.start, body.span.start + len("match"))
-        scope.report.error(word, "`match` binds no variable")
-    columns = check_columns(scope, body.projections)
-    order = check_order(scope, body, columns)
+def _check_read(scope: Scope, read_body: m.ReadBody) -> CheckedRead:
+    scope.local_names = visible_variables(read_body.clauses)
+    checked_match = check_match(scope, read_body.clauses)
+    if (
+        not any(
+            isinstance(clause, CheckedBinding | CheckedTraversal)
+            for clause in checked_match.clauses
+        )
+        and not scope.report.errors
+    ):
+        keyword_span = Span(read_body.span.start, read_body.span.start + len("match"))
+        scope.report.error(keyword_span, "`match` binds no variable")
+    columns = check_columns(scope, read_body.projections)
+    checked_order = check_order(scope, read_body, columns)
     return CheckedRead(
-        match=match,
+        match=checked_match,
         columns=columns,
-        aggregated=is_aggregated(body.projections),
-        distinct=body.distinct,
-        order=order.keys,
-        ranking=order.ranking,
-        limit=amount(scope, body.limit, "limit"),
-        offset=amount(scope, body.offset, "offset"),
+        aggregated=is_aggregated(read_body.projections),
+        distinct=read_body.distinct,
+        order=checked_order.keys,
+        ranking=checked_order.ranking,
+        limit=check_row_count(scope, read_body.limit, "limit"),
+        offset=check_row_count(scope, read_body.offset, "offset"),
     )

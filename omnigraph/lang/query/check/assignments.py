@@ -6,87 +6,99 @@ runs.
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType
 
 from . import expressions, literals
 from .scope import Scope
-from .typed import STRING, Typed, feeds, is_text
+from .typed import STRING, TypedValue, is_assignable, is_text
 
-_ENDS = ("from", "to")
+_ENDPOINT_NAMES = ("from", "to")
 
 
-def assignments(
-    scope: Scope, target: Node | Edge | None, nodes: tuple[m.Assignment, ...]
+def check_assignments(
+    scope: Scope,
+    target_type: NodeType | EdgeType | None,
+    assignment_nodes: tuple[m.Assignment, ...],
 ) -> tuple[plan.Assign, ...]:
     """Return the valid assignments; report the others. Without a target only values are checked."""
-    found: list[plan.Assign] = []
-    seen: set[str] = set()
-    for node in nodes:
-        if node.name.text in seen:
-            message = f"`{node.name.text}` is assigned twice"
-            scope.report.error(node.name.span, message, "T13")
-        seen.add(node.name.text)
-        value = given_value(scope, node.value)
-        if target is None:
+    checked_assignments: list[plan.Assign] = []
+    seen_names: set[str] = set()
+    for assignment in assignment_nodes:
+        if assignment.name.text in seen_names:
+            message = f"`{assignment.name.text}` is assigned twice"
+            scope.report.error(assignment.name.span, message, "T13")
+        seen_names.add(assignment.name.text)
+        typed_value = resolve_constant(scope, assignment.value)
+        if target_type is None:
             continue
-        kind = assignable(scope, target, node.name)
-        if kind is not None and value is not None:
-            found += _assign(scope, node, kind, value)
-    return tuple(found)
+        property_type = assignable_type(scope, target_type, assignment.name)
+        if property_type is not None and typed_value is not None:
+            checked_assignments += _check_assignment(scope, assignment, property_type, typed_value)
+    return tuple(checked_assignments)
 
 
-def given_value(scope: Scope, node: m.Expression) -> Typed | None:
+def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:
     """Resolve a literal, a parameter or `now()`; report any other variable."""
-    if not isinstance(node, m.Variable):
-        return expressions.resolve(scope, node)
-    found = expressions.parameter(scope, node)
-    if found is None:
-        message = f"`${node.name}` is not a parameter"
-        hint = did_you_mean(node.name, scope.parameters)
-        scope.report.error(node.span, message, "T14", hint=hint)
-    return found
+    if not isinstance(expression, m.Variable):
+        return expressions.resolve_expression(scope, expression)
+    parameter_value = expressions.resolve_parameter(scope, expression)
+    if parameter_value is None:
+        message = f"`${expression.name}` is not a parameter"
+        hint = did_you_mean(expression.name, scope.parameters)
+        scope.report.error(expression.span, message, "T14", hint=hint)
+    return parameter_value
 
 
-def assignable(scope: Scope, target: Node | Edge, name: m.Name) -> PropertyType | None:
+def assignable_type(
+    scope: Scope, target_type: NodeType | EdgeType, property_name: m.Name
+) -> PropertyType | None:
     """Return the type of a property that a statement may assign; report an unknown property."""
-    if isinstance(target, Edge) and name.text in _ENDS:
+    if isinstance(target_type, EdgeType) and property_name.text in _ENDPOINT_NAMES:
         return STRING
-    declared = target.property(name.text)
-    if declared is not None:
-        return declared.type
-    known = [p.name for p in target.properties]
-    hint = did_you_mean(name.text, known)
-    message = f"{target.name} has no property `{name.text}`"
-    if name.text == "id":
+    declaration = target_type.property(property_name.text)
+    if declaration is not None:
+        return declaration.type
+    property_names = [declared_property.name for declared_property in target_type.properties]
+    hint = did_you_mean(property_name.text, property_names)
+    message = f"{target_type.name} has no property `{property_name.text}`"
+    if property_name.text == "id":
         message, hint = "`id` cannot be assigned", "the id is derived from the key or generated"
-    scope.report.error(name.span, message, "T11", hint=hint)
+    scope.report.error(property_name.span, message, "T11", hint=hint)
     return None
 
 
-def _assign(
-    scope: Scope, node: m.Assignment, kind: PropertyType, value: Typed
+def _check_assignment(
+    scope: Scope, assignment: m.Assignment, property_type: PropertyType, typed_value: TypedValue
 ) -> list[plan.Assign]:
-    if isinstance(value.value, plan.Constant):
-        stored = literals.fit(value.value, kind)
-        if isinstance(stored, plan.Constant):
-            return [plan.Assign(node.name.text, stored)]
-        hint = _end_hint(kind) or _date_hint(kind, value)
-        scope.report.error(value.span, f"`{node.name.text}`: {stored}", "T3", hint=hint)
+    if isinstance(typed_value.value, plan.Constant):
+        stored_constant = literals.fit_constant(typed_value.value, property_type)
+        if isinstance(stored_constant, plan.Constant):
+            return [plan.Assign(assignment.name.text, stored_constant)]
+        hint = _endpoint_hint(property_type) or _date_literal_hint(property_type, typed_value)
+        scope.report.error(
+            typed_value.span, f"`{assignment.name.text}`: {stored_constant}", "T3", hint=hint
+        )
         return []
-    if value.type is not None and feeds(value.type, kind):
-        return [plan.Assign(node.name.text, value.value)]
-    message = f"`{node.name.text}` is {kind.display()} and cannot be assigned {value.shown()}"
-    scope.report.error(value.span, message, "T7", hint=_end_hint(kind))
+    if typed_value.type is not None and is_assignable(typed_value.type, property_type):
+        return [plan.Assign(assignment.name.text, typed_value.value)]
+    message = f"`{assignment.name.text}` is {property_type.display()} and cannot be assigned {typed_value.describe_type()}"
+    scope.report.error(typed_value.span, message, "T7", hint=_endpoint_hint(property_type))
     return []
 
 
-def _end_hint(kind: PropertyType) -> str | None:
+def _endpoint_hint(property_type: PropertyType) -> str | None:
     """Explain the endpoint of an edge; only endpoints have this very type object, `STRING`."""
-    return 'an endpoint is the id of a node, a string such as "7"' if kind is STRING else None
+    return (
+        'an endpoint is the id of a node, a string such as "7"' if property_type is STRING else None
+    )
 
 
-def _date_hint(kind: PropertyType, value: Typed) -> str | None:
-    dated = kind.scalar.value in ("Date", "DateTime")
-    return f'write `{kind.scalar.value.lower()}("…")`' if dated and is_text(value.type) else None
+def _date_literal_hint(property_type: PropertyType, typed_value: TypedValue) -> str | None:
+    is_date = property_type.scalar.value in ("Date", "DateTime")
+    return (
+        f'write `{property_type.scalar.value.lower()}("…")`'
+        if is_date and is_text(typed_value.type)
+        else None
+    )

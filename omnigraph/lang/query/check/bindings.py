@@ -6,51 +6,55 @@ for lists, `is null` for null.
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.catalog import Property
+from omnigraph.lang.schema.catalog import PropertyDefinition
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType, ScalarType
 
 from . import expressions, literals
-from .checked import Bind, Clause, Keep
+from .checked import CheckedBinding, CheckedClause, CheckedFilter
 from .scope import (
     ANONYMOUS,
-    Broken,
+    BrokenVariable,
     EdgeVariable,
     NodeVariable,
     Scope,
     entity_type,
-    narrower,
+    narrower_type,
 )
-from .typed import STRING, Typed, same_kind
+from .typed import STRING, TypedValue, is_comparable
 
 
-def binding(scope: Scope, node: m.Binding) -> list[Clause]:
+def check_binding(scope: Scope, binding: m.Binding) -> list[CheckedClause]:
     """Return the checked clauses of a binding."""
-    type_name = _known_type(scope, node.type_name)
-    clauses: list[Clause] = []
-    if may_bind(scope, node.variable):
-        clauses += _bind(scope, node.variable, type_name)
-    predicates = _predicates(scope, node, type_name) if type_name is not None else []
-    bound = scope.variables.get(node.variable.name)
-    if bound is not None and bound.optional:
+    type_name = _check_type_name(scope, binding.type_name)
+    clauses: list[CheckedClause] = []
+    if check_bindable(scope, binding.variable):
+        clauses += _bind_variable(scope, binding.variable, type_name)
+    predicates = _check_predicates(scope, binding, type_name) if type_name is not None else []
+    bound_variable = scope.variables.get(binding.variable.name)
+    if bound_variable is not None and bound_variable.optional:
         # A variable that an outer `optional` left null is not a node of any type.
-        own_id = plan.SystemValue(bound.name, "id", STRING.as_nullable(True))
-        predicates.append(plan.IsNull(own_id, negated=True))
-    if bound is not None:
-        clauses.append(Bind(bound.name, tuple(predicates), node.span))
+        id_value = plan.SystemValue(bound_variable.name, "id", STRING.as_nullable(True))
+        predicates.append(plan.IsNull(id_value, negated=True))
+    if bound_variable is not None:
+        clauses.append(CheckedBinding(bound_variable.name, tuple(predicates), binding.span))
     return clauses
 
 
-def may_bind(scope: Scope, variable: m.Variable) -> bool:
+def check_bindable(scope: Scope, variable: m.Variable) -> bool:
     """Whether a clause may bind this variable to a node; report it if not."""
-    bound = scope.variables.get(variable.name)
+    bound_variable = scope.variables.get(variable.name)
     if variable.name in scope.parameters:
         message = f"`${variable.name}` is a parameter and cannot be bound"
         scope.report.error(variable.span, message)
-    elif isinstance(bound, EdgeVariable):
+    elif isinstance(bound_variable, EdgeVariable):
         message = f"`${variable.name}` is an edge and cannot be used as a node"
         scope.report.error(variable.span, message, "T23")
-    elif bound is not None and bound.optional and variable.name not in scope.inherited:
+    elif (
+        bound_variable is not None
+        and bound_variable.optional
+        and variable.name not in scope.inherited_names
+    ):
         message = f"`${variable.name}` is bound in an `optional` and may be null"
         hint = "move this clause into that `optional`, or into another one"
         scope.report.error(variable.span, message, hint=hint)
@@ -59,119 +63,144 @@ def may_bind(scope: Scope, variable: m.Variable) -> bool:
     return False
 
 
-def take_type(scope: Scope, name: str, type_name: str) -> list[Clause]:
+def narrow_variable(scope: Scope, variable_name: str, type_name: str) -> list[CheckedClause]:
     """Give a variable a compatible type; narrowing an outer variable adds a type test."""
-    bound = scope.variables.get(name)
-    if not isinstance(bound, NodeVariable):
-        scope.variables[name] = NodeVariable(scope.plan_name(name), type_name)
+    bound_variable = scope.variables.get(variable_name)
+    if not isinstance(bound_variable, NodeVariable):
+        scope.variables[variable_name] = NodeVariable(scope.plan_name(variable_name), type_name)
         return []
-    narrowed = narrower(scope.catalog, bound.type_name, type_name)
-    if narrowed is None or narrowed == bound.type_name:
+    narrowed_type = narrower_type(scope.catalog, bound_variable.type_name, type_name)
+    if narrowed_type is None or narrowed_type == bound_variable.type_name:
         return []
-    scope.variables[name] = NodeVariable(bound.name, narrowed, bound.optional)
-    return [Keep(plan.OfType(bound.name, narrowed))] if name in scope.inherited else []
+    scope.variables[variable_name] = NodeVariable(
+        bound_variable.name, narrowed_type, bound_variable.optional
+    )
+    return (
+        [CheckedFilter(plan.OfType(bound_variable.name, narrowed_type))]
+        if variable_name in scope.inherited_names
+        else []
+    )
 
 
-def _known_type(scope: Scope, name: m.Name) -> str | None:
-    if entity_type(scope.catalog, name.text) is not None:
-        return name.text
-    known = [node.name for node in scope.catalog.nodes]
-    known += [interface.name for interface in scope.catalog.interfaces]
-    hint = did_you_mean(name.text, known)
-    if scope.catalog.edge(name.text) is not None:
-        hint = f"{name.text} is an edge: traverse it, as in `$a {_word(name.text)} $b`"
-    scope.report.error(name.span, f"unknown node type `{name.text}`", "T1", hint=hint)
+def _check_type_name(scope: Scope, type_name: m.Name) -> str | None:
+    if entity_type(scope.catalog, type_name.text) is not None:
+        return type_name.text
+    type_names = [node_type.name for node_type in scope.catalog.nodes]
+    type_names += [interface.name for interface in scope.catalog.interfaces]
+    hint = did_you_mean(type_name.text, type_names)
+    if scope.catalog.edge(type_name.text) is not None:
+        hint = (
+            f"{type_name.text} is an edge: traverse it, as in `$a {_edge_word(type_name.text)} $b`"
+        )
+    scope.report.error(type_name.span, f"unknown node type `{type_name.text}`", "T1", hint=hint)
     return None
 
 
-def _word(edge: str) -> str:
-    return edge[:1].lower() + edge[1:]
+def _edge_word(edge_name: str) -> str:
+    return edge_name[:1].lower() + edge_name[1:]
 
 
-def _bind(scope: Scope, variable: m.Variable, type_name: str | None) -> list[Clause]:
+def _bind_variable(
+    scope: Scope, variable: m.Variable, type_name: str | None
+) -> list[CheckedClause]:
     if variable.name == ANONYMOUS:
         message = "`$_` is anonymous and cannot be bound to a type"
         scope.report.error(variable.span, message, hint="give the variable a name")
         return []
-    bound = scope.variables.get(variable.name)
+    bound_variable = scope.variables.get(variable.name)
     if type_name is None:
-        if bound is None:
-            scope.variables[variable.name] = Broken(scope.plan_name(variable.name))
+        if bound_variable is None:
+            scope.variables[variable.name] = BrokenVariable(scope.plan_name(variable.name))
         return []
-    old = bound.type_name if isinstance(bound, NodeVariable) else type_name
-    if narrower(scope.catalog, old, type_name) is None:
-        message = f"`${variable.name}` is a {old} and cannot be a {type_name}"
+    current_type = (
+        bound_variable.type_name if isinstance(bound_variable, NodeVariable) else type_name
+    )
+    if narrower_type(scope.catalog, current_type, type_name) is None:
+        message = f"`${variable.name}` is a {current_type} and cannot be a {type_name}"
         scope.report.error(variable.span, message)
         return []
-    return take_type(scope, variable.name, type_name)
+    return narrow_variable(scope, variable.name, type_name)
 
 
-def _predicates(scope: Scope, node: m.Binding, type_name: str) -> list[plan.Predicate]:
-    bound = scope.variables.get(node.variable.name)
-    name = bound.name if bound is not None else node.variable.name
-    found = (_predicate(scope, name, type_name, one) for one in node.predicates)
-    return [one for one in found if one is not None]
+def _check_predicates(scope: Scope, binding: m.Binding, type_name: str) -> list[plan.Predicate]:
+    bound_variable = scope.variables.get(binding.variable.name)
+    plan_name = bound_variable.name if bound_variable is not None else binding.variable.name
+    checked_predicates = (
+        _check_predicate(scope, plan_name, type_name, predicate) for predicate in binding.predicates
+    )
+    return [predicate for predicate in checked_predicates if predicate is not None]
 
 
-def _predicate(
-    scope: Scope, name: str, type_name: str, node: m.InlinePredicate
+def _check_predicate(
+    scope: Scope, plan_name: str, type_name: str, inline_predicate: m.InlinePredicate
 ) -> plan.Predicate | None:
-    value = _inline_value(scope, node.value)
-    owner = entity_type(scope.catalog, type_name)
-    declared = owner.property(node.name.text) if owner is not None else None
-    if node.name.text == "id":
-        declared = _ID
-    if owner is not None and declared is None:
-        hint = did_you_mean(node.name.text, [p.name for p in owner.properties])
-        message = f"{type_name} has no property `{node.name.text}`"
-        scope.report.error(node.name.span, message, "T2", hint=hint)
-    if declared is None or value is None:
+    typed_value = _resolve_inline_value(scope, inline_predicate.value)
+    entity = entity_type(scope.catalog, type_name)
+    declaration = entity.property(inline_predicate.name.text) if entity is not None else None
+    if inline_predicate.name.text == "id":
+        declaration = _ID_PROPERTY
+    if entity is not None and declaration is None:
+        hint = did_you_mean(
+            inline_predicate.name.text,
+            [declared_property.name for declared_property in entity.properties],
+        )
+        message = f"{type_name} has no property `{inline_predicate.name.text}`"
+        scope.report.error(inline_predicate.name.span, message, "T2", hint=hint)
+    if declaration is None or typed_value is None:
         return None
-    problem = _problem(value, declared.type)
-    if problem is not None:
-        code = "T3" if value.is_literal or declared.type.scalar is ScalarType.BLOB else "T7"
-        scope.report.error(value.span, f"`{declared.name}`: {problem}", code)
+    mismatch = _value_mismatch(typed_value, declaration.type)
+    if mismatch is not None:
+        code = (
+            "T3" if typed_value.is_literal or declaration.type.scalar is ScalarType.BLOB else "T7"
+        )
+        scope.report.error(typed_value.span, f"`{declaration.name}`: {mismatch}", code)
         return None
-    return _test(name, declared, value)
+    return _equality_predicate(plan_name, declaration, typed_value)
 
 
-_ID = Property("id", PropertyType(ScalarType.STRING))
+_ID_PROPERTY = PropertyDefinition("id", PropertyType(ScalarType.STRING))
 
 
-def _inline_value(scope: Scope, node: m.Expression) -> Typed | None:
-    if not isinstance(node, m.Variable):
-        return expressions.resolve(scope, node)
-    found = expressions.parameter(scope, node)
-    if found is None:
-        message = f"`${node.name}` is not a parameter"
+def _resolve_inline_value(scope: Scope, expression: m.Expression) -> TypedValue | None:
+    if not isinstance(expression, m.Variable):
+        return expressions.resolve_expression(scope, expression)
+    parameter_value = expressions.resolve_parameter(scope, expression)
+    if parameter_value is None:
+        message = f"`${expression.name}` is not a parameter"
         hint = "use a literal or a parameter in braces; compare variables in a separate clause"
-        scope.report.error(node.span, message, "T14", hint=hint)
-    return found
+        scope.report.error(expression.span, message, "T14", hint=hint)
+    return parameter_value
 
 
-def _problem(value: Typed, wanted: PropertyType) -> str | None:
+def _value_mismatch(typed_value: TypedValue, property_type: PropertyType) -> str | None:
     """Return why a value can never equal that of the property, or None."""
-    if wanted.scalar is ScalarType.BLOB:
+    if property_type.scalar is ScalarType.BLOB:
         return "a Blob cannot be matched"
-    if value.is_null:
-        return None if wanted.nullable else "required, so it is never null"
-    if wanted.is_vector:
+    if typed_value.is_null:
+        return None if property_type.nullable else "required, so it is never null"
+    if property_type.is_vector:
         return "a Vector cannot be matched; rank with `nearest`"
-    if value.type is None or value.type.is_list or not same_kind(value.type, wanted):
-        note = ", which the list must contain" if wanted.is_list else ""
-        return f"expected one {wanted.element().display()}{note}, found {value.shown()}"
-    if isinstance(value.value, plan.Constant) and wanted.enum_values is not None:
-        stored = literals.fit(value.value, wanted)
-        return stored if isinstance(stored, str) else None
+    if (
+        typed_value.type is None
+        or typed_value.type.is_list
+        or not is_comparable(typed_value.type, property_type)
+    ):
+        list_note = ", which the list must contain" if property_type.is_list else ""
+        return f"expected one {property_type.element_type().display()}{list_note}, found {typed_value.describe_type()}"
+    if isinstance(typed_value.value, plan.Constant) and property_type.enum_values is not None:
+        stored_constant = literals.fit_constant(typed_value.value, property_type)
+        return stored_constant if isinstance(stored_constant, str) else None
     return None
 
 
-def _test(name: str, declared: Property, value: Typed) -> plan.Predicate:
-    held: plan.Value = plan.PropertyValue(name, declared.name, declared.type)
-    if declared is _ID:
-        held = plan.SystemValue(name, "id", declared.type)
-    if value.is_null:
-        return plan.IsNull(held)
-    if declared.type.is_list:
-        return plan.TextTest(held, "list_contains", value.value)
-    return plan.Compare(held, "=", value.value)
+def _equality_predicate(
+    plan_name: str, declaration: PropertyDefinition, typed_value: TypedValue
+) -> plan.Predicate:
+    property_value: plan.Value = plan.PropertyValue(plan_name, declaration.name, declaration.type)
+    if declaration is _ID_PROPERTY:
+        property_value = plan.SystemValue(plan_name, "id", declaration.type)
+    if typed_value.is_null:
+        return plan.IsNull(property_value)
+    if declaration.type.is_list:
+        return plan.TextTest(property_value, "list_contains", typed_value.value)
+    return plan.Compare(property_value, "=", typed_value.value)

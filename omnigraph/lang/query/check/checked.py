@@ -5,67 +5,69 @@ Owns the form between checker and lowering. Variables have their plan names.
 
 from dataclasses import field
 
-from omnigraph.diagnostics import NOWHERE, Span
+from omnigraph.diagnostics import NO_SPAN, Span
 from omnigraph.lang.query import plan
 from omnigraph.record import record
 
 
 @record
-class Bind:
+class CheckedBinding:
     """A variable ranges over the nodes of its type that pass the predicates."""
 
     variable: str
     predicates: tuple[plan.Predicate, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
-class Walk:
+class CheckedTraversal:
     """A traversal as written; None is the anonymous variable. Steps lead from source to target."""
 
     source: str | None
     target: str | None
     source_type: str
     target_type: str
-    steps: tuple[plan.Step, ...]
-    low: int = 1
-    high: int = 1
+    steps: tuple[plan.PlanStep, ...]
+    min_hops: int = 1
+    max_hops: int = 1
     edge_variable: str | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
-class Keep:
+class CheckedFilter:
     """A condition."""
 
     predicate: plan.Predicate
 
 
 @record
-class Without:
+class CheckedNegation:
     """`not { .. }`."""
 
-    match: "Match"
+    match: "CheckedMatch"
 
 
 @record
-class Maybe:
+class CheckedOptional:
     """`optional { .. }`."""
 
-    match: "Match"
+    match: "CheckedMatch"
 
 
-Clause = Bind | Walk | Keep | Without | Maybe
+CheckedClause = (
+    CheckedBinding | CheckedTraversal | CheckedFilter | CheckedNegation | CheckedOptional
+)
 
 
 @record
-class Match:
+class CheckedMatch:
     """A list of clauses and the variables it introduces, in order of first appearance.
 
     `node_types` maps each node variable among them to its type.
     """
 
-    clauses: tuple[Clause, ...]
+    clauses: tuple[CheckedClause, ...]
     introduced: tuple[str, ...]
     node_types: dict[str, str]
 
@@ -74,8 +76,8 @@ class Match:
 class CheckedRead:
     """A checked read; its `match` is not yet in execution order."""
 
-    match: Match
-    columns: tuple[plan.Column, ...]
+    match: CheckedMatch
+    columns: tuple[plan.PlanColumn, ...]
     aggregated: bool
     distinct: bool
     order: tuple[plan.SortKey, ...]

@@ -9,88 +9,105 @@ from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 
 from . import conditions, expressions, search
-from .bindings import binding
-from .checked import Clause, Keep, Match, Maybe, Without
-from .mentions import direct_names, visible_names
+from .bindings import check_binding
+from .checked import CheckedClause, CheckedFilter, CheckedMatch, CheckedNegation, CheckedOptional
+from .mentions import directly_named_variables, visible_variables
 from .scope import NodeVariable, Scope
-from .traversals import traversal
+from .traversals import check_traversal
 
 
-def check_match(scope: Scope, clauses: tuple[m.Clause, ...]) -> Match:
+def check_match(scope: Scope, clauses: tuple[m.Clause, ...]) -> CheckedMatch:
     """Check a list of clauses; afterwards `scope` holds the variables they introduce."""
-    checked: list[Clause] = []
+    checked_clauses: list[CheckedClause] = []
     for clause in clauses:
-        checked += _clause(scope, clause)
-    own = [bound for _, bound in scope.own()]
-    return Match(
-        clauses=tuple(checked),
-        introduced=tuple(bound.name for bound in own),
-        node_types={one.name: one.type_name for one in own if isinstance(one, NodeVariable)},
+        checked_clauses += _check_clause(scope, clause)
+    introduced = [variable for _, variable in scope.introduced_variables()]
+    return CheckedMatch(
+        clauses=tuple(checked_clauses),
+        introduced=tuple(variable.name for variable in introduced),
+        node_types={
+            variable.name: variable.type_name
+            for variable in introduced
+            if isinstance(variable, NodeVariable)
+        },
     )
 
 
-def _clause(scope: Scope, clause: m.Clause) -> list[Clause]:
+def _check_clause(scope: Scope, clause: m.Clause) -> list[CheckedClause]:
     match clause:
         case m.Binding():
-            return binding(scope, clause)
+            return check_binding(scope, clause)
         case m.Traversal():
-            return traversal(scope, clause)
+            return check_traversal(scope, clause)
         case m.WordPair():
-            return _word_pair(scope, clause)
+            return _check_word_pair(scope, clause)
         case m.Filter():
-            predicate = condition(scope, clause.condition)
-            return [Keep(predicate)] if predicate is not None else []
+            predicate = check_condition(scope, clause.condition)
+            return [CheckedFilter(predicate)] if predicate is not None else []
         case m.Negation():
-            return _negation(scope, clause)
+            return _check_negation(scope, clause)
         case m.OptionalMatch():
-            return _optional(scope, clause)
+            return _check_optional(scope, clause)
 
 
-def condition(scope: Scope, node: m.Condition) -> plan.Predicate | None:
+def check_condition(scope: Scope, condition: m.Condition) -> plan.Predicate | None:
     """Return the predicate of a condition inside `match`."""
-    rules = conditions.Rules(
+    rules = conditions.ConditionRules(
         report=scope.report,
-        resolve=lambda expression: expressions.resolve(scope, expression),
-        text_search=lambda call: search.text_search(scope, call),
+        resolve_operand=lambda expression: expressions.resolve_expression(scope, expression),
+        check_text_search=lambda call: search.check_text_search(scope, call),
     )
-    return conditions.condition(rules, node)
+    return conditions.check_condition(rules, condition)
 
 
-def _word_pair(scope: Scope, node: m.WordPair) -> list[Clause]:
+def _check_word_pair(scope: Scope, word_pair: m.WordPair) -> list[CheckedClause]:
     """`$a contains $b`: the left side decides whether this is a filter or a traversal."""
-    if node.left.name not in scope.parameters:
-        edge = m.Traversal(node.left, (node.word,), node.right, span=node.span)
-        return traversal(scope, edge)
-    test: m.Condition = m.Membership(node.left, node.right, node.span)
-    if node.word.text != "in":
-        operator: m.Operator = "starts_with" if node.word.text == "starts_with" else "contains"
-        test = m.Comparison(node.left, operator, node.right, node.span)
-    predicate = condition(scope, test)
-    return [Keep(predicate)] if predicate is not None else []
+    if word_pair.left.name not in scope.parameters:
+        edge_traversal = m.Traversal(
+            word_pair.left, (word_pair.word,), word_pair.right, span=word_pair.span
+        )
+        return check_traversal(scope, edge_traversal)
+    condition: m.Condition = m.Membership(word_pair.left, word_pair.right, word_pair.span)
+    if word_pair.word.text != "in":
+        operator: m.ComparisonOperator = (
+            "starts_with" if word_pair.word.text == "starts_with" else "contains"
+        )
+        condition = m.Comparison(word_pair.left, operator, word_pair.right, word_pair.span)
+    predicate = check_condition(scope, condition)
+    return [CheckedFilter(predicate)] if predicate is not None else []
 
 
-def _negation(scope: Scope, node: m.Negation) -> list[Clause]:
-    inner = scope.inside_negation(visible_names(node.clauses))
-    match = _linked(scope, inner, node.clauses, _word(node.span, "not"))
-    return [Without(match)]
+def _check_negation(scope: Scope, negation: m.Negation) -> list[CheckedClause]:
+    inner_scope = scope.enter_negation(visible_variables(negation.clauses))
+    inner_match = _check_linked_match(
+        scope, inner_scope, negation.clauses, _keyword_span(negation.span, "not")
+    )
+    return [CheckedNegation(inner_match)]
 
 
-def _optional(scope: Scope, node: m.OptionalMatch) -> list[Clause]:
-    inner = scope.inside_optional()
-    match = _linked(scope, inner, node.clauses, _word(node.span, "optional"))
-    scope.adopt(inner)
-    return [Maybe(match)]
+def _check_optional(scope: Scope, optional_match: m.OptionalMatch) -> list[CheckedClause]:
+    inner_scope = scope.enter_optional()
+    inner_match = _check_linked_match(
+        scope, inner_scope, optional_match.clauses, _keyword_span(optional_match.span, "optional")
+    )
+    scope.adopt_optional(inner_scope)
+    return [CheckedOptional(inner_match)]
 
 
-def _linked(scope: Scope, inner: Scope, clauses: tuple[m.Clause, ...], word: Span) -> Match:
+def _check_linked_match(
+    scope: Scope, inner_scope: Scope, clauses: tuple[m.Clause, ...], keyword_span: Span
+) -> CheckedMatch:
     """Check the inner match; it must refer to a variable from outside."""
-    before = scope.report.failures
-    match = check_match(inner, clauses)
-    if not inner.inherited & direct_names(clauses) and scope.report.failures == before:
+    errors_before = scope.report.error_count
+    inner_match = check_match(inner_scope, clauses)
+    if (
+        not inner_scope.inherited_names & directly_named_variables(clauses)
+        and scope.report.error_count == errors_before
+    ):
         message = "no clause inside refers to a variable bound before it"
-        scope.report.error(word, message, "T9")
-    return match
+        scope.report.error(keyword_span, message, "T9")
+    return inner_match
 
 
-def _word(span: Span, word: str) -> Span:
-    return Span(span.start, span.start + len(word))
+def _keyword_span(clause_span: Span, keyword: str) -> Span:
+    return Span(clause_span.start, clause_span.start + len(keyword))

@@ -11,122 +11,138 @@ from omnigraph.values import PropertyType, ScalarType
 
 from . import expressions, search
 from .scope import Scope
-from .typed import F64, I64, Typed, is_scalar
+from .typed import F64, I64, TypedValue, is_scalar
 
-_ID = PropertyType(ScalarType.STRING)
+_ID_TYPE = PropertyType(ScalarType.STRING)
 
 
-def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[plan.Column, ...]:
+def check_columns(
+    scope: Scope, projections: tuple[m.Projection, ...]
+) -> tuple[plan.PlanColumn, ...]:
     """Return the valid columns, in order; report the others."""
     aggregated = is_aggregated(projections)
-    columns: list[plan.Column] = []
-    seen: set[str] = set()
+    columns: list[plan.PlanColumn] = []
+    seen_names: set[str] = set()
     for projection in projections:
-        value = column_value(scope, projection.expression)
-        if value is None:
+        typed_value = resolve_column_value(scope, projection.expression)
+        if typed_value is None:
             continue
-        name = column_name(projection)
-        if name in seen:
+        result_name = column_name(projection)
+        if result_name in seen_names:
             span = projection.alias.span if projection.alias is not None else projection.span
             hint = "name one of them with `as`"
-            scope.report.error(span, f"two columns are named `{name}`", hint=hint)
-        seen.add(name)
-        if _is_key(scope, value, aggregated):
-            columns.append(plan.Column(name, value.value, value.type))
+            scope.report.error(span, f"two columns are named `{result_name}`", hint=hint)
+        seen_names.add(result_name)
+        if _check_group_key(scope, typed_value, aggregated):
+            columns.append(plan.PlanColumn(result_name, typed_value.value, typed_value.type))
     return tuple(columns)
 
 
 def is_aggregated(projections: tuple[m.Projection, ...]) -> bool:
     """Whether rows are grouped: at least one column is an aggregate."""
-    return any(isinstance(one.expression, m.Aggregate) for one in projections)
+    return any(isinstance(projection.expression, m.Aggregate) for projection in projections)
 
 
-def column_value(scope: Scope, node: m.Expression) -> Typed | None:
+def resolve_column_value(scope: Scope, expression: m.Expression) -> TypedValue | None:
     """Return a value that may be projected or sorted by, or None after reporting why not."""
-    match node:
+    match expression:
         case m.Aggregate():
-            return aggregate(scope, node)
+            return check_aggregate(scope, expression)
         case m.Call():
-            found = search.ranking(scope, node)
-            kind = F64.as_nullable(True)
-            return Typed(plan.Score(found), kind, node.span) if found is not None else None
+            ranking = search.check_ranking(scope, expression)
+            score_type = F64.as_nullable(True)
+            return (
+                TypedValue(plan.Score(ranking), score_type, expression.span)
+                if ranking is not None
+                else None
+            )
         case m.Alias():
-            message = f"`{node.name}` is not a value; a column name can only be used in `order`"
-            scope.report.error(node.span, message)
+            message = (
+                f"`{expression.name}` is not a value; a column name can only be used in `order`"
+            )
+            scope.report.error(expression.span, message)
             return None
-    value = expressions.resolve(scope, node)
-    if value is not None and value.is_null:
-        scope.report.error(node.span, "`null` has no type here and cannot be returned")
+    typed_value = expressions.resolve_expression(scope, expression)
+    if typed_value is not None and typed_value.is_null:
+        scope.report.error(expression.span, "`null` has no type here and cannot be returned")
         return None
-    return value if value is not None and _readable(scope, value) else None
+    return typed_value if typed_value is not None and _check_readable(scope, typed_value) else None
 
 
-def aggregate(scope: Scope, node: m.Aggregate) -> Typed | None:
+def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
     """Return an aggregate with the type of its result, which is always nullable."""
-    argument = _argument(scope, node)
+    argument = _resolve_argument(scope, aggregate)
     if argument is None:
         return None
-    problem = _problem(node, argument)
-    if problem is not None:
-        scope.report.error(node.argument.span, problem, "T8")
+    mismatch = _argument_mismatch(aggregate, argument)
+    if mismatch is not None:
+        scope.report.error(aggregate.argument.span, mismatch, "T8")
         return None
-    value = plan.Aggregate(node.function, argument.value, node.distinct)
-    return Typed(value, _result(node.function, argument).as_nullable(True), node.span)
+    plan_aggregate = plan.Aggregate(aggregate.function, argument.value, aggregate.distinct)
+    return TypedValue(
+        plan_aggregate, _result_type(aggregate.function, argument).as_nullable(True), aggregate.span
+    )
 
 
-def _argument(scope: Scope, node: m.Aggregate) -> Typed | None:
-    if isinstance(node.argument, m.Aggregate | m.Call):
-        inner = f"`{node.argument.function}(…)`"
-        message = f"`{node.function}` cannot take {inner}"
-        scope.report.error(node.argument.span, message, "T8")
+def _resolve_argument(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
+    if isinstance(aggregate.argument, m.Aggregate | m.Call):
+        inner_call = f"`{aggregate.argument.function}(…)`"
+        message = f"`{aggregate.function}` cannot take {inner_call}"
+        scope.report.error(aggregate.argument.span, message, "T8")
         return None
-    return column_value(scope, node.argument)
+    return resolve_column_value(scope, aggregate.argument)
 
 
-def _problem(node: m.Aggregate, argument: Typed) -> str | None:
+def _argument_mismatch(aggregate: m.Aggregate, argument: TypedValue) -> str | None:
     """Return why the function does not accept the argument, or None."""
-    kind, shown = argument.type, argument.shown()
-    match node.function:
+    argument_type, type_text = argument.type, argument.describe_type()
+    match aggregate.function:
         case "sum" | "avg":
-            fits = kind is not None and kind.is_numeric
-            return None if fits else f"`{node.function}` needs numbers, not {shown}"
+            is_accepted = argument_type is not None and argument_type.is_numeric
+            return None if is_accepted else f"`{aggregate.function}` needs numbers, not {type_text}"
         case "min" | "max":
-            fits = kind is not None and is_scalar(kind)
-            return None if fits else f"`{node.function}` needs comparable values, not {shown}"
+            is_accepted = argument_type is not None and is_scalar(argument_type)
+            return (
+                None
+                if is_accepted
+                else f"`{aggregate.function}` needs comparable values, not {type_text}"
+            )
         case "collect":
-            fits = kind is None or is_scalar(kind)
-            return None if fits else f"`collect` needs scalars, not {shown}"
-    if node.distinct and kind is not None and not is_scalar(kind):
-        return f"`count(distinct …)` needs scalars, not {shown}"
+            is_accepted = argument_type is None or is_scalar(argument_type)
+            return None if is_accepted else f"`collect` needs scalars, not {type_text}"
+    if aggregate.distinct and argument_type is not None and not is_scalar(argument_type):
+        return f"`count(distinct …)` needs scalars, not {type_text}"
     return None
 
 
-def _result(function: m.AggregateFunction, argument: Typed) -> PropertyType:
+def _result_type(function: m.AggregateFunction, argument: TypedValue) -> PropertyType:
     match function:
         case "count":
             return I64
         case "sum" | "avg":
             return F64
         case "collect":
-            item = (argument.type or _ID).element()
-            return PropertyType(item.scalar, is_list=True, enum_values=item.enum_values)
-    return argument.type or _ID
+            element_type = (argument.type or _ID_TYPE).element_type()
+            return PropertyType(
+                element_type.scalar, is_list=True, enum_values=element_type.enum_values
+            )
+    return argument.type or _ID_TYPE
 
 
-def _readable(scope: Scope, value: Typed) -> bool:
-    if value.type is None or value.type.scalar is not ScalarType.BLOB:
+def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
+    if typed_value.type is None or typed_value.type.scalar is not ScalarType.BLOB:
         return True
-    scope.report.error(value.span, "a Blob cannot be read by a query", "T24")
+    scope.report.error(typed_value.span, "a Blob cannot be read by a query", "T24")
     return False
 
 
-def _is_key(scope: Scope, value: Typed, aggregated: bool) -> bool:
+def _check_group_key(scope: Scope, typed_value: TypedValue, aggregated: bool) -> bool:
     """Whether a column is allowed if rows are grouped: an aggregate, or a group key."""
-    keys = plan.Aggregate | plan.PropertyValue | plan.SystemValue | plan.Entity
-    if not aggregated or isinstance(value.value, keys):
+    key_classes = plan.Aggregate | plan.PropertyValue | plan.SystemValue | plan.Entity
+    if not aggregated or isinstance(typed_value.value, key_classes):
         return True
-    if isinstance(value.value, plan.Parameter) and not value.is_now:
+    if isinstance(typed_value.value, plan.Parameter) and not typed_value.is_now:
         return True
     message = "in a query with aggregates, any other column must be a property or a variable"
-    scope.report.error(value.span, message, "T9")
+    scope.report.error(typed_value.span, message, "T9")
     return False

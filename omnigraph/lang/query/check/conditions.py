@@ -11,200 +11,253 @@ from omnigraph.lang.query import plan
 from omnigraph.record import record
 
 from . import search
-from .report import Report
-from .typed import STRING, Typed, is_scalar, is_text, null_of, same_kind
+from .report import CheckReport
+from .typed import STRING, TypedValue, is_comparable, is_scalar, is_text, typed_null
 
 
 @record
-class Rules:
+class ConditionRules:
     """How operands and text searches are resolved, and which code a type mismatch gets."""
 
-    report: Report
-    resolve: Callable[[m.Expression], Typed | None]
-    text_search: Callable[[m.Call], plan.TextSearch | None]
-    misfit: Callable[[Typed], str] = lambda _: "T7"
+    report: CheckReport
+    resolve_operand: Callable[[m.Expression], TypedValue | None]
+    check_text_search: Callable[[m.Call], plan.TextSearch | None]
+    mismatch_code: Callable[[TypedValue], str] = lambda _: "T7"
     strict_enums: bool = False
 
 
-def condition(  # noqa: PLR0911 - one return per kind
-    rules: Rules, node: m.Condition
+def check_condition(  # noqa: PLR0911 - one return per kind
+    rules: ConditionRules, condition: m.Condition
 ) -> plan.Predicate | None:
     """Return the predicate of a condition, or None after reporting why it has none."""
-    match node:
+    match condition:
         case m.Comparison():
-            return _comparison(rules, node)
+            return _check_comparison(rules, condition)
         case m.Membership():
-            return _membership(rules, node)
+            return _check_membership(rules, condition)
         case m.IsNull():
-            return _is_null(rules, node)
+            return _check_null_test(rules, condition)
         case m.TextMatch():
-            return rules.text_search(node.call)
+            return rules.check_text_search(condition.call)
         case m.Not():
-            inner = condition(rules, node.item)
-            return plan.Not(inner) if inner is not None else None
+            inner_predicate = check_condition(rules, condition.item)
+            return plan.Not(inner_predicate) if inner_predicate is not None else None
         case m.And():
-            items = _all(rules, node.items)
-            return plan.And(items) if items is not None else None
+            predicates = _check_all(rules, condition.items)
+            return plan.And(predicates) if predicates is not None else None
         case m.Or():
-            items = _all(rules, node.items)
-            return plan.Or(items) if items is not None else None
+            predicates = _check_all(rules, condition.items)
+            return plan.Or(predicates) if predicates is not None else None
 
 
-def _all(rules: Rules, nodes: tuple[m.Condition, ...]) -> tuple[plan.Predicate, ...] | None:
-    found = [condition(rules, node) for node in nodes]
-    items = tuple(one for one in found if one is not None)
-    return items if len(items) == len(found) else None
+def _check_all(
+    rules: ConditionRules, conditions: tuple[m.Condition, ...]
+) -> tuple[plan.Predicate, ...] | None:
+    checked_predicates = [check_condition(rules, condition) for condition in conditions]
+    valid_predicates = tuple(predicate for predicate in checked_predicates if predicate is not None)
+    return valid_predicates if len(valid_predicates) == len(checked_predicates) else None
 
 
-def _comparison(rules: Rules, node: m.Comparison) -> plan.Predicate | None:
-    for call, other in ((node.left, node.right), (node.right, node.left)):
-        if isinstance(call, m.Call) and call.function in search.CONDITIONS:
-            return _search_is(rules, node, call, other)
-    left, right = rules.resolve(node.left), rules.resolve(node.right)
-    if left is None or right is None:
+def _check_comparison(rules: ConditionRules, comparison: m.Comparison) -> plan.Predicate | None:
+    for call, opposite in (
+        (comparison.left, comparison.right),
+        (comparison.right, comparison.left),
+    ):
+        if isinstance(call, m.Call) and call.function in search.TEXT_CONDITIONS:
+            return _check_search_comparison(rules, comparison, call, opposite)
+    left_operand, right_operand = (
+        rules.resolve_operand(comparison.left),
+        rules.resolve_operand(comparison.right),
+    )
+    if left_operand is None or right_operand is None:
         return None
-    left, right = _typed_null(rules, left, right), _typed_null(rules, right, left)
-    if node.operator in ("contains", "starts_with"):
-        return _text_test(rules, left, node.operator, right)
-    return compare(rules, left, node.operator, right)
+    left_operand, right_operand = (
+        _give_null_type(rules, left_operand, right_operand),
+        _give_null_type(rules, right_operand, left_operand),
+    )
+    if comparison.operator in ("contains", "starts_with"):
+        return _check_text_test(rules, left_operand, comparison.operator, right_operand)
+    return check_scalar_comparison(rules, left_operand, comparison.operator, right_operand)
 
 
-def _search_is(
-    rules: Rules, node: m.Comparison, call: m.Call, other: m.Expression
+def _check_search_comparison(
+    rules: ConditionRules, comparison: m.Comparison, call: m.Call, opposite: m.Expression
 ) -> plan.Predicate | None:
     """`search(..) = true` is the condition itself; any other comparison is rejected as unclear."""
-    found = rules.text_search(call)
-    if node.operator == "=" and other == m.Literal("bool", "true"):
-        return found
+    text_search = rules.check_text_search(call)
+    if comparison.operator == "=" and opposite == m.Literal("bool", "true"):
+        return text_search
     message = f"`{call.function}` is a condition and cannot be compared"
     hint = f"write `{call.function}(…)`, or `not {call.function}(…)`"
-    rules.report.error(node.span, message, search.code_of(call), hint=hint)
+    rules.report.error(comparison.span, message, search.misuse_code(call), hint=hint)
     return None
 
 
-def compare(rules: Rules, left: Typed, operator: str, right: Typed) -> plan.Compare | None:
+def check_scalar_comparison(
+    rules: ConditionRules, left_operand: TypedValue, operator: str, right_operand: TypedValue
+) -> plan.Compare | None:
     """Return the comparison of two scalars of comparable types."""
-    if not _is_value(rules, left) or not _is_value(rules, right):
+    if not _check_testable(rules, left_operand) or not _check_testable(rules, right_operand):
         return None
-    if not _one_value(rules, left, right) or not _one_value(rules, right, left):
+    if not _check_not_list(rules, left_operand, right_operand) or not _check_not_list(
+        rules, right_operand, left_operand
+    ):
         return None
     match operator:
         case "=" | "!=" | "<" | "<=" | ">" | ">=":
-            if _kinds_meet(rules, left, right):
-                return plan.Compare(left.value, operator, right.value)
+            if _check_comparable(rules, left_operand, right_operand):
+                return plan.Compare(left_operand.value, operator, right_operand.value)
     return None
 
 
-def _text_test(rules: Rules, left: Typed, operator: str, right: Typed) -> plan.TextTest | None:
-    if not _is_value(rules, left) or not _is_value(rules, right):
+def _check_text_test(
+    rules: ConditionRules, left_operand: TypedValue, operator: str, right_operand: TypedValue
+) -> plan.TextTest | None:
+    if not _check_testable(rules, left_operand) or not _check_testable(rules, right_operand):
         return None
-    if operator == "contains" and left.type is not None and left.type.is_list:
-        if not _one_value(rules, right, left) or not _kinds_meet(rules, left, right):
+    if operator == "contains" and left_operand.type is not None and left_operand.type.is_list:
+        if not _check_not_list(rules, right_operand, left_operand) or not _check_comparable(
+            rules, left_operand, right_operand
+        ):
             return None
-        return plan.TextTest(left.value, "list_contains", right.value)
-    for side in (left, right):
-        if not is_text(side.type):
-            wanted = "a String or a list" if side is left and operator == "contains" else "String"
-            message = f"`{operator}` needs {wanted} here, not {side.shown()}"
-            rules.report.error(side.span, message, rules.misfit(side))
+        return plan.TextTest(left_operand.value, "list_contains", right_operand.value)
+    for operand in (left_operand, right_operand):
+        if not is_text(operand.type):
+            expected_text = (
+                "a String or a list"
+                if operand is left_operand and operator == "contains"
+                else "String"
+            )
+            message = f"`{operator}` needs {expected_text} here, not {operand.describe_type()}"
+            rules.report.error(operand.span, message, rules.mismatch_code(operand))
             return None
-    kind: plan.TextOperator = "string_contains" if operator == "contains" else "starts_with"
-    return plan.TextTest(left.value, kind, right.value)
+    text_operator: plan.TextOperator = (
+        "string_contains" if operator == "contains" else "starts_with"
+    )
+    return plan.TextTest(left_operand.value, text_operator, right_operand.value)
 
 
-def _membership(rules: Rules, node: m.Membership) -> plan.Predicate | None:
-    operand, items = rules.resolve(node.operand), rules.resolve(node.items)
-    if operand is None or items is None:
+def _check_membership(rules: ConditionRules, membership: m.Membership) -> plan.Predicate | None:
+    operand, list_operand = (
+        rules.resolve_operand(membership.operand),
+        rules.resolve_operand(membership.items),
+    )
+    if operand is None or list_operand is None:
         return None
-    operand = _typed_null(rules, operand, items)
-    if not _is_value(rules, operand) or not _one_value(rules, operand, items):
+    operand = _give_null_type(rules, operand, list_operand)
+    if not _check_testable(rules, operand) or not _check_not_list(rules, operand, list_operand):
         return None
-    if items.type is None or not items.type.is_list or not items.is_constant:
-        hint = None if items.is_constant else "for a list property write `list contains value`"
-        message = f"`in` needs a list literal or a list parameter, not {items.shown()}"
-        rules.report.error(items.span, message, rules.misfit(items), hint=hint)
+    if list_operand.type is None or not list_operand.type.is_list or not list_operand.is_constant:
+        hint = (
+            None if list_operand.is_constant else "for a list property write `list contains value`"
+        )
+        message = (
+            f"`in` needs a list literal or a list parameter, not {list_operand.describe_type()}"
+        )
+        rules.report.error(list_operand.span, message, rules.mismatch_code(list_operand), hint=hint)
         return None
-    if not _kinds_meet(rules, operand, items):
+    if not _check_comparable(rules, operand, list_operand):
         return None
-    return plan.InList(operand.value, items.value)
+    return plan.InList(operand.value, list_operand.value)
 
 
-def _is_null(rules: Rules, node: m.IsNull) -> plan.Predicate | None:
-    operand = rules.resolve(node.operand)
+def _check_null_test(rules: ConditionRules, null_test: m.IsNull) -> plan.Predicate | None:
+    operand = rules.resolve_operand(null_test.operand)
     if operand is None:
         return None
     if isinstance(operand.value, plan.Entity):
         # A node is null if it comes from an `optional` that matched nothing.
-        own_id = plan.SystemValue(operand.value.variable, "id", STRING.as_nullable(True))
-        return plan.IsNull(own_id, node.negated)
-    vector = operand.type is not None and operand.type.is_vector
-    if not vector and not _is_value(rules, operand):
+        id_value = plan.SystemValue(operand.value.variable, "id", STRING.as_nullable(True))
+        return plan.IsNull(id_value, null_test.negated)
+    is_vector = operand.type is not None and operand.type.is_vector
+    if not is_vector and not _check_testable(rules, operand):
         return None
-    return plan.IsNull(operand.value, node.negated)
+    return plan.IsNull(operand.value, null_test.negated)
 
 
-def _is_value(rules: Rules, side: Typed) -> bool:
+def _check_testable(rules: ConditionRules, operand: TypedValue) -> bool:
     """Whether an operand has a value that a condition may test; report it if not."""
-    if side.type is None:
+    if operand.type is None:
         hint = "compare ids, as in `$a.id = $b.id`"
-        rules.report.error(side.span, "a node cannot be compared", "T7", hint=hint)
+        rules.report.error(operand.span, "a node cannot be compared", "T7", hint=hint)
         return False
-    if is_scalar(side.type) or side.type.is_list:
+    if is_scalar(operand.type) or operand.type.is_list:
         return True
-    message = f"{side.shown()} cannot be used in a condition"
-    rules.report.error(side.span, message, rules.misfit(side))
+    message = f"{operand.describe_type()} cannot be used in a condition"
+    rules.report.error(operand.span, message, rules.mismatch_code(operand))
     return False
 
 
-def _one_value(rules: Rules, side: Typed, other: Typed) -> bool:
-    if side.type is not None and not side.type.is_list:
+def _check_not_list(rules: ConditionRules, operand: TypedValue, opposite: TypedValue) -> bool:
+    if operand.type is not None and not operand.type.is_list:
         return True
-    hint = "write `list contains value`" if other.type and not other.type.is_list else None
-    rules.report.error(side.span, "a list cannot be compared", rules.misfit(side), hint=hint)
+    hint = "write `list contains value`" if opposite.type and not opposite.type.is_list else None
+    rules.report.error(
+        operand.span, "a list cannot be compared", rules.mismatch_code(operand), hint=hint
+    )
     return False
 
 
-def _kinds_meet(rules: Rules, left: Typed, right: Typed) -> bool:
-    if left.type is None or right.type is None:
+def _check_comparable(
+    rules: ConditionRules, left_operand: TypedValue, right_operand: TypedValue
+) -> bool:
+    if left_operand.type is None or right_operand.type is None:
         return False
-    empty = isinstance(right.value, plan.Constant) and right.value.value == ()
-    if empty or same_kind(left.type, right.type):
-        _warn_enum(rules, left, right)
-        _warn_enum(rules, right, left)
+    is_empty_list = (
+        isinstance(right_operand.value, plan.Constant) and right_operand.value.value == ()
+    )
+    if is_empty_list or is_comparable(left_operand.type, right_operand.type):
+        _check_enum_values(rules, left_operand, right_operand)
+        _check_enum_values(rules, right_operand, left_operand)
         return True
-    odd = left if left.is_constant and not right.is_constant else right
-    message = f"{left.shown()} and {right.shown()} cannot be compared"
-    rules.report.error(odd.span, message, rules.misfit(odd), hint=_date_hint(left, right))
+    odd_operand = (
+        left_operand
+        if left_operand.is_constant and not right_operand.is_constant
+        else right_operand
+    )
+    message = (
+        f"{left_operand.describe_type()} and {right_operand.describe_type()} cannot be compared"
+    )
+    rules.report.error(
+        odd_operand.span,
+        message,
+        rules.mismatch_code(odd_operand),
+        hint=_date_literal_hint(left_operand, right_operand),
+    )
     return False
 
 
-def _typed_null(rules: Rules, side: Typed, other: Typed) -> Typed:
-    if not side.is_null:
-        return side
+def _give_null_type(rules: ConditionRules, operand: TypedValue, opposite: TypedValue) -> TypedValue:
+    if not operand.is_null:
+        return operand
     message = "a comparison with null is never true"
     hint = "write `is null` or `is not null`"
-    rules.report.warn(side.span, message, "L205", hint=hint)
-    return null_of(other, side)
+    rules.report.warn(operand.span, message, "L205", hint=hint)
+    return typed_null(opposite, operand)
 
 
-def _warn_enum(rules: Rules, side: Typed, other: Typed) -> None:
-    allowed = side.type.enum_values if side.type is not None else None
-    if allowed is None or not isinstance(other.value, plan.Constant):
+def _check_enum_values(
+    rules: ConditionRules, enum_operand: TypedValue, opposite: TypedValue
+) -> None:
+    allowed_values = enum_operand.type.enum_values if enum_operand.type is not None else None
+    if allowed_values is None or not isinstance(opposite.value, plan.Constant):
         return
-    given = other.value.value if isinstance(other.value.value, tuple) else (other.value.value,)
-    for value in given:
-        if isinstance(value, str) and value not in allowed:
-            message = f'"{value}" is not one of {", ".join(allowed)}'
+    compared_values = (
+        opposite.value.value if isinstance(opposite.value.value, tuple) else (opposite.value.value,)
+    )
+    for value in compared_values:
+        if isinstance(value, str) and value not in allowed_values:
+            message = f'"{value}" is not one of {", ".join(allowed_values)}'
             if rules.strict_enums:
-                rules.report.error(other.span, message, "T3")
+                rules.report.error(opposite.span, message, "T3")
             else:
-                rules.report.warn(other.span, message, "L206")
+                rules.report.warn(opposite.span, message, "L206")
 
 
-def _date_hint(left: Typed, right: Typed) -> str | None:
-    for side, other in ((left, right), (right, left)):
-        if side.type is None or not is_text(other.type) or not other.is_literal:
+def _date_literal_hint(left_operand: TypedValue, right_operand: TypedValue) -> str | None:
+    for operand, opposite in ((left_operand, right_operand), (right_operand, left_operand)):
+        if operand.type is None or not is_text(opposite.type) or not opposite.is_literal:
             continue
-        if side.type.scalar.value in ("Date", "DateTime"):
-            return f'write `{side.type.scalar.value.lower()}("…")`'
+        if operand.type.scalar.value in ("Date", "DateTime"):
+            return f'write `{operand.type.scalar.value.lower()}("…")`'
     return None

@@ -9,29 +9,37 @@ from typing import cast
 from omnigraph.diagnostics import Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.catalog import Property
+from omnigraph.lang.schema.catalog import PropertyDefinition
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType
 
 from . import literals
-from .scope import ANONYMOUS, Broken, EdgeVariable, NodeVariable, Scope, edge_types, entity_type
-from .typed import DATETIME, STRING, Typed
+from .scope import (
+    ANONYMOUS,
+    BrokenVariable,
+    EdgeVariable,
+    NodeVariable,
+    Scope,
+    declared_edge_types,
+    entity_type,
+)
+from .typed import DATETIME, STRING, TypedValue
 
-_MOST_NAMES = 100  # with more names than this, guessing a similar one is slow and mostly wrong
+_MAX_GUESS_NAMES = 100  # with more names than this, guessing a similar one is slow and mostly wrong
 _EDGE_FIELDS = ("id", "from", "to")
 
 
-def resolve(scope: Scope, expression: m.Expression) -> Typed | None:
+def resolve_expression(scope: Scope, expression: m.Expression) -> TypedValue | None:
     """Return the value of an expression, or None after reporting why it has none."""
     match expression:
         case m.Literal() | m.ListLiteral():
-            return literals.constant(scope.report, expression)
+            return literals.resolve_literal(scope.report, expression)
         case m.Variable():
-            return variable(scope, expression)
+            return resolve_variable(scope, expression)
         case m.Field():
-            return field(scope, expression)
+            return resolve_field(scope, expression)
         case m.Now():
-            return now(expression.span)
+            return resolve_now(expression.span)
         case m.Aggregate():
             message = f"`{expression.function}` can only be used in `return` and `order`"
             scope.report.error(expression.span, message, "T7")
@@ -40,138 +48,189 @@ def resolve(scope: Scope, expression: m.Expression) -> Typed | None:
             scope.report.error(expression.span, message, "T7")
         case m.Alias():
             message = f"`{expression.name}` is neither a variable nor a literal"
-            scope.report.error(expression.span, message, hint=_dollar(scope, expression.name))
+            scope.report.error(
+                expression.span, message, hint=_missing_dollar_hint(scope, expression.name)
+            )
     return None
 
 
-def now(span: Span) -> Typed:
+def resolve_now(span: Span) -> TypedValue:
     """Return the time of the request, which is the same in the whole request."""
-    return Typed(plan.Parameter(plan.NOW, DATETIME), DATETIME, span)
+    return TypedValue(plan.Parameter(plan.NOW_PARAMETER, DATETIME), DATETIME, span)
 
 
-def variable(scope: Scope, node: m.Variable) -> Typed | None:
+def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
     """Return a parameter, or a node."""
-    known = parameter(scope, node)
-    if known is not None:
-        return known
-    bound = scope.variables.get(node.name)
-    if isinstance(bound, NodeVariable):
-        return Typed(plan.Entity(bound.name, bound.type_name), None, node.span)
-    if isinstance(bound, EdgeVariable):
-        message = f"edge variable `${node.name}` cannot be used as a value"
-        hint = f"use a property or `${node.name}.id`"
-        scope.report.error(node.span, message, "T23", hint=hint)
-    elif bound is None:
-        scope.report.error(node.span, _unbound(node.name), hint=_known(scope, node.name))
-        _silence(scope, node.name)
+    parameter_value = resolve_parameter(scope, variable)
+    if parameter_value is not None:
+        return parameter_value
+    bound_variable = scope.variables.get(variable.name)
+    if isinstance(bound_variable, NodeVariable):
+        return TypedValue(
+            plan.Entity(bound_variable.name, bound_variable.type_name), None, variable.span
+        )
+    if isinstance(bound_variable, EdgeVariable):
+        message = f"edge variable `${variable.name}` cannot be used as a value"
+        hint = f"use a property or `${variable.name}.id`"
+        scope.report.error(variable.span, message, "T23", hint=hint)
+    elif bound_variable is None:
+        scope.report.error(
+            variable.span,
+            _unbound_message(variable.name),
+            hint=_similar_name_hint(scope, variable.name),
+        )
+        _mark_broken(scope, variable.name)
     return None
 
 
-def parameter(scope: Scope, node: m.Variable) -> Typed | None:
+def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
     """Return the parameter of that name, or None without a report."""
-    kind = scope.parameters.get(node.name)
-    if kind is None:
+    parameter_type = scope.parameters.get(variable.name)
+    if parameter_type is None:
         return None
-    scope.used.add(node.name)
-    return Typed(plan.Parameter(node.name, kind), kind, node.span)
+    scope.used_parameters.add(variable.name)
+    return TypedValue(plan.Parameter(variable.name, parameter_type), parameter_type, variable.span)
 
 
-def field(scope: Scope, node: m.Field) -> Typed | None:
+def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
     """Return a property, `id`, or an endpoint of an edge."""
-    bound = scope.variables.get(node.variable)
-    if isinstance(bound, NodeVariable):
-        return _node_field(scope, node, bound)
-    if isinstance(bound, EdgeVariable):
-        return _edge_field(scope, node, bound)
-    if bound is None:
-        _report_unbound(scope, node)
+    bound_variable = scope.variables.get(field.variable)
+    if isinstance(bound_variable, NodeVariable):
+        return _resolve_node_field(scope, field, bound_variable)
+    if isinstance(bound_variable, EdgeVariable):
+        return _resolve_edge_field(scope, field, bound_variable)
+    if bound_variable is None:
+        _report_unbound(scope, field)
     return None
 
 
-def declared(scope: Scope, node: m.Field) -> Property | None:
+def find_declaration(scope: Scope, field: m.Field) -> PropertyDefinition | None:
     """Return the declaration of a property of a bound node, or None without a report."""
-    bound = scope.variables.get(node.variable)
-    if not isinstance(bound, NodeVariable):
+    bound_variable = scope.variables.get(field.variable)
+    if not isinstance(bound_variable, NodeVariable):
         return None
-    owner = entity_type(scope.catalog, bound.type_name)
-    return owner.property(node.name) if owner is not None else None
+    entity = entity_type(scope.catalog, bound_variable.type_name)
+    return entity.property(field.name) if entity is not None else None
 
 
-def _node_field(scope: Scope, node: m.Field, bound: NodeVariable) -> Typed | None:
-    if node.name == "id":
-        return _system(bound.name, "id", bound.optional, node.span)
-    found = declared(scope, node)
-    if found is not None:
-        kind = _seen(found.type, bound.optional)
-        return Typed(plan.PropertyValue(bound.name, node.name, kind), kind, node.span)
-    owner = entity_type(scope.catalog, bound.type_name)
-    names = ["id", *(p.name for p in owner.properties)] if owner is not None else []
-    message = f"{bound.type_name} has no property `{node.name}`"
-    scope.report.error(node.span, message, "T6", hint=did_you_mean(node.name, names))
+def _resolve_node_field(
+    scope: Scope, field: m.Field, bound_variable: NodeVariable
+) -> TypedValue | None:
+    if field.name == "id":
+        return _system_value(bound_variable.name, "id", bound_variable.optional, field.span)
+    declaration = find_declaration(scope, field)
+    if declaration is not None:
+        visible_type = _visible_type(declaration.type, bound_variable.optional)
+        return TypedValue(
+            plan.PropertyValue(bound_variable.name, field.name, visible_type),
+            visible_type,
+            field.span,
+        )
+    entity = entity_type(scope.catalog, bound_variable.type_name)
+    field_names = (
+        ["id", *(declared_property.name for declared_property in entity.properties)]
+        if entity is not None
+        else []
+    )
+    message = f"{bound_variable.type_name} has no property `{field.name}`"
+    scope.report.error(field.span, message, "T6", hint=did_you_mean(field.name, field_names))
     return None
 
 
-def _edge_field(scope: Scope, node: m.Field, bound: EdgeVariable) -> Typed | None:
-    if node.name in _EDGE_FIELDS:
-        return _system(bound.name, cast("plan.SystemField", node.name), bound.optional, node.span)
-    edges = edge_types(scope.catalog, bound)
-    found = [p for p in (edge.property(node.name) for edge in edges) if p is not None]
-    kinds = {p.type.as_nullable(True) for p in found}
-    if len(found) == len(edges) and len(kinds) == 1:
-        nullable = bound.optional or any(p.type.nullable for p in found)
-        kind = kinds.pop().as_nullable(nullable)
-        return Typed(plan.PropertyValue(bound.name, node.name, kind), kind, node.span)
-    names = [*_EDGE_FIELDS, *(p.name for edge in edges for p in edge.properties)]
-    message = f"{' and '.join(bound.types)} {_have(edges, 'no property')} `{node.name}`"
-    hint = did_you_mean(node.name, names)
-    if found:
-        message = f"{' and '.join(bound.types)} do not share the property `{node.name}`"
-        hint = "it must have the same type in all of them" if len(kinds) > 1 else None
-    scope.report.error(node.span, message, "T6", hint=hint)
+def _resolve_edge_field(
+    scope: Scope, field: m.Field, bound_variable: EdgeVariable
+) -> TypedValue | None:
+    if field.name in _EDGE_FIELDS:
+        return _system_value(
+            bound_variable.name,
+            cast("plan.SystemField", field.name),
+            bound_variable.optional,
+            field.span,
+        )
+    edge_declarations = declared_edge_types(scope.catalog, bound_variable)
+    declarations = [
+        declared_property
+        for declared_property in (edge.property(field.name) for edge in edge_declarations)
+        if declared_property is not None
+    ]
+    field_types = {declared_property.type.as_nullable(True) for declared_property in declarations}
+    if len(declarations) == len(edge_declarations) and len(field_types) == 1:
+        is_nullable = bound_variable.optional or any(
+            declared_property.type.nullable for declared_property in declarations
+        )
+        field_type = field_types.pop().as_nullable(is_nullable)
+        return TypedValue(
+            plan.PropertyValue(bound_variable.name, field.name, field_type), field_type, field.span
+        )
+    field_names = [
+        *_EDGE_FIELDS,
+        *(
+            declared_property.name
+            for edge in edge_declarations
+            for declared_property in edge.properties
+        ),
+    ]
+    message = f"{' and '.join(bound_variable.edge_types)} {_conjugate_have(edge_declarations, 'no property')} `{field.name}`"
+    hint = did_you_mean(field.name, field_names)
+    if declarations:
+        message = (
+            f"{' and '.join(bound_variable.edge_types)} do not share the property `{field.name}`"
+        )
+        hint = "it must have the same type in all of them" if len(field_types) > 1 else None
+    scope.report.error(field.span, message, "T6", hint=hint)
     return None
 
 
-def _have(edges: tuple[object, ...], what: str) -> str:
-    return f"has {what}" if len(edges) == 1 else f"have {what}"
+def _conjugate_have(edge_declarations: tuple[object, ...], grammatical_object: str) -> str:
+    return (
+        f"has {grammatical_object}" if len(edge_declarations) == 1 else f"have {grammatical_object}"
+    )
 
 
-def _system(name: str, which: plan.SystemField, optional: bool, span: Span) -> Typed:
-    kind = STRING.as_nullable(optional)
-    return Typed(plan.SystemValue(name, which, kind), kind, span)
+def _system_value(
+    plan_name: str, system_field: plan.SystemField, optional: bool, span: Span
+) -> TypedValue:
+    value_type = STRING.as_nullable(optional)
+    return TypedValue(plan.SystemValue(plan_name, system_field, value_type), value_type, span)
 
 
-def _seen(kind: PropertyType, optional: bool) -> PropertyType:
-    return kind.as_nullable(True) if optional else kind
+def _visible_type(property_type: PropertyType, optional: bool) -> PropertyType:
+    return property_type.as_nullable(True) if optional else property_type
 
 
-def _report_unbound(scope: Scope, node: m.Field) -> None:
-    if node.variable in scope.parameters:
-        scope.used.add(node.variable)
-        message = f"parameter `${node.variable}` has no properties"
-        scope.report.error(node.span, message, "T6")
+def _report_unbound(scope: Scope, field: m.Field) -> None:
+    if field.variable in scope.parameters:
+        scope.used_parameters.add(field.variable)
+        message = f"parameter `${field.variable}` has no properties"
+        scope.report.error(field.span, message, "T6")
         return
-    scope.report.error(node.span, _unbound(node.variable), "T6", hint=_known(scope, node.variable))
-    _silence(scope, node.variable)
+    scope.report.error(
+        field.span,
+        _unbound_message(field.variable),
+        "T6",
+        hint=_similar_name_hint(scope, field.variable),
+    )
+    _mark_broken(scope, field.variable)
 
 
-def _silence(scope: Scope, name: str) -> None:
-    if name != ANONYMOUS:
-        scope.variables[name] = Broken(name)
+def _mark_broken(scope: Scope, variable_name: str) -> None:
+    if variable_name != ANONYMOUS:
+        scope.variables[variable_name] = BrokenVariable(variable_name)
 
 
-def _unbound(name: str) -> str:
-    if name == ANONYMOUS:
+def _unbound_message(variable_name: str) -> str:
+    if variable_name == ANONYMOUS:
         return "`$_` is anonymous and cannot be referenced"
-    return f"variable `${name}` is not bound"
+    return f"variable `${variable_name}` is not bound"
 
 
-def _known(scope: Scope, name: str) -> str | None:
-    many = len(scope.variables) + len(scope.parameters) > _MOST_NAMES
-    if many or name == ANONYMOUS:
+def _similar_name_hint(scope: Scope, variable_name: str) -> str | None:
+    too_many_names = len(scope.variables) + len(scope.parameters) > _MAX_GUESS_NAMES
+    if too_many_names or variable_name == ANONYMOUS:
         return None
-    return did_you_mean(name, [*scope.variables, *scope.parameters])
+    return did_you_mean(variable_name, [*scope.variables, *scope.parameters])
 
 
-def _dollar(scope: Scope, name: str) -> str | None:
-    known = name in scope.variables or name in scope.parameters
-    return f"write `${name}`" if known else None
+def _missing_dollar_hint(scope: Scope, bare_word: str) -> str | None:
+    is_declared = bare_word in scope.variables or bare_word in scope.parameters
+    return f"write `${bare_word}`" if is_declared else None

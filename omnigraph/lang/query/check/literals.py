@@ -18,10 +18,10 @@ from omnigraph.values import (
     parse_datetime,
 )
 
-from .report import Report
-from .typed import BOOL, DATETIME, F64, I64, STRING, Typed, feeds
+from .report import CheckReport
+from .typed import BOOL, DATETIME, F64, I64, STRING, TypedValue, is_assignable
 
-_KINDS = {
+_LITERAL_TYPES = {
     "string": STRING,
     "int": I64,
     "float": F64,
@@ -29,72 +29,72 @@ _KINDS = {
     "date": PropertyType(ScalarType.DATE),
     "datetime": DATETIME,
 }
-_LONGEST = 20  # Python refuses to parse extremely long integers
+_MAX_DIGITS = 20  # Python refuses to parse extremely long integers
 
 
-def constant(report: Report, literal: m.Literal | m.ListLiteral) -> Typed | None:
+def resolve_literal(report: CheckReport, literal: m.Literal | m.ListLiteral) -> TypedValue | None:
     """Return the value and type of a literal, or None after reporting that it is invalid."""
     if isinstance(literal, m.ListLiteral):
-        return _list(report, literal)
+        return _resolve_list(report, literal)
     if literal.kind == "null":
-        kind = STRING.as_nullable(True)
-        return Typed(plan.Constant(None, kind), kind, literal.span)
-    value = _scalar(literal)
-    if value is None:
-        message, hint = _BAD[literal.kind]
+        literal_type = STRING.as_nullable(True)
+        return TypedValue(plan.Constant(None, literal_type), literal_type, literal.span)
+    parsed_value = _parse_scalar(literal)
+    if parsed_value is None:
+        message, hint = _INVALID_MESSAGES[literal.kind]
         report.error(literal.span, message.format(literal.text), hint=hint)
         return None
-    kind = _KINDS[literal.kind]
-    return Typed(plan.Constant(value, kind), kind, literal.span)
+    literal_type = _LITERAL_TYPES[literal.kind]
+    return TypedValue(plan.Constant(parsed_value, literal_type), literal_type, literal.span)
 
 
-def fit(value: plan.Constant, wanted: PropertyType) -> plan.Constant | str:
+def fit_constant(constant: plan.Constant, target_type: PropertyType) -> plan.Constant | str:
     """Return the literal in the stored form of a declared type, or why it does not fit.
 
-    >>> fit(plan.Constant(5, I64), F64) == plan.Constant(5.0, F64)
+    >>> fit_constant(plan.Constant(5, I64), F64) == plan.Constant(5.0, F64)
     True
-    >>> fit(plan.Constant("x", STRING), I64)
+    >>> fit_constant(plan.Constant("x", STRING), I64)
     'expected I64, found String'
     """
-    if value.value is None:
-        message = f"null does not fit {wanted.display()}"
-        return plan.Constant(None, wanted) if wanted.nullable else message
-    if not _like(value, wanted):
-        return f"expected {wanted.display()}, found {value.type.display()}"
-    if wanted.enum_values is not None and value.value not in wanted.enum_values:
-        return f'"{value.value}" is not one of {", ".join(wanted.enum_values)}'
+    if constant.value is None:
+        message = f"null does not fit {target_type.display()}"
+        return plan.Constant(None, target_type) if target_type.nullable else message
+    if not _kind_fits(constant, target_type):
+        return f"expected {target_type.display()}, found {constant.type.display()}"
+    if target_type.enum_values is not None and constant.value not in target_type.enum_values:
+        return f'"{constant.value}" is not one of {", ".join(target_type.enum_values)}'
     try:
-        stored = coerce_assigned(wanted, value.value, type_name="", property="")
+        stored_value = coerce_assigned(target_type, constant.value, type_name="", property_name="")
     except PropertyValueError as error:
         return f"expected {error.expected}, found {error.actual}"
-    return plan.Constant(stored, wanted)
+    return plan.Constant(stored_value, target_type)
 
 
-def _like(value: plan.Constant, wanted: PropertyType) -> bool:
-    if value.value == ():
-        return wanted.is_list or wanted.is_vector
-    if wanted.is_vector:
-        return value.type.is_list and value.type.scalar.is_numeric
-    return feeds(value.type, wanted)
+def _kind_fits(constant: plan.Constant, target_type: PropertyType) -> bool:
+    if constant.value == ():
+        return target_type.is_list or target_type.is_vector
+    if target_type.is_vector:
+        return constant.type.is_list and constant.type.scalar.is_numeric
+    return is_assignable(constant.type, target_type)
 
 
-def _scalar(literal: m.Literal) -> object | None:
-    text = literal.text
+def _parse_scalar(literal: m.Literal) -> object | None:
+    literal_text = literal.text
     match literal.kind:
         case "int":
-            return _integer(text)
+            return _parse_integer(literal_text)
         case "float":
-            return float(text) if math.isfinite(float(text)) else None
+            return float(literal_text) if math.isfinite(float(literal_text)) else None
         case "bool":
-            return text == "true"
+            return literal_text == "true"
         case "date":
-            return parse_date(text)
+            return parse_date(literal_text)
         case "datetime":
-            return parse_datetime(text)
-    return text
+            return parse_datetime(literal_text)
+    return literal_text
 
 
-_BAD = {
+_INVALID_MESSAGES = {
     "int": ("{} does not fit in 64 bits", None),
     "float": ("{} is too large for F64", None),
     "date": ('"{}" is not a valid date', "write it like 2024-02-29"),
@@ -102,42 +102,55 @@ _BAD = {
 }
 
 
-def _integer(text: str) -> int | None:
-    if len(text.lstrip("-0")) > _LONGEST:
+def _parse_integer(number_text: str) -> int | None:
+    if len(number_text.lstrip("-0")) > _MAX_DIGITS:
         return None
-    low, high = RANGES[ScalarType.I64]
-    return int(text) if low <= int(text) <= high else None
+    lowest, highest = RANGES[ScalarType.I64]
+    return int(number_text) if lowest <= int(number_text) <= highest else None
 
 
-def _list(report: Report, literal: m.ListLiteral) -> Typed | None:
-    found = [_item(report, one) for one in literal.items]
-    items = [one for one in found if one is not None]
-    if len(items) != len(found):
+def _resolve_list(report: CheckReport, literal: m.ListLiteral) -> TypedValue | None:
+    resolved_items = [_resolve_item(report, list_item) for list_item in literal.items]
+    valid_items = [list_item for list_item in resolved_items if list_item is not None]
+    if len(valid_items) != len(resolved_items):
         return None
-    scalar = _common(report, items)
-    if scalar is None:
+    element_scalar = _common_scalar(report, valid_items)
+    if element_scalar is None:
         return None
-    kind = PropertyType(scalar, is_list=True)
-    values = tuple(one.value.value for one in items if isinstance(one.value, plan.Constant))
-    return Typed(plan.Constant(values, kind), kind, literal.span)
+    list_type = PropertyType(element_scalar, is_list=True)
+    item_values = tuple(
+        list_item.value.value
+        for list_item in valid_items
+        if isinstance(list_item.value, plan.Constant)
+    )
+    return TypedValue(plan.Constant(item_values, list_type), list_type, literal.span)
 
 
-def _common(report: Report, items: list[Typed]) -> ScalarType | None:
+def _common_scalar(report: CheckReport, typed_items: list[TypedValue]) -> ScalarType | None:
     """Return the common scalar type of all items; an empty list counts as a list of strings."""
-    kinds = {one.type.scalar: one for one in reversed(items) if one.type is not None}
-    if not kinds:
+    items_by_scalar = {
+        typed_item.type.scalar: typed_item
+        for typed_item in reversed(typed_items)
+        if typed_item.type is not None
+    }
+    if not items_by_scalar:
         return ScalarType.STRING
-    if all(kind.is_numeric for kind in kinds):
-        return ScalarType.F64 if ScalarType.F64 in kinds else ScalarType.I64
-    if len(kinds) == 1:
-        return next(iter(kinds))
-    odd = next(one for one in items if one.type != items[0].type)
-    report.error(odd.span, f"a list cannot mix {items[0].shown()} and {odd.shown()}")
+    if all(scalar.is_numeric for scalar in items_by_scalar):
+        return ScalarType.F64 if ScalarType.F64 in items_by_scalar else ScalarType.I64
+    if len(items_by_scalar) == 1:
+        return next(iter(items_by_scalar))
+    odd_item = next(
+        typed_item for typed_item in typed_items if typed_item.type != typed_items[0].type
+    )
+    report.error(
+        odd_item.span,
+        f"a list cannot mix {typed_items[0].describe_type()} and {odd_item.describe_type()}",
+    )
     return None
 
 
-def _item(report: Report, item: m.Literal) -> Typed | None:
+def _resolve_item(report: CheckReport, item: m.Literal) -> TypedValue | None:
     if item.kind != "null":
-        return constant(report, item)
+        return resolve_literal(report, item)
     report.error(item.span, "a list cannot contain null", hint="remove the null")
     return None

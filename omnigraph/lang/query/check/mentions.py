@@ -10,67 +10,67 @@ from omnigraph.lang.query import model as m
 from .scope import ANONYMOUS
 
 
-def visible_names(clauses: Iterable[m.Clause]) -> frozenset[str]:
+def visible_variables(clauses: Iterable[m.Clause]) -> frozenset[str]:
     """Return the variables that clauses can introduce, also inside their `optional` parts."""
-    found: set[str] = set()
+    variables: set[str] = set()
     for clause in clauses:
         if isinstance(clause, m.OptionalMatch):
-            found |= visible_names(clause.clauses)
+            variables |= visible_variables(clause.clauses)
         elif not isinstance(clause, m.Negation):
-            found |= set(_introduced(clause))
-    return frozenset(found)
+            variables |= set(_introduced_variables(clause))
+    return frozenset(variables)
 
 
-def direct_names(clauses: Iterable[m.Clause]) -> frozenset[str]:
+def directly_named_variables(clauses: Iterable[m.Clause]) -> frozenset[str]:
     """Return the variables that clauses name directly, not inside a nested `not` or `optional`."""
-    found: set[str] = set()
+    variables: set[str] = set()
     for clause in clauses:
         if isinstance(clause, m.Filter):
-            found |= set(_in_condition(clause.condition))
+            variables |= set(_condition_variables(clause.condition))
         elif not isinstance(clause, m.Negation | m.OptionalMatch):
-            found |= set(_introduced(clause))
-    return frozenset(found)
+            variables |= set(_introduced_variables(clause))
+    return frozenset(variables)
 
 
-def _introduced(clause: m.Clause) -> Iterator[str]:
+def _introduced_variables(clause: m.Clause) -> Iterator[str]:
     match clause:
         case m.Binding():
-            names = [clause.variable]
+            clause_variables = [clause.variable]
         case m.Traversal():
-            edge = [clause.edge_variable] if clause.edge_variable is not None else []
-            names = [clause.source, *edge, clause.target]
+            edge_variables = [clause.edge_variable] if clause.edge_variable is not None else []
+            clause_variables = [clause.source, *edge_variables, clause.target]
         case m.WordPair():
-            names = [clause.left, clause.right]
+            clause_variables = [clause.left, clause.right]
         case _:
-            names = []
-    yield from (one.name for one in names if one.name != ANONYMOUS)
+            clause_variables = []
+    yield from (variable.name for variable in clause_variables if variable.name != ANONYMOUS)
 
 
-def _in_condition(condition: m.Condition) -> Iterator[str]:
+def _condition_variables(condition: m.Condition) -> Iterator[str]:
     match condition:
         case m.And() | m.Or():
             for item in condition.items:
-                yield from _in_condition(item)
+                yield from _condition_variables(item)
         case m.Not():
-            yield from _in_condition(condition.item)
+            yield from _condition_variables(condition.item)
         case m.Comparison():
-            yield from _in_expressions((condition.left, condition.right))
+            yield from _expression_variables((condition.left, condition.right))
         case m.Membership():
-            yield from _in_expressions((condition.operand, condition.items))
+            yield from _expression_variables((condition.operand, condition.items))
         case m.IsNull():
-            yield from _in_expressions((condition.operand,))
+            yield from _expression_variables((condition.operand,))
         case m.TextMatch():
-            yield from _in_expressions(condition.call.arguments)
+            yield from _expression_variables(condition.call.arguments)
 
 
-def _in_expressions(expressions: Iterable[m.Expression]) -> Iterator[str]:
-    for one in expressions:
-        match one:
+def _expression_variables(expressions: Iterable[m.Expression]) -> Iterator[str]:
+    for expression in expressions:
+        match expression:
             case m.Field():
-                yield one.variable
+                yield expression.variable
             case m.Variable():
-                yield one.name
+                yield expression.name
             case m.Call():
-                yield from _in_expressions(one.arguments)
+                yield from _expression_variables(expression.arguments)
             case m.Aggregate():
-                yield from _in_expressions((one.argument,))
+                yield from _expression_variables((expression.argument,))

@@ -6,106 +6,138 @@ on data, such as keys and ranges, are checked when the statement runs.
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 
-from .assignments import assignments
-from .rows import row_condition
+from .assignments import check_assignments
+from .rows import check_row_condition
 from .scope import Scope
 
 
-def check_write(scope: Scope, name: m.Name, body: m.WriteBody) -> plan.WritePlan | None:
+def check_write(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> plan.WritePlan | None:
     """Return the plan of a mutation, or None after reporting what is wrong."""
-    _check_mixture(scope, name, body)
-    statements = [_statement(scope, one) for one in body.statements]
-    found = tuple(one for one in statements if one is not None)
-    return plan.WritePlan(found) if len(found) == len(statements) else None
+    _check_no_mixed_deletes(scope, query_name, write_body)
+    checked_statements = [_check_statement(scope, statement) for statement in write_body.statements]
+    valid_statements = tuple(statement for statement in checked_statements if statement is not None)
+    return (
+        plan.WritePlan(valid_statements)
+        if len(valid_statements) == len(checked_statements)
+        else None
+    )
 
 
-def _check_mixture(scope: Scope, name: m.Name, body: m.WriteBody) -> None:
+def _check_no_mixed_deletes(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> None:
     """Deletes act on the committed state, other statements also on earlier ones: never mix them."""
-    deletes = [one for one in body.statements if isinstance(one, m.Delete)]
-    if deletes and len(deletes) < len(body.statements):
-        message = f"query `{name.text}` mixes `delete` with `insert` or `update`"
+    deletes = [statement for statement in write_body.statements if isinstance(statement, m.Delete)]
+    if deletes and len(deletes) < len(write_body.statements):
+        message = f"query `{query_name.text}` mixes `delete` with `insert` or `update`"
         hint = "use two queries, on a branch if they must take effect together"
         scope.report.error(deletes[0].type_name.span, message, "D2", hint=hint)
 
 
-def _statement(scope: Scope, node: m.Statement) -> plan.WriteStatement | None:
-    target = _target(scope, node.type_name)
-    match node:
+def _check_statement(scope: Scope, statement: m.Statement) -> plan.WriteStatement | None:
+    target_type = _resolve_target(scope, statement.type_name)
+    match statement:
         case m.Insert():
-            return _insert(scope, node, target)
+            return _check_insert(scope, statement, target_type)
         case m.Update():
-            return _update(scope, node, target)
+            return _check_update(scope, statement, target_type)
         case m.Delete():
-            return _delete(scope, node, target)
+            return _check_delete(scope, statement, target_type)
 
 
-def _target(scope: Scope, name: m.Name) -> Node | Edge | None:
-    found = scope.catalog.node(name.text) or scope.catalog.edge(name.text)
-    if found is None:
-        known = [one.name for one in scope.catalog.nodes]
-        known += [one.name for one in scope.catalog.edges]
-        hint = did_you_mean(name.text, known)
-        message = f"unknown type `{name.text}`"
-        scope.report.error(name.span, message, "T10", hint=hint)
-    return found
+def _resolve_target(scope: Scope, type_name: m.Name) -> NodeType | EdgeType | None:
+    target_type = scope.catalog.node(type_name.text) or scope.catalog.edge(type_name.text)
+    if target_type is None:
+        type_names = [declared_type.name for declared_type in scope.catalog.nodes]
+        type_names += [declared_type.name for declared_type in scope.catalog.edges]
+        hint = did_you_mean(type_name.text, type_names)
+        message = f"unknown type `{type_name.text}`"
+        scope.report.error(type_name.span, message, "T10", hint=hint)
+    return target_type
 
 
-def _insert(scope: Scope, node: m.Insert, target: Node | Edge | None) -> plan.InsertRow | None:
-    assigned = assignments(scope, target, node.assignments)
-    if target is None:
+def _check_insert(
+    scope: Scope, insert: m.Insert, target_type: NodeType | EdgeType | None
+) -> plan.InsertRow | None:
+    checked_assignments = check_assignments(scope, target_type, insert.assignments)
+    if target_type is None:
         return None
-    if not node.assignments:
-        scope.report.error(node.type_name.span, "an insert without assignments", "T10")
-    given = {one.name.text for one in node.assignments}
-    missing = _missing(target, given) if node.assignments else []
-    if missing:
-        message = f"{target.name} needs {_listed(missing)}"
-        scope.report.error(node.type_name.span, message, "T12")
-    return plan.InsertRow("node" if isinstance(target, Node) else "edge", target.name, assigned)
+    if not insert.assignments:
+        scope.report.error(insert.type_name.span, "an insert without assignments", "T10")
+    assigned_names = {assignment.name.text for assignment in insert.assignments}
+    missing_names = _missing_required(target_type, assigned_names) if insert.assignments else []
+    if missing_names:
+        message = f"{target_type.name} needs {_join_names(missing_names)}"
+        scope.report.error(insert.type_name.span, message, "T12")
+    return plan.InsertRow(
+        "node" if isinstance(target_type, NodeType) else "edge",
+        target_type.name,
+        checked_assignments,
+    )
 
 
-def _missing(target: Node | Edge, given: set[str]) -> list[str]:
-    wanted = ["from", "to"] if isinstance(target, Edge) else []
-    for one in target.properties:
-        embedded = one.embed is not None and one.embed.source in given
-        if not one.type.nullable and one.default is None and not embedded:
-            wanted.append(one.name)
-    return [name for name in wanted if name not in given]
+def _missing_required(target_type: NodeType | EdgeType, assigned_names: set[str]) -> list[str]:
+    required_names = ["from", "to"] if isinstance(target_type, EdgeType) else []
+    for declared_property in target_type.properties:
+        is_embedded = (
+            declared_property.embed is not None and declared_property.embed.source in assigned_names
+        )
+        if (
+            not declared_property.type.nullable
+            and declared_property.default is None
+            and not is_embedded
+        ):
+            required_names.append(declared_property.name)
+    return [
+        required_name for required_name in required_names if required_name not in assigned_names
+    ]
 
 
-def _listed(names: list[str]) -> str:
-    quoted = [f"`{name}`" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+def _join_names(names: list[str]) -> str:
+    quoted_names = [f"`{name}`" for name in names]
+    return (
+        quoted_names[0]
+        if len(quoted_names) == 1
+        else f"{', '.join(quoted_names[:-1])} and {quoted_names[-1]}"
+    )
 
 
-def _update(scope: Scope, node: m.Update, target: Node | Edge | None) -> plan.UpdateRows | None:
-    if isinstance(target, Edge):
-        message = f"{target.name} is an edge type, and edges cannot be updated"
+def _check_update(
+    scope: Scope, update: m.Update, target_type: NodeType | EdgeType | None
+) -> plan.UpdateRows | None:
+    if isinstance(target_type, EdgeType):
+        message = f"{target_type.name} is an edge type, and edges cannot be updated"
         hint = "delete the edge and insert it again"
-        scope.report.error(node.type_name.span, message, "T16", hint=hint)
+        scope.report.error(update.type_name.span, message, "T16", hint=hint)
         return None
-    assigned = assignments(scope, target, node.assignments)
-    where = row_condition(scope, target, node.where)
-    if target is None:
+    checked_assignments = check_assignments(scope, target_type, update.assignments)
+    row_predicate = check_row_condition(scope, target_type, update.where)
+    if target_type is None:
         return None
-    if not node.assignments:
-        scope.report.error(node.type_name.span, "an update without assignments", "T10")
-    for one in node.assignments:
-        if one.name.text in (target.key or ()):
-            message = f"`{one.name.text}` is part of the key of {target.name} and cannot change"
+    if not update.assignments:
+        scope.report.error(update.type_name.span, "an update without assignments", "T10")
+    for assignment in update.assignments:
+        if assignment.name.text in (target_type.key or ()):
+            message = f"`{assignment.name.text}` is part of the key of {target_type.name} and cannot change"
             hint = "delete the node and insert it again"
-            scope.report.error(one.name.span, message, hint=hint)
-    return plan.UpdateRows(target.name, assigned, where) if where is not None else None
+            scope.report.error(assignment.name.span, message, hint=hint)
+    return (
+        plan.UpdateRows(target_type.name, checked_assignments, row_predicate)
+        if row_predicate is not None
+        else None
+    )
 
 
-def _delete(scope: Scope, node: m.Delete, target: Node | Edge | None) -> plan.DeleteRows | None:
-    where = row_condition(scope, target, node.where)
-    if target is None or where is None:
+def _check_delete(
+    scope: Scope, delete: m.Delete, target_type: NodeType | EdgeType | None
+) -> plan.DeleteRows | None:
+    row_predicate = check_row_condition(scope, target_type, delete.where)
+    if target_type is None or row_predicate is None:
         return None
-    if isinstance(target, Edge):
-        return plan.DeleteRows("edge", target.name, where)
-    incident = [e.name for e in scope.catalog.edges if target.name in (e.source, e.target)]
-    return plan.DeleteRows("node", target.name, where, tuple(sorted(incident)))
+    if isinstance(target_type, EdgeType):
+        return plan.DeleteRows("edge", target_type.name, row_predicate)
+    incident_edges = [
+        edge.name for edge in scope.catalog.edges if target_type.name in (edge.source, edge.target)
+    ]
+    return plan.DeleteRows("node", target_type.name, row_predicate, tuple(sorted(incident_edges)))

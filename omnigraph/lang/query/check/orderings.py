@@ -8,102 +8,142 @@ from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.record import record
 
-from .columns import column_value, is_aggregated
-from .expressions import parameter
-from .literals import constant
+from .columns import is_aggregated, resolve_column_value
+from .expressions import resolve_parameter
+from .literals import resolve_literal
 from .scope import Scope
-from .typed import Typed, is_scalar
+from .typed import TypedValue, is_scalar
 
-_BEST_FIRST = {"bm25": "desc", "rrf": "desc", "nearest": "asc"}
+_BEST_FIRST_DIRECTIONS = {"bm25": "desc", "rrf": "desc", "nearest": "asc"}
 
 
 @record
-class Order:
+class CheckedOrder:
     """The sort keys, and the ranking if the first key is one."""
 
     keys: tuple[plan.SortKey, ...] = ()
     ranking: plan.Ranking | None = None
 
 
-def check_order(scope: Scope, body: m.ReadBody, columns: tuple[plan.Column, ...]) -> Order:
+def check_order(
+    scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...]
+) -> CheckedOrder:
     """Return the order of a read; report keys that cannot be sorted by."""
-    rankings = [_ranking_call(body, one) for one in body.orderings]
-    _check_rankings(scope, body, rankings)
-    keys: list[plan.SortKey] = []
-    chosen: plan.Ranking | None = None
-    for at, (ordering, call) in enumerate(zip(body.orderings, rankings, strict=True)):
+    ranking_calls = [_find_ranking_call(read_body, ordering) for ordering in read_body.orderings]
+    _check_rankings(scope, read_body, ranking_calls)
+    sort_keys: list[plan.SortKey] = []
+    leading_ranking: plan.Ranking | None = None
+    for key_index, (ordering, call) in enumerate(
+        zip(read_body.orderings, ranking_calls, strict=True)
+    ):
         if call is None:
-            keys += _key(scope, body, columns, ordering)
-        elif (found := _ranking(scope, columns, ordering)) is not None and at == 0:
-            chosen = found
-    return Order(tuple(keys), chosen)
+            sort_keys += _check_sort_key(scope, read_body, columns, ordering)
+        elif (
+            resolved_ranking := _resolve_ranking(scope, columns, ordering)
+        ) is not None and key_index == 0:
+            leading_ranking = resolved_ranking
+    return CheckedOrder(tuple(sort_keys), leading_ranking)
 
 
-def amount(scope: Scope, node: m.Literal | m.Variable | None, word: str) -> plan.Value | None:
+def check_row_count(
+    scope: Scope, count_expression: m.Literal | m.Variable | None, keyword: str
+) -> plan.Value | None:
     """Return the row count of `limit` or `offset`: a literal or an integer parameter."""
-    if node is None:
+    if count_expression is None:
         return None
-    if isinstance(node, m.Literal):
-        given = constant(scope.report, node)
-        value = given.value if given is not None else None
-        if isinstance(value, plan.Constant) and type(value.value) is int and value.value >= 0:
-            return value
-        message = f"`{word}` needs a non-negative integer"
-        scope.report.error(node.span, message)
+    if isinstance(count_expression, m.Literal):
+        typed_value = resolve_literal(scope.report, count_expression)
+        row_count = typed_value.value if typed_value is not None else None
+        if (
+            isinstance(row_count, plan.Constant)
+            and type(row_count.value) is int
+            and row_count.value >= 0
+        ):
+            return row_count
+        message = f"`{keyword}` needs a non-negative integer"
+        scope.report.error(count_expression.span, message)
         return None
-    return _amount_parameter(scope, node, word)
+    return _check_row_count_parameter(scope, count_expression, keyword)
 
 
-def _amount_parameter(scope: Scope, node: m.Variable, word: str) -> plan.Value | None:
-    given = parameter(scope, node)
-    if given is None:
-        message = f"`{word}` needs a number or a parameter; `${node.name}` is not a parameter"
-        scope.report.error(node.span, message, "T14")
+def _check_row_count_parameter(
+    scope: Scope, variable: m.Variable, keyword: str
+) -> plan.Value | None:
+    parameter_value = resolve_parameter(scope, variable)
+    if parameter_value is None:
+        message = (
+            f"`{keyword}` needs a number or a parameter; `${variable.name}` is not a parameter"
+        )
+        scope.report.error(variable.span, message, "T14")
         return None
-    if given.type is not None and given.type.is_integer and not given.type.nullable:
-        return given.value
-    message = f"`{word}` needs a non-nullable integer parameter, not {given.shown()}"
-    scope.report.error(node.span, message)
+    if (
+        parameter_value.type is not None
+        and parameter_value.type.is_integer
+        and not parameter_value.type.nullable
+    ):
+        return parameter_value.value
+    message = (
+        f"`{keyword}` needs a non-nullable integer parameter, not {parameter_value.describe_type()}"
+    )
+    scope.report.error(variable.span, message)
     return None
 
 
-def _ranking_call(body: m.ReadBody, ordering: m.Ordering) -> m.Call | None:
+def _find_ranking_call(read_body: m.ReadBody, ordering: m.Ordering) -> m.Call | None:
     """Return the ranking that an ordering names, directly or by the alias of a column."""
-    node: m.Expression = ordering.expression
-    if isinstance(node, m.Alias):
-        named = (one for one in body.projections if one.alias and one.alias.text == node.name)
-        node = next((one.expression for one in named), node)
-    return node if isinstance(node, m.Call) and node.function in _BEST_FIRST else None
+    expression: m.Expression = ordering.expression
+    if isinstance(expression, m.Alias):
+        matching_projections = (
+            projection
+            for projection in read_body.projections
+            if projection.alias and projection.alias.text == expression.name
+        )
+        expression = next(
+            (projection.expression for projection in matching_projections), expression
+        )
+    return (
+        expression
+        if isinstance(expression, m.Call) and expression.function in _BEST_FIRST_DIRECTIONS
+        else None
+    )
 
 
-def _check_rankings(scope: Scope, body: m.ReadBody, rankings: list[m.Call | None]) -> None:
-    for at, (ordering, call) in enumerate(zip(body.orderings, rankings, strict=True)):
+def _check_rankings(
+    scope: Scope, read_body: m.ReadBody, ranking_calls: list[m.Call | None]
+) -> None:
+    for key_index, (ordering, call) in enumerate(
+        zip(read_body.orderings, ranking_calls, strict=True)
+    ):
         if call is None:
             continue
-        _check_limit(scope, body, ordering, call)
+        _check_limit(scope, read_body, ordering, call)
         _check_direction(scope, ordering, call)
-        if at > 0:
+        if key_index > 0:
             message = f"`{call.function}` must be the first sort key"
             scope.report.error(ordering.expression.span, message)
-        elif is_aggregated(body.projections):
+        elif is_aggregated(read_body.projections):
             message = f"groups cannot be ranked by `{call.function}`"
             scope.report.error(ordering.expression.span, message)
 
 
-def _check_limit(scope: Scope, body: m.ReadBody, ordering: m.Ordering, call: m.Call) -> None:
-    span = ordering.expression.span
-    if body.limit is None and call.function in ("nearest", "rrf"):
+def _check_limit(scope: Scope, read_body: m.ReadBody, ordering: m.Ordering, call: m.Call) -> None:
+    ranking_span = ordering.expression.span
+    if read_body.limit is None and call.function in ("nearest", "rrf"):
         code = "T17" if call.function == "nearest" else "T21"
         message = f"`{call.function}` needs a `limit`"
-        scope.report.error(span, message, code)
-    others = [o for o in body.orderings if o is not ordering and isinstance(o.expression, m.Alias)]
-    if call.function == "nearest" and others:
+        scope.report.error(ranking_span, message, code)
+    alias_orderings = [
+        other_ordering
+        for other_ordering in read_body.orderings
+        if other_ordering is not ordering and isinstance(other_ordering.expression, m.Alias)
+    ]
+    if call.function == "nearest" and alias_orderings:
         message = "`nearest` cannot be combined with an ordering by column name"
-        scope.report.error(others[0].expression.span, message, "T18")
+        scope.report.error(alias_orderings[0].expression.span, message, "T18")
 
 
 def _check_direction(scope: Scope, ordering: m.Ordering, call: m.Call) -> None:
-    if ordering.direction in (None, _BEST_FIRST[call.function]):
+    if ordering.direction in (None, _BEST_FIRST_DIRECTIONS[call.function]):
         return
     message = f"`{call.function}` always puts the best rows first"
     if isinstance(ordering.expression, m.Alias):
@@ -113,78 +153,89 @@ def _check_direction(scope: Scope, ordering: m.Ordering, call: m.Call) -> None:
         scope.report.warn(ordering.span, message, "L207", hint=hint)
 
 
-def _ranking(
-    scope: Scope, columns: tuple[plan.Column, ...], ordering: m.Ordering
+def _resolve_ranking(
+    scope: Scope, columns: tuple[plan.PlanColumn, ...], ordering: m.Ordering
 ) -> plan.Ranking | None:
-    node = ordering.expression
-    if isinstance(node, m.Alias):
-        named = next((one.value for one in columns if one.name == node.name), None)
-        return named.ranking if isinstance(named, plan.Score) else None
-    found = column_value(scope, node)
-    if found is not None and isinstance(found.value, plan.Score):
-        return found.value.ranking
+    expression = ordering.expression
+    if isinstance(expression, m.Alias):
+        named_value = next(
+            (column.value for column in columns if column.name == expression.name), None
+        )
+        return named_value.ranking if isinstance(named_value, plan.Score) else None
+    typed_value = resolve_column_value(scope, expression)
+    if typed_value is not None and isinstance(typed_value.value, plan.Score):
+        return typed_value.value.ranking
     return None
 
 
-def _key(
-    scope: Scope, body: m.ReadBody, columns: tuple[plan.Column, ...], ordering: m.Ordering
+def _check_sort_key(
+    scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...], ordering: m.Ordering
 ) -> list[plan.SortKey]:
     descending = ordering.direction == "desc"
     if isinstance(ordering.expression, m.Alias):
-        column = _named(scope, body, columns, ordering.expression)
+        column = _find_named_column(scope, read_body, columns, ordering.expression)
         if column is None:
             return []
-        value = Typed(column.value, column.type, ordering.expression.span)
-        sortable = _sortable(scope, value)
-        return [plan.SortKey(column.value, descending, column.name)] if sortable else []
-    found = column_value(scope, ordering.expression)
-    if found is None or not _sortable(scope, found) or not _grouped(scope, body, columns, found):
+        typed_column = TypedValue(column.value, column.type, ordering.expression.span)
+        is_sortable = _check_sortable(scope, typed_column)
+        return [plan.SortKey(column.value, descending, column.name)] if is_sortable else []
+    typed_value = resolve_column_value(scope, ordering.expression)
+    if (
+        typed_value is None
+        or not _check_sortable(scope, typed_value)
+        or not _check_survives_grouping(scope, read_body, columns, typed_value)
+    ):
         return []
-    column = next((one for one in columns if one.value == found.value), None)
-    return [plan.SortKey(found.value, descending, column.name if column else None)]
+    column = next(
+        (candidate for candidate in columns if candidate.value == typed_value.value), None
+    )
+    return [plan.SortKey(typed_value.value, descending, column.name if column else None)]
 
 
-def _named(
-    scope: Scope, body: m.ReadBody, columns: tuple[plan.Column, ...], node: m.Alias
-) -> plan.Column | None:
+def _find_named_column(
+    scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...], bare_word: m.Alias
+) -> plan.PlanColumn | None:
     from omnigraph.lang.query.naming import column_name
 
-    column = next((one for one in columns if one.name == node.name), None)
-    names = [column_name(projection) for projection in body.projections]
-    if column is None and node.name not in names:
+    column = next((candidate for candidate in columns if candidate.name == bare_word.name), None)
+    column_names = [column_name(projection) for projection in read_body.projections]
+    if column is None and bare_word.name not in column_names:
         from omnigraph.lang.schema.names import did_you_mean
 
-        hint = did_you_mean(node.name, names)
-        scope.report.error(node.span, f"no column is named `{node.name}`", hint=hint)
+        hint = did_you_mean(bare_word.name, column_names)
+        scope.report.error(bare_word.span, f"no column is named `{bare_word.name}`", hint=hint)
     return column
 
 
-def _sortable(scope: Scope, value: Typed) -> bool:
-    if value.is_constant:
-        scope.report.error(value.span, "a constant cannot be a sort key")
+def _check_sortable(scope: Scope, typed_value: TypedValue) -> bool:
+    if typed_value.is_constant:
+        scope.report.error(typed_value.span, "a constant cannot be a sort key")
         return False
-    if value.type is not None and not is_scalar(value.type):
-        scope.report.error(value.span, f"{value.shown()} cannot be sorted")
+    if typed_value.type is not None and not is_scalar(typed_value.type):
+        scope.report.error(typed_value.span, f"{typed_value.describe_type()} cannot be sorted")
         return False
     return True
 
 
-def _grouped(
-    scope: Scope, body: m.ReadBody, columns: tuple[plan.Column, ...], value: Typed
+def _check_survives_grouping(
+    scope: Scope,
+    read_body: m.ReadBody,
+    columns: tuple[plan.PlanColumn, ...],
+    typed_value: TypedValue,
 ) -> bool:
     """Whether the key still exists after rows are grouped or made distinct; report it if not."""
-    returned = any(one.value == value.value for one in columns)
-    grouped = is_aggregated(body.projections)
-    if isinstance(value.value, plan.Aggregate) and not grouped:
+    is_returned = any(column.value == typed_value.value for column in columns)
+    is_grouped = is_aggregated(read_body.projections)
+    if isinstance(typed_value.value, plan.Aggregate) and not is_grouped:
         message = "ordering by an aggregate requires an aggregate in `return`"
-        scope.report.error(value.span, message, "T9")
+        scope.report.error(typed_value.span, message, "T9")
         return False
-    if returned or (isinstance(value.value, plan.Aggregate) and not body.distinct):
+    if is_returned or (isinstance(typed_value.value, plan.Aggregate) and not read_body.distinct):
         return True
-    if grouped:
+    if is_grouped:
         message = "a grouped query can only be ordered by its columns and by aggregates"
-        scope.report.error(value.span, message, "T9")
-    elif body.distinct:
+        scope.report.error(typed_value.span, message, "T9")
+    elif read_body.distinct:
         message = "a `distinct` query can only be ordered by its columns"
-        scope.report.error(value.span, message)
-    return not grouped and not body.distinct
+        scope.report.error(typed_value.span, message)
+    return not is_grouped and not read_body.distinct

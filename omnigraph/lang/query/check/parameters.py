@@ -10,7 +10,7 @@ from omnigraph.record import record
 from omnigraph.values import PropertyType
 
 from . import literals
-from .report import Report
+from .report import CheckReport
 from .scope import ANONYMOUS
 
 
@@ -24,38 +24,40 @@ class CheckedParameter:
 
 
 def check_parameters(
-    report: Report, parameters: tuple[m.Parameter, ...]
+    report: CheckReport, parameters: tuple[m.Parameter, ...]
 ) -> tuple[CheckedParameter, ...]:
     """Return the parameters, each name once; report invalid declarations."""
-    found: dict[str, CheckedParameter] = {}
-    for one in parameters:
-        _check_name(report, one, one.name in found)
-        default = _default(report, one)
-        found.setdefault(one.name, CheckedParameter(one.name, one.type, default))
-    return tuple(found.values())
+    checked_parameters: dict[str, CheckedParameter] = {}
+    for parameter in parameters:
+        _check_parameter_name(report, parameter, parameter.name in checked_parameters)
+        default = _check_default(report, parameter)
+        checked_parameters.setdefault(
+            parameter.name, CheckedParameter(parameter.name, parameter.type, default)
+        )
+    return tuple(checked_parameters.values())
 
 
-def _check_name(report: Report, parameter: m.Parameter, taken: bool) -> None:
-    name = parameter.name
-    word = Span(parameter.span.start, parameter.span.start + len(name) + 1)
-    if name == plan.NOW:
-        message = f"`${plan.NOW}` is reserved for the time of the request"
-        report.error(word, message, hint="write `now()`")
-    elif name == ANONYMOUS:
-        report.error(word, "`$_` is anonymous and cannot be a parameter")
-    elif taken:
-        report.error(word, f"parameter `${name}` is declared twice")
+def _check_parameter_name(report: CheckReport, parameter: m.Parameter, is_duplicate: bool) -> None:
+    parameter_name = parameter.name
+    name_span = Span(parameter.span.start, parameter.span.start + len(parameter_name) + 1)
+    if parameter_name == plan.NOW_PARAMETER:
+        message = f"`${plan.NOW_PARAMETER}` is reserved for the time of the request"
+        report.error(name_span, message, hint="write `now()`")
+    elif parameter_name == ANONYMOUS:
+        report.error(name_span, "`$_` is anonymous and cannot be a parameter")
+    elif is_duplicate:
+        report.error(name_span, f"parameter `${parameter_name}` is declared twice")
 
 
-def _default(report: Report, parameter: m.Parameter) -> plan.Constant | None:
+def _check_default(report: CheckReport, parameter: m.Parameter) -> plan.Constant | None:
     """Return the value of an omitted parameter, or None if it has no default."""
     if parameter.default is None:
         return None
-    given = literals.constant(report, parameter.default)
-    if given is None or not isinstance(given.value, plan.Constant):
+    typed_value = literals.resolve_literal(report, parameter.default)
+    if typed_value is None or not isinstance(typed_value.value, plan.Constant):
         return None
-    stored = literals.fit(given.value, parameter.type)
-    if isinstance(stored, str):
-        report.error(given.span, f"default of `${parameter.name}`: {stored}", "T3")
+    stored_constant = literals.fit_constant(typed_value.value, parameter.type)
+    if isinstance(stored_constant, str):
+        report.error(typed_value.span, f"default of `${parameter.name}`: {stored_constant}", "T3")
         return None
-    return stored
+    return stored_constant

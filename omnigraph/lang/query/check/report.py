@@ -4,47 +4,49 @@ Owns the list of diagnostics, each at a span of the source. Never raises and nev
 reports and continues, so that one run finds every mistake.
 """
 
-from omnigraph.diagnostics import Diagnostic, Source, Span
+from omnigraph.diagnostics import Diagnostic, SourceText, Span
 
 
-class Report:
+class CheckReport:
     """The diagnostics of one query so far."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self._source = source
-        self._found: list[Diagnostic] = []
+        self._diagnostics: list[Diagnostic] = []
 
     def error(
         self, span: Span, message: str, code: str | None = None, *, hint: str | None = None
     ) -> None:
         """Add a type error."""
-        self._found.append(
-            Diagnostic.at(self._source, span, message, code=code, kind="type", hint=hint)
+        self._diagnostics.append(
+            Diagnostic.at_span(self._source, span, message, code=code, kind="type", hint=hint)
         )
 
     def warn(self, span: Span, message: str, code: str, *, hint: str | None = None) -> None:
         """Add a warning about something legal that is probably not intended."""
-        self._found.append(
-            Diagnostic.at(
+        self._diagnostics.append(
+            Diagnostic.at_span(
                 self._source, span, message, code=code, kind="lint", severity="warning", hint=hint
             )
         )
 
     @property
-    def failures(self) -> int:
+    def error_count(self) -> int:
         """The number of errors."""
-        return sum(one.severity == "error" for one in self._found)
+        return sum(diagnostic.severity == "error" for diagnostic in self._diagnostics)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
         """The errors, in source order."""
-        return self._sorted("error")
+        return self._sort_by_position("error")
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """The warnings, in source order."""
-        return self._sorted("warning")
+        return self._sort_by_position("warning")
 
-    def _sorted(self, severity: str) -> tuple[Diagnostic, ...]:
-        chosen = [one for one in self._found if one.severity == severity]
-        return tuple(sorted(chosen, key=lambda one: one.start))
+    def _sort_by_position(self, severity: str) -> tuple[Diagnostic, ...]:
+        matching = [
+            diagnostic for diagnostic in self._diagnostics if diagnostic.severity == severity
+        ]
+        return tuple(sorted(matching, key=lambda diagnostic: diagnostic.start))

@@ -7,53 +7,71 @@ from typing import cast
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.catalog import Edge, Node
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import ScalarType
 
 from . import conditions
-from .assignments import given_value
+from .assignments import resolve_constant
 from .scope import Scope
-from .search import code_of
-from .typed import STRING, Typed
+from .search import misuse_code
+from .typed import STRING, TypedValue
 
 
-def row_condition(
-    scope: Scope, target: Node | Edge | None, node: m.Condition
+def check_row_condition(
+    scope: Scope, target_type: NodeType | EdgeType | None, condition: m.Condition
 ) -> plan.Predicate | None:
     """Return the predicate of a `where`; without a target only its values are checked."""
 
-    def resolve(expression: m.Expression) -> Typed | None:
+    def resolve_operand(expression: m.Expression) -> TypedValue | None:
         if isinstance(expression, m.Alias):
-            return _property(scope, target, expression) if target is not None else None
-        return given_value(scope, expression)
+            return (
+                _resolve_property(scope, target_type, expression)
+                if target_type is not None
+                else None
+            )
+        return resolve_constant(scope, expression)
 
-    def text_search(call: m.Call) -> plan.TextSearch | None:
+    def reject_text_search(call: m.Call) -> plan.TextSearch | None:
         message = f"`{call.function}` can only be used in `match`"
-        scope.report.error(call.span, message, code_of(call))
+        scope.report.error(call.span, message, misuse_code(call))
         return None
 
-    rules = conditions.Rules(scope.report, resolve, text_search, _misfit, strict_enums=True)
-    return conditions.condition(rules, node)
+    rules = conditions.ConditionRules(
+        scope.report, resolve_operand, reject_text_search, _mismatch_code, strict_enums=True
+    )
+    return conditions.check_condition(rules, condition)
 
 
-def _misfit(side: Typed) -> str:
-    return "T3" if side.is_literal else "T7"
+def _mismatch_code(operand: TypedValue) -> str:
+    return "T3" if operand.is_literal else "T7"
 
 
-def _property(scope: Scope, target: Node | Edge, node: m.Alias) -> Typed | None:
-    if node.name == "id" or (isinstance(target, Edge) and node.name in ("from", "to")):
-        field = cast("plan.SystemField", node.name)
-        return Typed(plan.SystemValue(plan.ROW, field, STRING), STRING, node.span)
-    declared = target.property(node.name)
-    if declared is None:
-        hint = did_you_mean(node.name, [p.name for p in target.properties])
-        message = f"{target.name} has no property `{node.name}`"
-        scope.report.error(node.span, message, "T11", hint=hint)
+def _resolve_property(
+    scope: Scope, target_type: NodeType | EdgeType, bare_word: m.Alias
+) -> TypedValue | None:
+    if bare_word.name == "id" or (
+        isinstance(target_type, EdgeType) and bare_word.name in ("from", "to")
+    ):
+        system_field = cast("plan.SystemField", bare_word.name)
+        return TypedValue(
+            plan.SystemValue(plan.ROW_VARIABLE, system_field, STRING), STRING, bare_word.span
+        )
+    declaration = target_type.property(bare_word.name)
+    if declaration is None:
+        hint = did_you_mean(
+            bare_word.name, [declared_property.name for declared_property in target_type.properties]
+        )
+        message = f"{target_type.name} has no property `{bare_word.name}`"
+        scope.report.error(bare_word.span, message, "T11", hint=hint)
         return None
-    if declared.type.scalar is ScalarType.BLOB:
-        message = f"`{node.name}` is a Blob and cannot be used in a condition"
-        scope.report.error(node.span, message, "T11")
+    if declaration.type.scalar is ScalarType.BLOB:
+        message = f"`{bare_word.name}` is a Blob and cannot be used in a condition"
+        scope.report.error(bare_word.span, message, "T11")
         return None
-    kind = declared.type
-    return Typed(plan.PropertyValue(plan.ROW, node.name, kind), kind, node.span)
+    property_type = declaration.type
+    return TypedValue(
+        plan.PropertyValue(plan.ROW_VARIABLE, bare_word.name, property_type),
+        property_type,
+        bare_word.span,
+    )

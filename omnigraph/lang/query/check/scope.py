@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from itertools import islice
 
-from omnigraph.lang.schema.catalog import Catalog, Edge, Interface, Node
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, InterfaceType, NodeType
 from omnigraph.record import record
 from omnigraph.values import PropertyType
 
-from .report import Report
+from .report import CheckReport
 
 ANONYMOUS = "_"
 
@@ -31,19 +31,19 @@ class EdgeVariable:
     """A bound edge of one of several types."""
 
     name: str
-    types: tuple[str, ...]
+    edge_types: tuple[str, ...]
     optional: bool = False
 
 
 @record
-class Broken:
+class BrokenVariable:
     """A variable whose mistake was reported already; later uses are not reported."""
 
     name: str
     optional: bool = False
 
 
-Bound = NodeVariable | EdgeVariable | Broken
+BoundVariable = NodeVariable | EdgeVariable | BrokenVariable
 
 
 @dataclass(slots=True)
@@ -56,71 +56,79 @@ class Scope:
     """
 
     catalog: Catalog
-    report: Report
+    report: CheckReport
     parameters: dict[str, PropertyType]
-    variables: dict[str, Bound] = field(default_factory=dict)
-    inherited: frozenset[str] = frozenset()
-    local: frozenset[str] = frozenset()
-    reserved: frozenset[str] = frozenset()
+    variables: dict[str, BoundVariable] = field(default_factory=dict)
+    inherited_names: frozenset[str] = frozenset()
+    local_names: frozenset[str] = frozenset()
+    reserved_names: frozenset[str] = frozenset()
     depth: int = 0
-    used: set[str] = field(default_factory=set)
+    used_parameters: set[str] = field(default_factory=set)
 
-    def inside_negation(self, names: frozenset[str]) -> "Scope":
+    def enter_negation(self, inner_names: frozenset[str]) -> "Scope":
         """Return a scope that sees every variable and keeps its own variables private."""
-        return self._nested(names, self.reserved | self.local, self.depth + 1)
+        return self._nested_scope(
+            inner_names, self.reserved_names | self.local_names, self.depth + 1
+        )
 
-    def inside_optional(self) -> "Scope":
+    def enter_optional(self) -> "Scope":
         """Return a scope whose own variables will be visible outside, as nullable."""
-        return self._nested(self.local, self.reserved, self.depth)
+        return self._nested_scope(self.local_names, self.reserved_names, self.depth)
 
-    def _nested(self, local: frozenset[str], reserved: frozenset[str], depth: int) -> "Scope":
+    def _nested_scope(
+        self, local_names: frozenset[str], reserved_names: frozenset[str], depth: int
+    ) -> "Scope":
         return Scope(
             catalog=self.catalog,
             report=self.report,
             parameters=self.parameters,
             variables=dict(self.variables),
-            inherited=frozenset(self.variables),
-            local=local,
-            reserved=reserved,
+            inherited_names=frozenset(self.variables),
+            local_names=local_names,
+            reserved_names=reserved_names,
             depth=depth,
-            used=self.used,
+            used_parameters=self.used_parameters,
         )
 
-    def plan_name(self, name: str) -> str:
+    def plan_name(self, variable_name: str) -> str:
         """Return the name that a new variable of this scope gets in the plan."""
-        return f"{name}#{self.depth}" if name in self.reserved else name
+        return (
+            f"{variable_name}#{self.depth}"
+            if variable_name in self.reserved_names
+            else variable_name
+        )
 
-    def own(self) -> list[tuple[str, Bound]]:
+    def introduced_variables(self) -> list[tuple[str, BoundVariable]]:
         """Return the variables that this scope introduced, in order."""
         # Inherited variables were copied first and keep their positions.
-        return list(islice(self.variables.items(), len(self.inherited), None))
+        return list(islice(self.variables.items(), len(self.inherited_names), None))
 
-    def adopt(self, inner: "Scope") -> None:
+    def adopt_optional(self, inner_scope: "Scope") -> None:
         """Add the variables that an `optional` introduced, as nullable."""
-        for name, bound in inner.own():
-            self.variables[name] = changed(bound, optional=True)
+        for variable_name, bound_variable in inner_scope.introduced_variables():
+            self.variables[variable_name] = changed(bound_variable, optional=True)
 
 
-def entity_type(catalog: Catalog, name: str) -> Node | Interface | None:
+def entity_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType | None:
     """Return the node type or, failing that, the interface of that name."""
-    return catalog.node(name) or catalog.interface(name)
+    return catalog.node(type_name) or catalog.interface(type_name)
 
 
-def implementers(catalog: Catalog, name: str) -> tuple[str, ...]:
+def implementers(catalog: Catalog, type_name: str) -> tuple[str, ...]:
     """Return the node types that implement an interface; none for a node type."""
-    if catalog.node(name) is not None:
+    if catalog.node(type_name) is not None:
         return ()
-    return tuple(node.name for node in catalog.nodes if name in node.implements)
+    return tuple(node.name for node in catalog.nodes if type_name in node.implements)
 
 
-def narrower(catalog: Catalog, one: str, other: str) -> str | None:
+def narrower_type(catalog: Catalog, first_type: str, second_type: str) -> str | None:
     """Return the type of an entity that has both types, or None if they are incompatible."""
-    if one == other or other in implementers(catalog, one):
-        return other
-    return one if one in implementers(catalog, other) else None
+    if first_type == second_type or second_type in implementers(catalog, first_type):
+        return second_type
+    return first_type if first_type in implementers(catalog, second_type) else None
 
 
-def edge_types(catalog: Catalog, variable: EdgeVariable) -> tuple[Edge, ...]:
+def declared_edge_types(catalog: Catalog, variable: EdgeVariable) -> tuple[EdgeType, ...]:
     """Return the declarations of the edge types that a variable ranges over."""
-    found = (catalog.edge(name) for name in variable.types)
-    return tuple(edge for edge in found if edge is not None)
+    edge_declarations = (catalog.edge(edge_name) for edge_name in variable.edge_types)
+    return tuple(edge for edge in edge_declarations if edge is not None)

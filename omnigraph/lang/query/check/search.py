@@ -11,12 +11,12 @@ from omnigraph.lang.query import plan
 
 from . import expressions, literals
 from .scope import EdgeVariable, Scope
-from .typed import I64, Typed, is_text
+from .typed import I64, TypedValue, is_text
 
 TextFunction = OneOf["search", "fuzzy", "match_text"]
 
-CONDITIONS = ("search", "fuzzy", "match_text")
-_CODES = {
+TEXT_CONDITIONS = ("search", "fuzzy", "match_text")
+_MISUSE_CODES = {
     "search": "T19",
     "fuzzy": "T19",
     "match_text": "T20",
@@ -24,7 +24,7 @@ _CODES = {
     "nearest": "T15",
     "rrf": "T21",
 }
-_COUNTS = {
+_ARGUMENT_COUNTS = {
     "search": (2, 2),
     "fuzzy": (2, 3),
     "match_text": (2, 2),
@@ -32,200 +32,232 @@ _COUNTS = {
     "nearest": (2, 2),
     "rrf": (2, 3),
 }
-_DEFAULT_K = 60
+_DEFAULT_RRF_K = 60
 
 
-def code_of(call: m.Call) -> str:
+def misuse_code(call: m.Call) -> str:
     """Return the code that reports misuse of this function."""
-    return _CODES[call.function]
+    return _MISUSE_CODES[call.function]
 
 
-def text_search(scope: Scope, call: m.Call) -> plan.TextSearch | None:
+def check_text_search(scope: Scope, call: m.Call) -> plan.TextSearch | None:
     """Return a condition on the text of a property."""
     match call.function:
         case "search" | "fuzzy" | "match_text" as function:
-            return _text_search(scope, call, function)
+            return _build_text_search(scope, call, function)
     message = f"`{call.function}` is a ranking, not a condition"
-    scope.report.error(call.span, message, code_of(call))
+    scope.report.error(call.span, message, misuse_code(call))
     return None
 
 
-def _text_search(scope: Scope, call: m.Call, function: TextFunction) -> plan.TextSearch | None:
-    if not _counted(scope, call):
+def _build_text_search(
+    scope: Scope, call: m.Call, function: TextFunction
+) -> plan.TextSearch | None:
+    if not _check_argument_count(scope, call):
         return None
-    target, query = _text_field(scope, call), _text_query(scope, call)
-    given = len(call.arguments) > 2
-    edits = _whole(scope, call, call.arguments[2], 0) if given else None
-    if target is None or query is None or (given and edits is None):
+    text_property, typed_query = (
+        _resolve_text_property(scope, call),
+        _resolve_text_query(scope, call),
+    )
+    has_max_edits = len(call.arguments) > 2
+    max_edits = _resolve_integer(scope, call, call.arguments[2], 0) if has_max_edits else None
+    if text_property is None or typed_query is None or (has_max_edits and max_edits is None):
         return None
-    return plan.TextSearch(function, target, query.value, edits)
+    return plan.TextSearch(function, text_property, typed_query.value, max_edits)
 
 
-def ranking(scope: Scope, call: m.Call) -> plan.Ranking | None:
+def check_ranking(scope: Scope, call: m.Call) -> plan.Ranking | None:
     """Return a ranking: a number for each row, by which rows can be sorted."""
-    if not _counted(scope, call):
+    if not _check_argument_count(scope, call):
         return None
     match call.function:
         case "bm25":
-            return _bm25(scope, call)
+            return _check_bm25(scope, call)
         case "nearest":
-            return _nearest(scope, call)
+            return _check_nearest(scope, call)
         case "rrf":
-            return _fuse(scope, call)
+            return _check_fuse(scope, call)
     message = f"`{call.function}` is a condition and can only be used in `match`"
-    scope.report.error(call.span, message, code_of(call))
+    scope.report.error(call.span, message, misuse_code(call))
     return None
 
 
-def _counted(scope: Scope, call: m.Call) -> bool:
-    low, high = _COUNTS[call.function]
-    if low <= len(call.arguments) <= high:
+def _check_argument_count(scope: Scope, call: m.Call) -> bool:
+    min_count, max_count = _ARGUMENT_COUNTS[call.function]
+    if min_count <= len(call.arguments) <= max_count:
         return True
-    wanted = f"{low}" if low == high else f"{low} or {high}"
-    message = f"`{call.function}` takes {wanted} arguments"
-    scope.report.error(call.span, message, code_of(call))
+    expected_count = f"{min_count}" if min_count == max_count else f"{min_count} or {max_count}"
+    message = f"`{call.function}` takes {expected_count} arguments"
+    scope.report.error(call.span, message, misuse_code(call))
     return False
 
 
-def _bm25(scope: Scope, call: m.Call) -> plan.Bm25 | None:
-    target, query = _text_field(scope, call), _text_query(scope, call)
-    return plan.Bm25(target, query.value) if target is not None and query is not None else None
+def _check_bm25(scope: Scope, call: m.Call) -> plan.Bm25 | None:
+    text_property, typed_query = (
+        _resolve_text_property(scope, call),
+        _resolve_text_query(scope, call),
+    )
+    return (
+        plan.Bm25(text_property, typed_query.value)
+        if text_property is not None and typed_query is not None
+        else None
+    )
 
 
-def _nearest(scope: Scope, call: m.Call) -> plan.Nearest | None:
-    target = _field(scope, call)
-    query = _constant(scope, call)
-    if target is None or query is None:
+def _check_nearest(scope: Scope, call: m.Call) -> plan.Nearest | None:
+    vector_property = _resolve_property(scope, call)
+    typed_query = _resolve_constant_query(scope, call)
+    if vector_property is None or typed_query is None:
         return None
-    if not target.type.is_vector:
-        message = f"`nearest` needs a Vector property, not {target.type.display()}"
+    if not vector_property.type.is_vector:
+        message = f"`nearest` needs a Vector property, not {vector_property.type.display()}"
         scope.report.error(call.arguments[0].span, message, "T15")
         return None
-    value = _position(scope, query, target)
-    model = _model(scope, call.arguments[0])
-    return plan.Nearest(target, value, model) if value is not None else None
+    query_value = _resolve_query_vector(scope, typed_query, vector_property)
+    embedding_model = _embedding_model(scope, call.arguments[0])
+    return (
+        plan.Nearest(vector_property, query_value, embedding_model)
+        if query_value is not None
+        else None
+    )
 
 
-def _position(scope: Scope, query: Typed, target: plan.PropertyValue) -> plan.Value | None:
+def _resolve_query_vector(
+    scope: Scope, typed_query: TypedValue, vector_property: plan.PropertyValue
+) -> plan.Value | None:
     """Return the point to measure from: a vector of the same dimension, or text to embed."""
-    wanted = target.type.as_nullable(False)
-    if is_text(query.type) and not query.is_null:
-        return query.value
-    if isinstance(query.value, plan.Constant):
-        stored = literals.fit(query.value, wanted)
-        if isinstance(stored, plan.Constant):
-            return stored
-        scope.report.error(query.span, stored, "T15")
+    vector_type = vector_property.type.as_nullable(False)
+    if is_text(typed_query.type) and not typed_query.is_null:
+        return typed_query.value
+    if isinstance(typed_query.value, plan.Constant):
+        stored_constant = literals.fit_constant(typed_query.value, vector_type)
+        if isinstance(stored_constant, plan.Constant):
+            return stored_constant
+        scope.report.error(typed_query.span, stored_constant, "T15")
         return None
-    if query.type is not None and query.type.as_nullable(False) == wanted:
-        return query.value
-    message = f"`nearest` needs {wanted.display()} or String here, not {query.shown()}"
-    hint = f"declare the parameter: `query q($v: {wanted.display()})`"
-    scope.report.error(query.span, message, "T15", hint=hint)
+    if typed_query.type is not None and typed_query.type.as_nullable(False) == vector_type:
+        return typed_query.value
+    message = (
+        f"`nearest` needs {vector_type.display()} or String here, not {typed_query.describe_type()}"
+    )
+    hint = f"declare the parameter: `query q($v: {vector_type.display()})`"
+    scope.report.error(typed_query.span, message, "T15", hint=hint)
     return None
 
 
-def _model(scope: Scope, target: m.Expression) -> str | None:
-    declared = expressions.declared(scope, target) if isinstance(target, m.Field) else None
-    return declared.embed.model if declared is not None and declared.embed is not None else None
+def _embedding_model(scope: Scope, expression: m.Expression) -> str | None:
+    declaration = (
+        expressions.find_declaration(scope, expression) if isinstance(expression, m.Field) else None
+    )
+    return (
+        declaration.embed.model
+        if declaration is not None and declaration.embed is not None
+        else None
+    )
 
 
-def _fuse(scope: Scope, call: m.Call) -> plan.Fuse | None:
-    arms = [_arm(scope, argument) for argument in call.arguments[:2]]
-    given = len(call.arguments) > 2
-    k = _whole(scope, call, call.arguments[2], 1) if given else plan.Constant(_DEFAULT_K, I64)
-    first, second = arms
-    if first is None or second is None or k is None:
+def _check_fuse(scope: Scope, call: m.Call) -> plan.Fuse | None:
+    fused_rankings = [_check_fused_ranking(scope, argument) for argument in call.arguments[:2]]
+    has_k = len(call.arguments) > 2
+    rank_constant = (
+        _resolve_integer(scope, call, call.arguments[2], 1)
+        if has_k
+        else plan.Constant(_DEFAULT_RRF_K, I64)
+    )
+    first_ranking, second_ranking = fused_rankings
+    if first_ranking is None or second_ranking is None or rank_constant is None:
         return None
-    if first.field.variable != second.field.variable:
+    if first_ranking.field.variable != second_ranking.field.variable:
         message = "both rankings of `rrf` must rank the same variable"
         scope.report.error(call.arguments[1].span, message, "T21")
         return None
-    return plan.Fuse(first, second, k)
+    return plan.Fuse(first_ranking, second_ranking, rank_constant)
 
 
-def _arm(scope: Scope, argument: m.Expression) -> plan.Bm25 | plan.Nearest | None:
+def _check_fused_ranking(scope: Scope, argument: m.Expression) -> plan.Bm25 | plan.Nearest | None:
     if not isinstance(argument, m.Call) or argument.function not in ("bm25", "nearest"):
         message = "`rrf` takes `nearest` and `bm25`"
         scope.report.error(argument.span, message, "T21")
         return None
-    found = ranking(scope, argument)
-    return found if isinstance(found, plan.Bm25 | plan.Nearest) else None
+    checked_ranking = check_ranking(scope, argument)
+    return checked_ranking if isinstance(checked_ranking, plan.Bm25 | plan.Nearest) else None
 
 
-def _text_field(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
-    target = _field(scope, call)
-    if target is None or is_text(target.type):
-        return target
-    message = f"`{call.function}` needs a String property, not {target.type.display()}"
-    scope.report.error(call.arguments[0].span, message, code_of(call))
+def _resolve_text_property(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
+    property_value = _resolve_property(scope, call)
+    if property_value is None or is_text(property_value.type):
+        return property_value
+    message = f"`{call.function}` needs a String property, not {property_value.type.display()}"
+    scope.report.error(call.arguments[0].span, message, misuse_code(call))
     return None
 
 
-def _field(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
+def _resolve_property(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
     """Return the declared property of a node that a function works on."""
-    target = call.arguments[0]
-    if not isinstance(target, m.Field):
+    property_argument = call.arguments[0]
+    if not isinstance(property_argument, m.Field):
         message = f"the first argument of `{call.function}` must be a property such as `$x.title`"
-        scope.report.error(target.span, message, code_of(call))
+        scope.report.error(property_argument.span, message, misuse_code(call))
         return None
-    if isinstance(scope.variables.get(target.variable), EdgeVariable):
-        message = f"`{call.function}` works on nodes; `${target.variable}` is an edge"
-        scope.report.error(target.span, message, "T23")
+    if isinstance(scope.variables.get(property_argument.variable), EdgeVariable):
+        message = f"`{call.function}` works on nodes; `${property_argument.variable}` is an edge"
+        scope.report.error(property_argument.span, message, "T23")
         return None
-    found = expressions.field(scope, target)
-    if found is None:
+    typed_value = expressions.resolve_field(scope, property_argument)
+    if typed_value is None:
         return None
-    if isinstance(found.value, plan.PropertyValue):
-        return found.value
+    if isinstance(typed_value.value, plan.PropertyValue):
+        return typed_value.value
     message = f"`{call.function}` needs a declared property, not `id`"
-    scope.report.error(target.span, message, code_of(call))
+    scope.report.error(property_argument.span, message, misuse_code(call))
     return None
 
 
-def _text_query(scope: Scope, call: m.Call) -> Typed | None:
-    query = _constant(scope, call)
-    if query is None or (is_text(query.type) and not query.is_null):
-        return query
-    message = f"`{call.function}` searches for a String, not {query.shown()}"
-    scope.report.error(query.span, message, code_of(call))
+def _resolve_text_query(scope: Scope, call: m.Call) -> TypedValue | None:
+    typed_query = _resolve_constant_query(scope, call)
+    if typed_query is None or (is_text(typed_query.type) and not typed_query.is_null):
+        return typed_query
+    message = f"`{call.function}` searches for a String, not {typed_query.describe_type()}"
+    scope.report.error(typed_query.span, message, misuse_code(call))
     return None
 
 
-def _constant(scope: Scope, call: m.Call) -> Typed | None:
+def _resolve_constant_query(scope: Scope, call: m.Call) -> TypedValue | None:
     """Resolve the second argument: a literal or a parameter."""
-    query = _value(scope, call, call.arguments[1])
-    if query is None or query.is_constant:
-        return query
+    typed_query = _resolve_argument(scope, call, call.arguments[1])
+    if typed_query is None or typed_query.is_constant:
+        return typed_query
     message = f"`{call.function}` takes a literal or a parameter here"
-    scope.report.error(query.span, message, code_of(call))
+    scope.report.error(typed_query.span, message, misuse_code(call))
     return None
 
 
-def _whole(scope: Scope, call: m.Call, node: m.Expression, least: int) -> plan.Value | None:
+def _resolve_integer(
+    scope: Scope, call: m.Call, expression: m.Expression, minimum: int
+) -> plan.Value | None:
     """Resolve an integer of at least `minimum`, as a literal or parameter."""
-    given = _value(scope, call, node)
-    if given is None:
+    typed_value = _resolve_argument(scope, call, expression)
+    if typed_value is None:
         return None
-    value = given.value
-    if isinstance(value, plan.Constant) and isinstance(value.value, int):
-        if given.type == I64 and value.value >= least:
-            return value
-    elif isinstance(value, plan.Parameter) and value.type.is_integer:
-        return value
-    _not_whole(scope, call, node.span, least)
+    integer_value = typed_value.value
+    if isinstance(integer_value, plan.Constant) and isinstance(integer_value.value, int):
+        if typed_value.type == I64 and integer_value.value >= minimum:
+            return integer_value
+    elif isinstance(integer_value, plan.Parameter) and integer_value.type.is_integer:
+        return integer_value
+    _report_not_integer(scope, call, expression.span, minimum)
     return None
 
 
-def _not_whole(scope: Scope, call: m.Call, span: Span, least: int) -> None:
-    bound = "positive integer" if least else "non-negative integer"
-    message = f"the last argument of `{call.function}` must be a {bound}"
-    scope.report.error(span, message, code_of(call))
+def _report_not_integer(scope: Scope, call: m.Call, span: Span, minimum: int) -> None:
+    requirement = "positive integer" if minimum else "non-negative integer"
+    message = f"the last argument of `{call.function}` must be a {requirement}"
+    scope.report.error(span, message, misuse_code(call))
 
 
-def _value(scope: Scope, call: m.Call, node: m.Expression) -> Typed | None:
-    if isinstance(node, m.Call | m.Aggregate | m.Alias):
+def _resolve_argument(scope: Scope, call: m.Call, expression: m.Expression) -> TypedValue | None:
+    if isinstance(expression, m.Call | m.Aggregate | m.Alias):
         message = f"`{call.function}` takes a literal or a parameter here"
-        scope.report.error(node.span, message, code_of(call))
+        scope.report.error(expression.span, message, misuse_code(call))
         return None
-    return expressions.resolve(scope, node)
+    return expressions.resolve_expression(scope, expression)

@@ -6,215 +6,251 @@ what is bound when a clause is reached, so clauses must be checked in textual or
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.catalog import Catalog, Edge
+from omnigraph.lang.schema.catalog import Catalog, EdgeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.record import record
 
-from .bindings import may_bind, take_type
-from .checked import Clause, Walk
-from .scope import ANONYMOUS, Broken, EdgeVariable, NodeVariable, Scope, narrower
+from .bindings import check_bindable, narrow_variable
+from .checked import CheckedClause, CheckedTraversal
+from .scope import ANONYMOUS, BrokenVariable, EdgeVariable, NodeVariable, Scope, narrower_type
 
-MOST_HOPS = 1000
+MAX_HOPS = 1000
 
 
 @record
-class _Way:
+class _EndpointTypes:
     """The types of the endpoints, in the order in which they are written."""
 
     source: str
     target: str
 
 
-def traversal(scope: Scope, node: m.Traversal) -> list[Clause]:
+def check_traversal(scope: Scope, traversal: m.Traversal) -> list[CheckedClause]:
     """Return the checked clauses of a traversal; none if it is invalid."""
-    edges = _edges(scope, node)
-    hops = _hops(scope, node)
-    ends = [_endpoint(scope, end) for end in (node.source, node.target)]
-    named = _edge_name(scope, node)
-    way = _way(scope, node, edges) if edges is not None and all(ends) else None
-    if way is None or edges is None or hops is None or not named:
-        _give_up(scope, node)
+    edges = _resolve_edges(scope, traversal)
+    hop_bounds = _check_hops(scope, traversal)
+    are_bindable = [
+        _check_endpoint(scope, endpoint) for endpoint in (traversal.source, traversal.target)
+    ]
+    edge_variable_ok = _check_edge_variable(scope, traversal)
+    endpoint_types = (
+        _resolve_endpoint_types(scope, traversal, edges)
+        if edges is not None and all(are_bindable)
+        else None
+    )
+    if endpoint_types is None or edges is None or hop_bounds is None or not edge_variable_ok:
+        _mark_variables_broken(scope, traversal)
         return []
     # Variables are bound in the order in which they appear.
-    clauses = _take_type(scope, node.source, way.source)
-    edge_name = _bind_edge(scope, node, edges)
-    clauses += _take_type(scope, node.target, way.target)
-    walk = Walk(
-        source=_plan_name(scope, node.source),
-        target=_plan_name(scope, node.target),
-        source_type=way.source,
-        target_type=way.target,
-        steps=_steps(node, edges, way),
-        low=hops[0],
-        high=hops[1],
-        edge_variable=edge_name,
-        span=node.span,
+    clauses = _narrow_endpoint(scope, traversal.source, endpoint_types.source)
+    edge_plan_name = _bind_edge_variable(scope, traversal, edges)
+    clauses += _narrow_endpoint(scope, traversal.target, endpoint_types.target)
+    checked_traversal = CheckedTraversal(
+        source=_endpoint_plan_name(scope, traversal.source),
+        target=_endpoint_plan_name(scope, traversal.target),
+        source_type=endpoint_types.source,
+        target_type=endpoint_types.target,
+        steps=_plan_steps(traversal, edges, endpoint_types),
+        min_hops=hop_bounds[0],
+        max_hops=hop_bounds[1],
+        edge_variable=edge_plan_name,
+        span=traversal.span,
     )
-    return [*clauses, walk]
+    return [*clauses, checked_traversal]
 
 
-def _edges(scope: Scope, node: m.Traversal) -> tuple[Edge, ...] | None:
-    found: list[Edge] = []
-    for name in node.edges:
-        edge = scope.catalog.edge_by_word(name.text)
+def _resolve_edges(scope: Scope, traversal: m.Traversal) -> tuple[EdgeType, ...] | None:
+    resolved_edges: list[EdgeType] = []
+    for edge_word in traversal.edges:
+        edge = scope.catalog.edge_ignoring_case(edge_word.text)
         if edge is None:
-            known = [one.name[:1].lower() + one.name[1:] for one in scope.catalog.edges]
-            hint = did_you_mean(name.text, known)
-            scope.report.error(name.span, f"unknown edge `{name.text}`", "T4", hint=hint)
-        elif edge in found:
-            scope.report.error(name.span, f"`{name.text}` is named twice")
+            known_words = [
+                known_edge.name[:1].lower() + known_edge.name[1:]
+                for known_edge in scope.catalog.edges
+            ]
+            hint = did_you_mean(edge_word.text, known_words)
+            scope.report.error(edge_word.span, f"unknown edge `{edge_word.text}`", "T4", hint=hint)
+        elif edge in resolved_edges:
+            scope.report.error(edge_word.span, f"`{edge_word.text}` is named twice")
         else:
-            found.append(edge)
-    return tuple(found) if len(found) == len(node.edges) else None
+            resolved_edges.append(edge)
+    return tuple(resolved_edges) if len(resolved_edges) == len(traversal.edges) else None
 
 
-def _hops(scope: Scope, node: m.Traversal) -> tuple[int, int] | None:
-    if node.hops is None:
+def _check_hops(scope: Scope, traversal: m.Traversal) -> tuple[int, int] | None:
+    if traversal.hops is None:
         return 1, 1
-    low, high = node.hops.low, node.hops.high
+    min_hops, max_hops = traversal.hops.low, traversal.hops.high
     problem = None
-    if high is None:
+    if max_hops is None:
         problem = "the upper bound is missing"
-    elif low < 1:
+    elif min_hops < 1:
         problem = "the lower bound must be at least 1"
-    elif high < low:
-        problem = f"the upper bound {high} is below the lower bound {low}"
-    elif high > MOST_HOPS:
-        problem = f"the upper bound must be at most {MOST_HOPS:,}"
-    if problem is not None or high is None:
-        scope.report.error(node.hops.span, str(problem), "T15", hint="write `{1,3}`")
+    elif max_hops < min_hops:
+        problem = f"the upper bound {max_hops} is below the lower bound {min_hops}"
+    elif max_hops > MAX_HOPS:
+        problem = f"the upper bound must be at most {MAX_HOPS:,}"
+    if problem is not None or max_hops is None:
+        scope.report.error(traversal.hops.span, str(problem), "T15", hint="write `{1,3}`")
         return None
-    return low, high
+    return min_hops, max_hops
 
 
-def _endpoint(scope: Scope, end: m.Variable) -> bool:
-    if end.name == ANONYMOUS:
+def _check_endpoint(scope: Scope, endpoint: m.Variable) -> bool:
+    if endpoint.name == ANONYMOUS:
         return True
-    return may_bind(scope, end) and not isinstance(scope.variables.get(end.name), Broken)
+    return check_bindable(scope, endpoint) and not isinstance(
+        scope.variables.get(endpoint.name), BrokenVariable
+    )
 
 
-def _edge_name(scope: Scope, node: m.Traversal) -> bool:
+def _check_edge_variable(scope: Scope, traversal: m.Traversal) -> bool:
     """Whether the edge variable is valid or absent; report it if not."""
-    variable = node.edge_variable
+    variable = traversal.edge_variable
     if variable is None or variable.name == ANONYMOUS:
         return True
-    name = variable.name
+    variable_name = variable.name
     problem: str | None = None
     code: str | None = "T23"
-    if name in (node.source.name, node.target.name):
-        problem = f"`${name}` cannot be both the edge and one of its endpoints"
-    elif name in scope.parameters:
-        problem, code = f"`${name}` is a parameter and cannot be bound", None
-    elif name in scope.variables:
-        problem = f"`${name}` is already bound"
-    elif node.hops is not None and (node.hops.low, node.hops.high) != (1, 1):
+    if variable_name in (traversal.source.name, traversal.target.name):
+        problem = f"`${variable_name}` cannot be both the edge and one of its endpoints"
+    elif variable_name in scope.parameters:
+        problem, code = f"`${variable_name}` is a parameter and cannot be bound", None
+    elif variable_name in scope.variables:
+        problem = f"`${variable_name}` is already bound"
+    elif traversal.hops is not None and (traversal.hops.low, traversal.hops.high) != (1, 1):
         problem = "an edge variable is a single edge and cannot be combined with hop bounds"
     if problem is not None:
         scope.report.error(variable.span, problem, code)
     return problem is None
 
 
-def _known(scope: Scope, end: m.Variable) -> str | None:
-    bound = scope.variables.get(end.name)
-    return bound.type_name if isinstance(bound, NodeVariable) else None
+def _bound_type(scope: Scope, endpoint: m.Variable) -> str | None:
+    bound_variable = scope.variables.get(endpoint.name)
+    return bound_variable.type_name if isinstance(bound_variable, NodeVariable) else None
 
 
-def _way(scope: Scope, node: m.Traversal, edges: tuple[Edge, ...]) -> _Way | None:
-    if node.undirected and not _symmetric(scope, node, edges):
+def _resolve_endpoint_types(
+    scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]
+) -> _EndpointTypes | None:
+    if traversal.undirected and not _check_symmetric(scope, traversal, edges):
         return None
-    source, target = _known(scope, node.source), _known(scope, node.target)
-    ways: list[_Way] = []
-    for edge, name in zip(edges, node.edges, strict=True):
-        way = _orient(scope.catalog, edge, source, target)
-        if way is None:
-            _report_ends(scope, node, edge, source)
+    source_type, target_type = (
+        _bound_type(scope, traversal.source),
+        _bound_type(scope, traversal.target),
+    )
+    resolved_types: list[_EndpointTypes] = []
+    for edge, edge_word in zip(edges, traversal.edges, strict=True):
+        endpoint_types = _orient_edge(scope.catalog, edge, source_type, target_type)
+        if endpoint_types is None:
+            _report_endpoint_mismatch(scope, traversal, edge, source_type)
             return None
-        if ways and (way.source, way.target) != (ways[0].source, ways[0].target):
-            message = f"`{name.text}` joins {way.source} and {way.target}, "
-            message += f"`{node.edges[0].text}` joins {ways[0].source} and {ways[0].target}"
-            scope.report.error(name.span, message, "T5")
+        if resolved_types and (endpoint_types.source, endpoint_types.target) != (
+            resolved_types[0].source,
+            resolved_types[0].target,
+        ):
+            message = (
+                f"`{edge_word.text}` joins {endpoint_types.source} and {endpoint_types.target}, "
+            )
+            message += f"`{traversal.edges[0].text}` joins {resolved_types[0].source} and {resolved_types[0].target}"
+            scope.report.error(edge_word.span, message, "T5")
             return None
-        ways.append(way)
-    return _closed(scope, node, ways[0], target)
+        resolved_types.append(endpoint_types)
+    return _check_bound_target(scope, traversal, resolved_types[0], target_type)
 
 
-def _symmetric(scope: Scope, node: m.Traversal, edges: tuple[Edge, ...]) -> bool:
-    for edge, name in zip(edges, node.edges, strict=True):
+def _check_symmetric(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]) -> bool:
+    for edge, edge_word in zip(edges, traversal.edges, strict=True):
         if edge.source != edge.target:
             message = f"{edge.name} goes from {edge.source} to {edge.target}; "
             message += "only an edge within one type can be undirected"
-            scope.report.error(name.span, message, "T22")
+            scope.report.error(edge_word.span, message, "T22")
             return False
     return True
 
 
-def _orient(catalog: Catalog, edge: Edge, source: str | None, target: str | None) -> _Way | None:
+def _orient_edge(
+    catalog: Catalog, edge: EdgeType, source_type: str | None, target_type: str | None
+) -> _EndpointTypes | None:
     """Orient the edge outward if the bound endpoint allows it, else inward; the source decides."""
-    if source is not None:
-        if out := narrower(catalog, source, edge.source):
-            return _Way(out, edge.target)
-        back = narrower(catalog, source, edge.target)
-        return _Way(back, edge.source) if back else None
-    if target is not None:
-        if out := narrower(catalog, target, edge.target):
-            return _Way(edge.source, out)
-        back = narrower(catalog, target, edge.source)
-        return _Way(edge.target, back) if back else None
-    return _Way(edge.source, edge.target)
+    if source_type is not None:
+        if forward_type := narrower_type(catalog, source_type, edge.source):
+            return _EndpointTypes(forward_type, edge.target)
+        backward_type = narrower_type(catalog, source_type, edge.target)
+        return _EndpointTypes(backward_type, edge.source) if backward_type else None
+    if target_type is not None:
+        if forward_type := narrower_type(catalog, target_type, edge.target):
+            return _EndpointTypes(edge.source, forward_type)
+        backward_type = narrower_type(catalog, target_type, edge.source)
+        return _EndpointTypes(edge.target, backward_type) if backward_type else None
+    return _EndpointTypes(edge.source, edge.target)
 
 
-def _closed(scope: Scope, node: m.Traversal, way: _Way, target: str | None) -> _Way | None:
+def _check_bound_target(
+    scope: Scope, traversal: m.Traversal, endpoint_types: _EndpointTypes, target_type: str | None
+) -> _EndpointTypes | None:
     """Return the endpoint types, unless the target is already bound to an incompatible type."""
-    if target is None:
-        return way
-    narrowed = narrower(scope.catalog, target, way.target)
-    if narrowed is None:
-        message = f"`${node.target.name}` is a {target}, but `{node.edges[0].text}` goes "
-        message += f"from {way.source} to {way.target}"
-        scope.report.error(node.target.span, message, "T5")
+    if target_type is None:
+        return endpoint_types
+    narrowed_type = narrower_type(scope.catalog, target_type, endpoint_types.target)
+    if narrowed_type is None:
+        message = (
+            f"`${traversal.target.name}` is a {target_type}, but `{traversal.edges[0].text}` goes "
+        )
+        message += f"from {endpoint_types.source} to {endpoint_types.target}"
+        scope.report.error(traversal.target.span, message, "T5")
         return None
-    return _Way(way.source, narrowed)
+    return _EndpointTypes(endpoint_types.source, narrowed_type)
 
 
-def _report_ends(scope: Scope, node: m.Traversal, edge: Edge, source: str | None) -> None:
-    end = node.source if source is not None else node.target
-    kind = _known(scope, end)
-    message = f"`${end.name}` is a {kind}, but {edge.name} goes from {edge.source} to {edge.target}"
-    scope.report.error(end.span, message, "T5")
+def _report_endpoint_mismatch(
+    scope: Scope, traversal: m.Traversal, edge: EdgeType, source_type: str | None
+) -> None:
+    endpoint = traversal.source if source_type is not None else traversal.target
+    endpoint_type = _bound_type(scope, endpoint)
+    message = f"`${endpoint.name}` is a {endpoint_type}, but {edge.name} goes from {edge.source} to {edge.target}"
+    scope.report.error(endpoint.span, message, "T5")
 
 
-def _steps(node: m.Traversal, edges: tuple[Edge, ...], way: _Way) -> tuple[plan.Step, ...]:
-    if node.undirected:
-        return tuple(plan.Step(edge.name, "both") for edge in edges)
+def _plan_steps(
+    traversal: m.Traversal, edges: tuple[EdgeType, ...], endpoint_types: _EndpointTypes
+) -> tuple[plan.PlanStep, ...]:
+    if traversal.undirected:
+        return tuple(plan.PlanStep(edge.name, "both") for edge in edges)
     return tuple(
-        plan.Step(
-            edge.name, "out" if (edge.source, edge.target) == (way.source, way.target) else "in"
+        plan.PlanStep(
+            edge.name,
+            "out"
+            if (edge.source, edge.target) == (endpoint_types.source, endpoint_types.target)
+            else "in",
         )
         for edge in edges
     )
 
 
-def _take_type(scope: Scope, end: m.Variable, kind: str) -> list[Clause]:
-    return take_type(scope, end.name, kind) if end.name != ANONYMOUS else []
+def _narrow_endpoint(scope: Scope, endpoint: m.Variable, type_name: str) -> list[CheckedClause]:
+    return narrow_variable(scope, endpoint.name, type_name) if endpoint.name != ANONYMOUS else []
 
 
-def _bind_edge(scope: Scope, node: m.Traversal, edges: tuple[Edge, ...]) -> str | None:
-    variable = node.edge_variable
+def _bind_edge_variable(
+    scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]
+) -> str | None:
+    variable = traversal.edge_variable
     if variable is None or variable.name == ANONYMOUS:
         return None
-    name = scope.plan_name(variable.name)
-    scope.variables[variable.name] = EdgeVariable(name, tuple(edge.name for edge in edges))
-    return name
+    plan_name = scope.plan_name(variable.name)
+    scope.variables[variable.name] = EdgeVariable(plan_name, tuple(edge.name for edge in edges))
+    return plan_name
 
 
-def _plan_name(scope: Scope, end: m.Variable) -> str | None:
-    bound = scope.variables.get(end.name)
-    return bound.name if bound is not None else None
+def _endpoint_plan_name(scope: Scope, endpoint: m.Variable) -> str | None:
+    bound_variable = scope.variables.get(endpoint.name)
+    return bound_variable.name if bound_variable is not None else None
 
 
-def _give_up(scope: Scope, node: m.Traversal) -> None:
+def _mark_variables_broken(scope: Scope, traversal: m.Traversal) -> None:
     """Suppress later errors about variables that this clause should have bound."""
-    for end in (node.source, node.edge_variable, node.target):
-        if end is None or end.name == ANONYMOUS or end.name in scope.parameters:
+    for variable in (traversal.source, traversal.edge_variable, traversal.target):
+        if variable is None or variable.name == ANONYMOUS or variable.name in scope.parameters:
             continue
-        scope.variables.setdefault(end.name, Broken(scope.plan_name(end.name)))
+        scope.variables.setdefault(variable.name, BrokenVariable(scope.plan_name(variable.name)))

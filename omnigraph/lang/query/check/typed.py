@@ -17,7 +17,7 @@ DATETIME = PropertyType(ScalarType.DATETIME)
 
 
 @record
-class Typed:
+class TypedValue:
     """A resolved expression; `type` is None for a node."""
 
     value: plan.Value
@@ -42,52 +42,58 @@ class Typed:
     @property
     def is_now(self) -> bool:
         """Whether it is `now()`."""
-        return isinstance(self.value, plan.Parameter) and self.value.name == plan.NOW
+        return isinstance(self.value, plan.Parameter) and self.value.name == plan.NOW_PARAMETER
 
-    def shown(self) -> str:
+    def describe_type(self) -> str:
         """Return its type in words, for a message."""
         if self.is_null:
             return "null"
         return self.type.display() if self.type is not None else "a node"
 
 
-def is_scalar(kind: PropertyType) -> bool:
+def is_scalar(property_type: PropertyType) -> bool:
     """Whether values can be compared: a single value, not a list, vector or Blob."""
-    return not (kind.is_list or kind.is_vector or kind.scalar is ScalarType.BLOB)
+    return not (
+        property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB
+    )
 
 
-def is_text(kind: PropertyType | None) -> bool:
+def is_text(property_type: PropertyType | None) -> bool:
     """Whether a value is a single string (or enum value)."""
-    return kind is not None and kind.scalar is ScalarType.STRING and not kind.is_list
+    return (
+        property_type is not None
+        and property_type.scalar is ScalarType.STRING
+        and not property_type.is_list
+    )
 
 
-def same_kind(one: PropertyType, other: PropertyType) -> bool:
+def is_comparable(first_type: PropertyType, second_type: PropertyType) -> bool:
     """Whether two scalars, or the elements of two lists, can be compared by value.
 
-    >>> same_kind(F64, PropertyType(ScalarType.U32)), same_kind(STRING, BOOL)
+    >>> is_comparable(F64, PropertyType(ScalarType.U32)), is_comparable(STRING, BOOL)
     (True, False)
     """
-    if one.scalar.is_numeric and other.scalar.is_numeric:
+    if first_type.scalar.is_numeric and second_type.scalar.is_numeric:
         return True
-    return one.scalar is other.scalar
+    return first_type.scalar is second_type.scalar
 
 
-def feeds(parameter: PropertyType, wanted: PropertyType) -> bool:
+def is_assignable(value_type: PropertyType, property_type: PropertyType) -> bool:
     """Whether a parameter may be assigned to a property; null is checked at run time.
 
-    >>> feeds(STRING, PropertyType(ScalarType.BLOB)), feeds(STRING, BOOL)
+    >>> is_assignable(STRING, PropertyType(ScalarType.BLOB)), is_assignable(STRING, BOOL)
     (True, False)
     """
-    if wanted.is_vector or parameter.is_vector:
-        return wanted.is_vector and wanted.vector_dim == parameter.vector_dim
-    if wanted.is_list != parameter.is_list:
+    if property_type.is_vector or value_type.is_vector:
+        return property_type.is_vector and property_type.vector_dim == value_type.vector_dim
+    if property_type.is_list != value_type.is_list:
         return False
-    if wanted.scalar is ScalarType.BLOB and parameter.scalar is ScalarType.STRING:
+    if property_type.scalar is ScalarType.BLOB and value_type.scalar is ScalarType.STRING:
         return True
-    return same_kind(parameter, wanted)
+    return is_comparable(value_type, property_type)
 
 
-def null_of(other: Typed, null: Typed) -> Typed:
+def typed_null(opposite: TypedValue, null_literal: TypedValue) -> TypedValue:
     """Return the literal `null` with the type of the opposite operand."""
-    kind = (other.type or STRING).as_nullable(True)
-    return Typed(plan.Constant(None, kind), kind, null.span)
+    null_type = (opposite.type or STRING).as_nullable(True)
+    return TypedValue(plan.Constant(None, null_type), null_type, null_literal.span)

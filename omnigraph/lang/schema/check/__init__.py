@@ -11,132 +11,172 @@ from omnigraph.diagnostics import Diagnostic
 from omnigraph.lang.schema import catalog, model
 from omnigraph.lang.schema.parse import ParsedSchema
 
-from .annotations import read_header, read_property
-from .constraints import read_constraints, read_marks
-from .draft import Draft, Site
-from .embeds import check_embeds
-from .findings import Findings
-from .interfaces import expand
+from .annotations import read_header_annotations, read_property
+from .constraints import read_constraints, read_inline_constraints
+from .draft import PropertyDraft, TypeDraft
+from .embeds import check_embeddings
+from .findings import SchemaFindings
+from .interfaces import expand_interfaces
 from .lengths import check_name_lengths
-from .properties import own_properties
+from .properties import find_own_properties
 from .values import check_defaults
-from .whole import check_edge_words, check_endpoints, check_unique_names
+from .whole import check_edge_name_case, check_endpoints, check_unique_names
 
 
 def check(
-    parsed: ParsedSchema, existing: Container[str] = ()
+    parsed_schema: ParsedSchema, existing_names: Container[str] = ()
 ) -> tuple[catalog.Catalog, tuple[Diagnostic, ...]]:
     """Return the catalog of a parsed schema and all semantic errors.
 
     `existing_names` are exempt from the length limit. The catalog is valid only if neither this
     function nor `parsed_schema` reports an error.
     """
-    findings = Findings(parsed.source)
-    everything = parsed.declarations
-    interfaces = [d for d in everything if isinstance(d, model.InterfaceDeclaration)]
-    nodes = [d for d in everything if isinstance(d, model.NodeDeclaration)]
-    edges = [d for d in everything if isinstance(d, model.EdgeDeclaration)]
-    drafts = [_draft(d, "interface", findings) for d in interfaces]
-    known = {draft.name.text: draft for draft in reversed(drafts)}
-    made = catalog.Catalog(
-        _by_name(_interface(d, one, findings) for d, one in zip(interfaces, drafts, strict=True)),
-        _by_name(_node(d, known, parsed.broken, findings) for d in nodes),
-        _by_name(_edge(d, findings) for d in edges),
-        source=parsed.source.text,
+    findings = SchemaFindings(parsed_schema.source)
+    declarations = parsed_schema.declarations
+    interfaces = [
+        declaration
+        for declaration in declarations
+        if isinstance(declaration, model.InterfaceDeclaration)
+    ]
+    nodes = [
+        declaration
+        for declaration in declarations
+        if isinstance(declaration, model.NodeDeclaration)
+    ]
+    edges = [
+        declaration
+        for declaration in declarations
+        if isinstance(declaration, model.EdgeDeclaration)
+    ]
+    interface_drafts = [
+        _draft_type(declaration, "interface", findings) for declaration in interfaces
+    ]
+    drafts_by_name = {draft.name.text: draft for draft in reversed(interface_drafts)}
+    checked_catalog = catalog.Catalog(
+        _sort_by_name(
+            _build_interface(declaration, interface_draft, findings)
+            for declaration, interface_draft in zip(interfaces, interface_drafts, strict=True)
+        ),
+        _sort_by_name(
+            _build_node_type(declaration, drafts_by_name, parsed_schema.unreadable_names, findings)
+            for declaration in nodes
+        ),
+        _sort_by_name(_build_edge_type(declaration, findings) for declaration in edges),
+        source=parsed_schema.source.text,
     )
-    _check_whole(parsed, (interfaces, nodes, edges), findings)
-    check_name_lengths(everything, existing, findings)
-    for node in made.nodes:
+    _check_across_declarations(parsed_schema, (interfaces, nodes, edges), findings)
+    check_name_lengths(declarations, existing_names, findings)
+    for node in checked_catalog.nodes:
         check_defaults(node, findings)
-    return made, findings.in_order()
+    return checked_catalog, findings.sorted_diagnostics()
 
 
-_Groups = tuple[
+_DeclarationGroups = tuple[
     list[model.InterfaceDeclaration], list[model.NodeDeclaration], list[model.EdgeDeclaration]
 ]
 
 
-def _check_whole(parsed: ParsedSchema, groups: _Groups, findings: Findings) -> None:
-    interfaces, nodes, edges = groups
+def _check_across_declarations(
+    parsed_schema: ParsedSchema, declaration_groups: _DeclarationGroups, findings: SchemaFindings
+) -> None:
+    interfaces, nodes, edges = declaration_groups
     check_unique_names("interface", interfaces, findings)
     check_unique_names("node", nodes, findings)
     check_unique_names("edge", edges, findings)
-    check_edge_words(edges, findings)
-    names = {d.name.text for d in nodes}, {d.name.text for d in interfaces}
+    check_edge_name_case(edges, findings)
+    declared_names = (
+        {declaration.name.text for declaration in nodes},
+        {declaration.name.text for declaration in interfaces},
+    )
     for edge in edges:
-        check_endpoints(edge, *names, parsed.broken, findings)
+        check_endpoints(edge, *declared_names, parsed_schema.unreadable_names, findings)
 
 
-def _draft(declaration: model.Declaration, kind: catalog.TypeKind, findings: Findings) -> Draft:
-    own = own_properties(declaration, kind, findings)
-    sites = {one.name.text: Site(one, read_property(one, kind, findings)) for one in own}
+def _draft_type(
+    declaration: model.Declaration, type_kind: catalog.TypeKind, findings: SchemaFindings
+) -> TypeDraft:
+    unique_properties = find_own_properties(declaration, type_kind, findings)
+    property_drafts = {
+        declared_property.name.text: PropertyDraft(
+            declared_property, read_property(declared_property, type_kind, findings)
+        )
+        for declared_property in unique_properties
+    }
     if isinstance(declaration, model.InterfaceDeclaration):
-        return Draft(kind, declaration.name, sites)
-    constraints = tuple(m for m in declaration.members if isinstance(m, model.Constraint))
-    return Draft(kind, declaration.name, sites, constraints)
+        return TypeDraft(type_kind, declaration.name, property_drafts)
+    constraints = tuple(
+        member for member in declaration.members if isinstance(member, model.Constraint)
+    )
+    return TypeDraft(type_kind, declaration.name, property_drafts, constraints)
 
 
-def _interface(
-    declaration: model.InterfaceDeclaration, draft: Draft, findings: Findings
-) -> catalog.Interface:
-    read_marks(draft, findings)
-    header = read_header(declaration.annotations, findings)
-    name = declaration.name.text
-    return catalog.Interface(name, _properties(draft), header.allows, declaration.span)
+def _build_interface(
+    declaration: model.InterfaceDeclaration, draft: TypeDraft, findings: SchemaFindings
+) -> catalog.InterfaceType:
+    read_inline_constraints(draft, findings)
+    header = read_header_annotations(declaration.annotations, findings)
+    type_name = declaration.name.text
+    return catalog.InterfaceType(
+        type_name, _sorted_definitions(draft), header.allowed_findings, declaration.span
+    )
 
 
-def _node(
+def _build_node_type(
     declaration: model.NodeDeclaration,
-    interfaces: dict[str, Draft],
-    broken: frozenset[tuple[str, str]],
-    findings: Findings,
-) -> catalog.Node:
-    own = _draft(declaration, "node", findings)
-    draft = expand(own, declaration.implements, interfaces, broken, findings)
-    check_embeds(draft, findings)
-    header = read_header(declaration.annotations, findings)
-    return catalog.Node(
+    interface_drafts: dict[str, TypeDraft],
+    unreadable_names: frozenset[tuple[str, str]],
+    findings: SchemaFindings,
+) -> catalog.NodeType:
+    own_draft = _draft_type(declaration, "node", findings)
+    draft = expand_interfaces(
+        own_draft, declaration.implements, interface_drafts, unreadable_names, findings
+    )
+    check_embeddings(draft, findings)
+    header = read_header_annotations(declaration.annotations, findings)
+    return catalog.NodeType(
         declaration.name.text,
-        _properties(draft),
+        _sorted_definitions(draft),
         read_constraints(draft, findings),
-        tuple(sorted({name.text for name in declaration.implements})),
-        header.notes,
+        tuple(sorted({interface_name.text for interface_name in declaration.implements})),
+        header.annotations,
         header.rename_from,
-        header.allows,
+        header.allowed_findings,
         declaration.span,
     )
 
 
-def _edge(declaration: model.EdgeDeclaration, findings: Findings) -> catalog.Edge:
-    draft = _draft(declaration, "edge", findings)
-    header = read_header(declaration.annotations, findings)
+def _build_edge_type(
+    declaration: model.EdgeDeclaration, findings: SchemaFindings
+) -> catalog.EdgeType:
+    draft = _draft_type(declaration, "edge", findings)
+    header = read_header_annotations(declaration.annotations, findings)
     cardinality = declaration.cardinality or model.Cardinality(0, None)
-    return catalog.Edge(
+    return catalog.EdgeType(
         declaration.name.text,
         declaration.source.text,
         declaration.target.text,
-        _properties(draft),
+        _sorted_definitions(draft),
         read_constraints(draft, findings),
         cardinality.low,
         cardinality.high,
-        header.notes,
+        header.annotations,
         header.rename_from,
-        header.allows,
+        header.allowed_findings,
         declaration.span,
     )
 
 
-def _properties(draft: Draft) -> tuple[catalog.Property, ...]:
-    return _by_name(site.made for site in draft.sites.values())
+def _sorted_definitions(draft: TypeDraft) -> tuple[catalog.PropertyDefinition, ...]:
+    return _sort_by_name(property_draft.definition for property_draft in draft.properties.values())
 
 
-class _Named(Protocol):
+class _NamedType(Protocol):
     @property
     def name(self) -> str: ...
 
 
-_N = TypeVar("_N", bound=_Named)
+_NamedT = TypeVar("_NamedT", bound=_NamedType)
 
 
-def _by_name(things: Iterable[_N]) -> tuple[_N, ...]:
-    return tuple(sorted(things, key=lambda one: one.name))
+def _sort_by_name(items: Iterable[_NamedT]) -> tuple[_NamedT, ...]:
+    return tuple(sorted(items, key=lambda item: item.name))

@@ -8,170 +8,253 @@ from omnigraph.diagnostics import Span
 from omnigraph.lang.schema import catalog, model
 from omnigraph.record import record
 
-from .arguments import check_arguments, required_text
+from .arguments import check_arguments, read_required_text
 from .defaults import read_default
-from .findings import Findings, Stage
+from .findings import CheckStage, SchemaFindings
 
-MARKS = ("index", "key", "unique")
-KNOWN = frozenset(
-    {*MARKS, "description", "instruction", "rename_from", "embed", "default", "allow"}
+INLINE_CONSTRAINTS = ("index", "key", "unique")
+KNOWN_ANNOTATIONS = frozenset(
+    {*INLINE_CONSTRAINTS, "description", "instruction", "rename_from", "embed", "default", "allow"}
 )
-_MANY = frozenset({"allow"})
-_NEVER_ON_HEADERS = frozenset({*MARKS, "embed"})
-_CONSTRAINTS = frozenset({*MARKS, "range", "check"})
+_REPEATABLE = frozenset({"allow"})
+_NEVER_ON_HEADERS = frozenset({*INLINE_CONSTRAINTS, "embed"})
+_CONSTRAINT_NAMES = frozenset({*INLINE_CONSTRAINTS, "range", "check"})
 
 
 @record
-class Header:
+class HeaderAnnotations:
     """The content of the annotations of a node, edge or interface."""
 
-    notes: tuple[catalog.Note, ...] = ()
+    annotations: tuple[catalog.StoredAnnotation, ...] = ()
     rename_from: str | None = None
-    allows: tuple[catalog.Allow, ...] = ()
+    allowed_findings: tuple[catalog.AllowedFinding, ...] = ()
 
 
-def read_header(annotations: tuple[model.Annotation, ...], findings: Findings) -> Header:
+def read_header_annotations(
+    annotations: tuple[model.Annotation, ...], findings: SchemaFindings
+) -> HeaderAnnotations:
     """Read the annotations of a header."""
-    known = [one for one in _once(annotations, findings) if _fits_header(one, findings)]
-    notes = tuple(_note(one, findings) for one in known if _is_note(one))
-    return Header(notes, _rename(known, findings), _allows(known, findings))
-
-
-def read_property(
-    written: model.Property, kind: catalog.TypeKind, findings: Findings
-) -> catalog.Property:
-    """Read a property and its annotations, before interfaces are expanded."""
-    known = [one for one in _once(written.annotations, findings) if _fits_property(one, findings)]
-    return catalog.Property(
-        written.name.text,
-        written.type,
-        notes=tuple(_note(one, findings) for one in known if _is_note(one)),
-        marks=tuple(sorted({one.name.text for one in known if one.name.text in MARKS})),
-        embed=_embed(written, known, kind, findings),
-        default=read_default(written, _named(known, "default"), findings),
-        rename_from=_rename(known, findings),
-        allows=_allows(known, findings),
-        span=written.span,
+    valid_annotations = [
+        annotation
+        for annotation in _drop_repeated_annotations(annotations, findings)
+        if _check_allowed_on_header(annotation, findings)
+    ]
+    stored_annotations = tuple(
+        _to_stored_annotation(annotation, findings)
+        for annotation in valid_annotations
+        if _is_stored_verbatim(annotation)
+    )
+    return HeaderAnnotations(
+        stored_annotations,
+        _read_rename_hint(valid_annotations, findings),
+        _read_allowed_findings(valid_annotations, findings),
     )
 
 
-def _once(annotations: tuple[model.Annotation, ...], findings: Findings) -> list[model.Annotation]:
+def read_property(
+    declared_property: model.Property, type_kind: catalog.TypeKind, findings: SchemaFindings
+) -> catalog.PropertyDefinition:
+    """Read a property and its annotations, before interfaces are expanded."""
+    valid_annotations = [
+        annotation
+        for annotation in _drop_repeated_annotations(declared_property.annotations, findings)
+        if _check_allowed_on_property(annotation, findings)
+    ]
+    return catalog.PropertyDefinition(
+        declared_property.name.text,
+        declared_property.type,
+        annotations=tuple(
+            _to_stored_annotation(annotation, findings)
+            for annotation in valid_annotations
+            if _is_stored_verbatim(annotation)
+        ),
+        inline_constraints=tuple(
+            sorted(
+                {
+                    annotation.name.text
+                    for annotation in valid_annotations
+                    if annotation.name.text in INLINE_CONSTRAINTS
+                }
+            )
+        ),
+        embed=_read_embedding(declared_property, valid_annotations, type_kind, findings),
+        default=read_default(
+            declared_property, _find_annotation(valid_annotations, "default"), findings
+        ),
+        rename_from=_read_rename_hint(valid_annotations, findings),
+        allowed_findings=_read_allowed_findings(valid_annotations, findings),
+        span=declared_property.span,
+    )
+
+
+def _drop_repeated_annotations(
+    annotations: tuple[model.Annotation, ...], findings: SchemaFindings
+) -> list[model.Annotation]:
     """Return the annotations with valid arguments, without illegal repetitions."""
-    seen: set[str] = set()
-    kept = []
-    for one in annotations:
-        name = one.name.text
-        if name in seen and name in KNOWN - _MANY:
-            _refuse(findings, one.span, f"`@{name}` is given more than once", "keep one of them")
-        elif check_arguments(one, findings):
-            kept.append(one)
-        seen.add(name)
-    return kept
+    seen_names: set[str] = set()
+    valid_annotations = []
+    for annotation in annotations:
+        annotation_name = annotation.name.text
+        if annotation_name in seen_names and annotation_name in KNOWN_ANNOTATIONS - _REPEATABLE:
+            _reject_annotation(
+                findings,
+                annotation.span,
+                f"`@{annotation_name}` is given more than once",
+                "keep one of them",
+            )
+        elif check_arguments(annotation, findings):
+            valid_annotations.append(annotation)
+        seen_names.add(annotation_name)
+    return valid_annotations
 
 
-def _fits_header(one: model.Annotation, findings: Findings) -> bool:
-    name = one.name.text
-    if name in _NEVER_ON_HEADERS or (name in _CONSTRAINTS and one.arguments):
-        behind, between = f"`@{name}` after a property", f"`@{name}(…)` between the braces"
-        places = [between] * (name in _CONSTRAINTS) + [behind] * (name in _NEVER_ON_HEADERS)
-        hint = f"write {' or '.join(places)}"
-        _refuse(findings, one.span, f"`@{name}` is not allowed on a header", hint)
-    elif name == "default" and one.arguments:
-        _refuse(findings, one.span, "`@default` belongs to a property, not to a header")
+def _check_allowed_on_header(annotation: model.Annotation, findings: SchemaFindings) -> bool:
+    annotation_name = annotation.name.text
+    if annotation_name in _NEVER_ON_HEADERS or (
+        annotation_name in _CONSTRAINT_NAMES and annotation.arguments
+    ):
+        inline_form, body_form = (
+            f"`@{annotation_name}` after a property",
+            f"`@{annotation_name}(…)` between the braces",
+        )
+        allowed_forms = [body_form] * (annotation_name in _CONSTRAINT_NAMES) + [inline_form] * (
+            annotation_name in _NEVER_ON_HEADERS
+        )
+        hint = f"write {' or '.join(allowed_forms)}"
+        _reject_annotation(
+            findings, annotation.span, f"`@{annotation_name}` is not allowed on a header", hint
+        )
+    elif annotation_name == "default" and annotation.arguments:
+        _reject_annotation(
+            findings, annotation.span, "`@default` belongs to a property, not to a header"
+        )
     else:
         return True
     return False
 
 
-def _fits_property(one: model.Annotation, findings: Findings) -> bool:
-    if one.name.text != "instruction":
+def _check_allowed_on_property(annotation: model.Annotation, findings: SchemaFindings) -> bool:
+    if annotation.name.text != "instruction":
         return True
     message = "`@instruction` belongs on a node or edge, never on a property"
-    _refuse(findings, one.span, message, "use `@description` here")
+    _reject_annotation(findings, annotation.span, message, "use `@description` here")
     return False
 
 
-def _is_note(one: model.Annotation) -> bool:
-    name = one.name.text
-    if name == "default":
-        return not one.arguments
-    return name in ("description", "instruction") or name not in KNOWN
+def _is_stored_verbatim(annotation: model.Annotation) -> bool:
+    annotation_name = annotation.name.text
+    if annotation_name == "default":
+        return not annotation.arguments
+    return (
+        annotation_name in ("description", "instruction")
+        or annotation_name not in KNOWN_ANNOTATIONS
+    )
 
 
-def _note(one: model.Annotation, findings: Findings) -> catalog.Note:
-    name = one.name.text
-    if name in ("description", "instruction"):
-        required_text(one, findings)
-    value = one.arguments[0].text if one.arguments else None
-    return catalog.Note(name, value, tuple((o.name.text, o.value.text) for o in one.options))
+def _to_stored_annotation(
+    annotation: model.Annotation, findings: SchemaFindings
+) -> catalog.StoredAnnotation:
+    annotation_name = annotation.name.text
+    if annotation_name in ("description", "instruction"):
+        read_required_text(annotation, findings)
+    argument_text = annotation.arguments[0].text if annotation.arguments else None
+    return catalog.StoredAnnotation(
+        annotation_name,
+        argument_text,
+        tuple((option.name.text, option.value.text) for option in annotation.options),
+    )
 
 
-def _rename(known: list[model.Annotation], findings: Findings) -> str | None:
-    one = _named(known, "rename_from")
-    if one is None:
+def _read_rename_hint(annotations: list[model.Annotation], findings: SchemaFindings) -> str | None:
+    annotation = _find_annotation(annotations, "rename_from")
+    if annotation is None:
         return None
-    if one.options:
-        _refuse(findings, one.options[0].name.span, "`@rename_from` takes the old name only")
-    return required_text(one, findings, hint='write `@rename_from("OldName")`')
+    if annotation.options:
+        _reject_annotation(
+            findings, annotation.options[0].name.span, "`@rename_from` takes the old name only"
+        )
+    return read_required_text(annotation, findings, hint='write `@rename_from("OldName")`')
 
 
-def _allows(known: list[model.Annotation], findings: Findings) -> tuple[catalog.Allow, ...]:
-    made = (_allow(one, findings) for one in known if one.name.text == "allow")
-    return tuple(allowed_finding for allowed_finding in made if allowed_finding is not None)
+def _read_allowed_findings(
+    annotations: list[model.Annotation], findings: SchemaFindings
+) -> tuple[catalog.AllowedFinding, ...]:
+    allowed_findings = (
+        _read_allowed_finding(annotation, findings)
+        for annotation in annotations
+        if annotation.name.text == "allow"
+    )
+    return tuple(
+        allowed_finding for allowed_finding in allowed_findings if allowed_finding is not None
+    )
 
 
-def _allow(one: model.Annotation, findings: Findings) -> catalog.Allow | None:
+def _read_allowed_finding(
+    annotation: model.Annotation, findings: SchemaFindings
+) -> catalog.AllowedFinding | None:
     hint = 'write `@allow(OG-NM-101, "why it is acceptable here")`'
-    if len(one.arguments) != 2 or one.options:
-        _refuse(findings, one.span, "`@allow` takes a code and a reason", hint)
+    if len(annotation.arguments) != 2 or annotation.options:
+        _reject_annotation(findings, annotation.span, "`@allow` takes a code and a reason", hint)
         return None
-    code, reason = one.arguments
+    code, reason = annotation.arguments
     if not code.text.startswith("OG-"):
-        _refuse(findings, code.span, f"`{code.text}` is not a finding code", hint)
+        _reject_annotation(findings, code.span, f"`{code.text}` is not a finding code", hint)
     elif reason.kind != "string" or not reason.text.strip():
-        _refuse(findings, reason.span, "`@allow` needs a reason in quotes", hint)
+        _reject_annotation(findings, reason.span, "`@allow` needs a reason in quotes", hint)
     else:
-        return catalog.Allow(code.text, reason.text)
+        return catalog.AllowedFinding(code.text, reason.text)
     return None
 
 
-def _embed(
-    written: model.Property,
-    known: list[model.Annotation],
-    kind: catalog.TypeKind,
-    findings: Findings,
-) -> catalog.Embed | None:
-    one = _named(known, "embed")
-    if one is None:
+def _read_embedding(
+    declared_property: model.Property,
+    annotations: list[model.Annotation],
+    type_kind: catalog.TypeKind,
+    findings: SchemaFindings,
+) -> catalog.EmbeddingDefinition | None:
+    annotation = _find_annotation(annotations, "embed")
+    if annotation is None:
         return None
-    name = written.name.text
-    if kind == "edge":
-        _refuse(findings, one.span, f"`@embed` on `{name}`: only nodes have embeddings, not edges")
+    property_name = declared_property.name.text
+    if type_kind == "edge":
+        _reject_annotation(
+            findings,
+            annotation.span,
+            f"`@embed` on `{property_name}`: only nodes have embeddings, not edges",
+        )
         return None
-    if not written.type.is_vector and not written.refused:
-        message = f"`@embed` needs a vector property; `{name}` is {written.type.display()}"
-        _refuse(findings, one.span, message, f"declare it as `{name}: Vector(…)`")
-    source = required_text(one, findings, hint='write `@embed("title")`')
-    model_name = _embed_model(one, findings)
-    return catalog.Embed(source, model_name) if source is not None else None
+    if not declared_property.type.is_vector and not declared_property.type_rejected:
+        message = f"`@embed` needs a vector property; `{property_name}` is {declared_property.type.display()}"
+        _reject_annotation(
+            findings, annotation.span, message, f"declare it as `{property_name}: Vector(…)`"
+        )
+    source = read_required_text(annotation, findings, hint='write `@embed("title")`')
+    model_name = _read_embedding_model(annotation, findings)
+    return catalog.EmbeddingDefinition(source, model_name) if source is not None else None
 
 
-def _embed_model(one: model.Annotation, findings: Findings) -> str | None:
-    named = None
-    for option in one.options:
+def _read_embedding_model(annotation: model.Annotation, findings: SchemaFindings) -> str | None:
+    model_name = None
+    for option in annotation.options:
         if option.name.text != "model":
             message = f"`@embed` has no option `{option.name.text}`"
-            _refuse(findings, option.name.span, message, "its only option is `model`")
+            _reject_annotation(findings, option.name.span, message, "its only option is `model`")
         elif option.value.kind != "string" or not option.value.text.strip():
-            _refuse(findings, option.value.span, "`model` must be a quoted name")
+            _reject_annotation(findings, option.value.span, "`model` must be a quoted name")
         else:
-            named = option.value.text
-    return named
+            model_name = option.value.text
+    return model_name
 
 
-def _named(known: list[model.Annotation], name: str) -> model.Annotation | None:
-    return next((one for one in known if one.name.text == name), None)
+def _find_annotation(
+    annotations: list[model.Annotation], annotation_name: str
+) -> model.Annotation | None:
+    return next(
+        (annotation for annotation in annotations if annotation.name.text == annotation_name), None
+    )
 
 
-def _refuse(findings: Findings, span: Span, message: str, hint: str | None = None) -> None:
-    findings.add(Stage.ANNOTATION, span, message, hint)
+def _reject_annotation(
+    findings: SchemaFindings, span: Span, message: str, hint: str | None = None
+) -> None:
+    findings.add(CheckStage.ANNOTATION, span, message, hint)

@@ -2,62 +2,81 @@
 
 from omnigraph.lang.schema import model
 
-from .findings import Findings, Stage
+from .findings import CheckStage, SchemaFindings
 
-_FREE = frozenset({"default", "allow"})
+_FREE_FORM_ANNOTATIONS = frozenset({"default", "allow"})
 
 
-def check_arguments(one: model.Annotation, findings: Findings) -> bool:
+def check_arguments(annotation: model.Annotation, findings: SchemaFindings) -> bool:
     """Return whether the arguments of an annotation are well formed; report them if not."""
-    name = one.name.text
-    if one.options and not one.arguments:
-        message = f"`@{name}`: a named argument must follow a positional one"
-        findings.add(Stage.ANNOTATION, one.options[0].name.span, message)
+    annotation_name = annotation.name.text
+    if annotation.options and not annotation.arguments:
+        message = f"`@{annotation_name}`: a named argument must follow a positional one"
+        findings.add(CheckStage.ANNOTATION, annotation.options[0].name.span, message)
         return False
-    if name in _FREE:
+    if annotation_name in _FREE_FORM_ANNOTATIONS:
         return True
-    if len(one.arguments) > 1:
-        message = f"`@{name}` takes one positional argument; further arguments must be named"
-        findings.add(Stage.ANNOTATION, one.arguments[1].span, message)
+    if len(annotation.arguments) > 1:
+        message = (
+            f"`@{annotation_name}` takes one positional argument; further arguments must be named"
+        )
+        findings.add(CheckStage.ANNOTATION, annotation.arguments[1].span, message)
         return False
-    literals = [*one.arguments, *(option.value for option in one.options)]
-    well_formed = [_check_form(name, literal, findings) for literal in literals]
-    return all(well_formed)
+    argument_literals = [*annotation.arguments, *(option.value for option in annotation.options)]
+    form_results = [
+        _check_literal_form(annotation_name, literal, findings) for literal in argument_literals
+    ]
+    return all(form_results)
 
 
-def required_text(one: model.Annotation, findings: Findings, hint: str | None = None) -> str | None:
+def read_required_text(
+    annotation: model.Annotation, findings: SchemaFindings, hint: str | None = None
+) -> str | None:
     """Return the argument of an annotation; report a missing or blank one."""
-    name = one.name.text
-    hint = hint or f'write `@{name}("…")`'
-    if not one.arguments:
-        findings.add(Stage.ANNOTATION, one.span, f"`@{name}` needs a value", hint)
+    annotation_name = annotation.name.text
+    hint = hint or f'write `@{annotation_name}("…")`'
+    if not annotation.arguments:
+        findings.add(
+            CheckStage.ANNOTATION, annotation.span, f"`@{annotation_name}` needs a value", hint
+        )
         return None
-    text = one.arguments[0].text
-    if not text.strip():
-        message = f"the value of `@{name}` is blank"
-        findings.add(Stage.ANNOTATION, one.arguments[0].span, message, hint)
+    argument_text = annotation.arguments[0].text
+    if not argument_text.strip():
+        message = f"the value of `@{annotation_name}` is blank"
+        findings.add(CheckStage.ANNOTATION, annotation.arguments[0].span, message, hint)
         return None
-    return text
+    return argument_text
 
 
-def _check_form(name: str, literal: model.Literal, findings: Findings) -> bool:
-    text = literal.text
+def _check_literal_form(
+    annotation_name: str, literal: model.Literal, findings: SchemaFindings
+) -> bool:
+    literal_text = literal.text
     if literal.kind in ("int", "float"):
-        if text.startswith("-") or "e" in text.lower():
-            message = f"`@{name}`: only `@range` bounds and `@default` take a sign or exponent"
-            findings.add(Stage.ANNOTATION, literal.span, message, f'put it in quotes: `"{text}"`')
+        if literal_text.startswith("-") or "e" in literal_text.lower():
+            message = (
+                f"`@{annotation_name}`: only `@range` bounds and `@default` take a sign or exponent"
+            )
+            findings.add(
+                CheckStage.ANNOTATION,
+                literal.span,
+                message,
+                f'put it in quotes: `"{literal_text}"`',
+            )
             return False
-    elif literal.kind in ("word", "code") and not is_identifier(text):
-        message = f"`@{name}`: `{text}` is neither a quoted string nor a lower-case name"
-        findings.add(Stage.ANNOTATION, literal.span, message, f'put it in quotes: `"{text}"`')
+    elif literal.kind in ("word", "code") and not is_identifier(literal_text):
+        message = f"`@{annotation_name}`: `{literal_text}` is neither a quoted string nor a lower-case name"
+        findings.add(
+            CheckStage.ANNOTATION, literal.span, message, f'put it in quotes: `"{literal_text}"`'
+        )
         return False
     return True
 
 
-def is_identifier(word: str) -> bool:
+def is_identifier(candidate: str) -> bool:
     """Return whether a word is a valid property name.
 
     >>> is_identifier("title"), is_identifier("close-friend"), is_identifier("3d")
     (True, False, False)
     """
-    return (word[:1].islower() or word[:1] == "_") and "-" not in word
+    return (candidate[:1].islower() or candidate[:1] == "_") and "-" not in candidate

@@ -7,14 +7,14 @@ from omnigraph.record import record
 from omnigraph.values import PropertyType, ScalarType
 
 from .arguments import is_identifier
-from .draft import Draft
-from .findings import Findings, Stage
+from .draft import TypeDraft
+from .findings import CheckStage, SchemaFindings
 
-_ENDPOINTS = ("dst", "src")
+_ENDPOINT_COLUMNS = ("dst", "src")
 
 
 @record
-class Column:
+class ConstraintColumn:
     """A property or edge endpoint that a constraint names; `type` is None if it is unreadable."""
 
     name: str
@@ -22,45 +22,59 @@ class Column:
     span: Span
 
 
-def resolve(draft: Draft, written: model.Constraint, findings: Findings) -> list[Column]:
+def resolve_columns(
+    draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings
+) -> list[ConstraintColumn]:
     """Return the distinct columns of `@key`, `@unique` or `@index`; report unknown ones."""
-    if not written.arguments:
-        hint = f"write `@{written.kind}(property, …)`"
-        findings.add(Stage.CONSTRAINT, written.span, f"`@{written.kind}` names no property", hint)
-    found: dict[str, Column] = {}
-    for argument in written.arguments:
-        column = resolve_one(draft, written, argument, findings)
+    if not constraint.arguments:
+        hint = f"write `@{constraint.kind}(property, …)`"
+        findings.add(
+            CheckStage.CONSTRAINT, constraint.span, f"`@{constraint.kind}` names no property", hint
+        )
+    columns_by_name: dict[str, ConstraintColumn] = {}
+    for argument in constraint.arguments:
+        column = resolve_column(draft, constraint, argument, findings)
         if column is not None:
-            found.setdefault(column.name, column)
-    return list(found.values())
+            columns_by_name.setdefault(column.name, column)
+    return list(columns_by_name.values())
 
 
-def resolve_one(
-    draft: Draft,
-    written: model.Constraint,
+def resolve_column(
+    draft: TypeDraft,
+    constraint: model.Constraint,
     argument: model.Literal | model.Bounds,
-    findings: Findings,
-) -> Column | None:
+    findings: SchemaFindings,
+) -> ConstraintColumn | None:
     """Return the column that one argument names, or None if it is rejected."""
-    name = _name(written, argument, findings)
-    if name is None:
+    column_name = _read_column_name(constraint, argument, findings)
+    if column_name is None:
         return None
-    site = draft.sites.get(name)
-    if site is not None:
-        return Column(name, site.made.type if site.readable else None, argument.span)
-    endpoints = _ENDPOINTS if draft.kind == "edge" and written.kind != "key" else ()
-    if name in endpoints:
-        return Column(name, PropertyType(ScalarType.STRING), argument.span)
-    if draft.complete:
-        message = f"`@{written.kind}`: {draft.label} has no property `{name}`"
-        meant = {"from": "src", "to": "dst"}.get(name, name) if endpoints else name
-        hint = did_you_mean(meant, [*draft.sites, *endpoints])
-        findings.add(Stage.CONSTRAINT, argument.span, message, hint)
+    property_draft = draft.properties.get(column_name)
+    if property_draft is not None:
+        return ConstraintColumn(
+            column_name,
+            property_draft.definition.type if property_draft.has_valid_type else None,
+            argument.span,
+        )
+    endpoint_columns = (
+        _ENDPOINT_COLUMNS if draft.kind == "edge" and constraint.kind != "key" else ()
+    )
+    if column_name in endpoint_columns:
+        return ConstraintColumn(column_name, PropertyType(ScalarType.STRING), argument.span)
+    if draft.has_all_interfaces:
+        message = f"`@{constraint.kind}`: {draft.label} has no property `{column_name}`"
+        likely_name = (
+            {"from": "src", "to": "dst"}.get(column_name, column_name)
+            if endpoint_columns
+            else column_name
+        )
+        hint = did_you_mean(likely_name, [*draft.properties, *endpoint_columns])
+        findings.add(CheckStage.CONSTRAINT, argument.span, message, hint)
     return None
 
 
-def _name(
-    written: model.Constraint, argument: model.Literal | model.Bounds, findings: Findings
+def _read_column_name(
+    constraint: model.Constraint, argument: model.Literal | model.Bounds, findings: SchemaFindings
 ) -> str | None:
     hint = None
     if isinstance(argument, model.Literal):
@@ -68,6 +82,6 @@ def _name(
         if argument.kind in ("word", "bool") and is_identifier(argument.text):
             return argument.text
         hint = "write the property name without quotes" if argument.kind == "string" else None
-    message = f"`@{written.kind}` expects the name of a property"
-    findings.add(Stage.CONSTRAINT, argument.span, message, hint)
+    message = f"`@{constraint.kind}` expects the name of a property"
+    findings.add(CheckStage.CONSTRAINT, argument.span, message, hint)
     return None

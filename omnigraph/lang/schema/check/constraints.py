@@ -8,118 +8,168 @@ from omnigraph.diagnostics import Span
 from omnigraph.lang.schema import catalog, model
 from omnigraph.values import PropertyType, ScalarType
 
-from .annotations import MARKS
-from .columns import Column, resolve
-from .draft import Draft, Site, span_of
-from .findings import Findings, Stage
-from .indexes import read_options
+from .annotations import INLINE_CONSTRAINTS
+from .columns import ConstraintColumn, resolve_columns
+from .draft import PropertyDraft, TypeDraft, inline_constraint_span
+from .findings import CheckStage, SchemaFindings
+from .indexes import read_index_options
 from .values import read_value_rule
 
 
-def read_constraints(draft: Draft, findings: Findings) -> tuple[catalog.Constraint, ...]:
+def read_constraints(draft: TypeDraft, findings: SchemaFindings) -> tuple[catalog.Constraint, ...]:
     """Return the distinct constraints of a node or edge in canonical order."""
     _check_single_key(draft, findings)
-    made = set(read_marks(draft, findings))
-    made |= {_read_body(draft, written, findings) for written in draft.constraints}
-    return tuple(sorted((one for one in made if one is not None), key=_order))
+    checked_constraints = set(read_inline_constraints(draft, findings))
+    checked_constraints |= {
+        _read_body_constraint(draft, declared, findings) for declared in draft.constraints
+    }
+    return tuple(
+        sorted(
+            (checked for checked in checked_constraints if checked is not None),
+            key=_constraint_sort_key,
+        )
+    )
 
 
-def read_marks(draft: Draft, findings: Findings) -> list[catalog.Constraint | None]:
+def read_inline_constraints(
+    draft: TypeDraft, findings: SchemaFindings
+) -> list[catalog.Constraint | None]:
     """Return the constraints written inline after properties.
 
     Errors in the inline constraints of an interface are reported once, at their declaration.
     """
-    sites = draft.sites.values()
-    return [_read_mark(draft, site, mark, findings) for site in sites for mark in site.made.marks]
+    property_drafts = draft.properties.values()
+    return [
+        _read_inline_constraint(draft, property_draft, constraint_name, findings)
+        for property_draft in property_drafts
+        for constraint_name in property_draft.definition.inline_constraints
+    ]
 
 
-def _read_mark(
-    draft: Draft, site: Site, mark: str, findings: Findings
+def _read_inline_constraint(
+    draft: TypeDraft, property_draft: PropertyDraft, constraint_name: str, findings: SchemaFindings
 ) -> catalog.Constraint | None:
-    kind = site.made.type if site.readable else None
-    column = Column(site.made.name, kind, span_of(site, mark))
-    if _refused_on_edge(draft, mark, column.span, findings):
+    property_type = property_draft.definition.type if property_draft.has_valid_type else None
+    column = ConstraintColumn(
+        property_draft.definition.name,
+        property_type,
+        inline_constraint_span(property_draft, constraint_name),
+    )
+    if _reject_key_on_edge(draft, constraint_name, column.span, findings):
         return None
-    return _columns(mark, [column]) if _fits(mark, column, findings) else None
+    return (
+        _build_constraint(constraint_name, [column])
+        if _check_column_type(constraint_name, column, findings)
+        else None
+    )
 
 
-def _read_body(
-    draft: Draft, written: model.Constraint, findings: Findings
+def _read_body_constraint(
+    draft: TypeDraft, declared: model.Constraint, findings: SchemaFindings
 ) -> catalog.Constraint | None:
-    if _refused_on_edge(draft, written.kind, written.span, findings):
+    if _reject_key_on_edge(draft, declared.kind, declared.span, findings):
         return None
-    if written.kind not in MARKS:
-        return read_value_rule(draft, written, findings)
-    columns = resolve(draft, written, findings)
-    fitting = [column for column in columns if _fits(written.kind, column, findings)]
-    if written.kind == "index":
-        _check_vectors_alone(columns, findings)
-    options = read_options(written, columns, findings)
-    return _columns(written.kind, fitting, options) if fitting else None
+    if declared.kind not in INLINE_CONSTRAINTS:
+        return read_value_rule(draft, declared, findings)
+    columns = resolve_columns(draft, declared, findings)
+    usable_columns = [
+        column for column in columns if _check_column_type(declared.kind, column, findings)
+    ]
+    if declared.kind == "index":
+        _check_vector_index_columns(columns, findings)
+    options = read_index_options(declared, columns, findings)
+    return _build_constraint(declared.kind, usable_columns, options) if usable_columns else None
 
 
-def _columns(
-    kind: str, columns: list[Column], options: tuple[tuple[str, str], ...] = ()
+def _build_constraint(
+    constraint_kind: str, columns: list[ConstraintColumn], options: tuple[tuple[str, str], ...] = ()
 ) -> catalog.Constraint:
-    names = tuple(sorted({column.name for column in columns}))
-    if kind == "index":
-        return catalog.Index(names, options)
-    return catalog.Key(names) if kind == "key" else catalog.Unique(names)
+    column_names = tuple(sorted({column.name for column in columns}))
+    if constraint_kind == "index":
+        return catalog.Index(column_names, options)
+    return catalog.Key(column_names) if constraint_kind == "key" else catalog.Unique(column_names)
 
 
-def _order(one: catalog.Constraint) -> tuple[str, str]:
-    columns = (one.column,) if isinstance(one, catalog.Range | catalog.Check) else one.columns
-    plain = isinstance(one, catalog.Index) and not one.options
-    return f"{type(one).__name__.lower()}:{','.join(columns)}", "" if plain else repr(one)
+def _constraint_sort_key(constraint: catalog.Constraint) -> tuple[str, str]:
+    columns = (
+        (constraint.column,)
+        if isinstance(constraint, catalog.Range | catalog.Check)
+        else constraint.columns
+    )
+    is_plain_index = isinstance(constraint, catalog.Index) and not constraint.options
+    return (
+        f"{type(constraint).__name__.lower()}:{','.join(columns)}",
+        "" if is_plain_index else repr(constraint),
+    )
 
 
-def _fits(kind: str, column: Column, findings: Findings) -> bool:
+def _check_column_type(
+    constraint_kind: str, column: ConstraintColumn, findings: SchemaFindings
+) -> bool:
     """Return whether the constraint may use the column; report the reason if not."""
-    reason = None if column.type is None else _misfit(kind, column.type)
-    if reason is not None:
-        message = f"`@{kind}` cannot use `{column.name}`: {reason}"
-        findings.add(Stage.CONSTRAINT, column.span, message)
-    return reason is None
+    mismatch = (
+        None if column.type is None else _describe_type_mismatch(constraint_kind, column.type)
+    )
+    if mismatch is not None:
+        message = f"`@{constraint_kind}` cannot use `{column.name}`: {mismatch}"
+        findings.add(CheckStage.CONSTRAINT, column.span, message)
+    return mismatch is None
 
 
-def _misfit(kind: str, type_: PropertyType) -> str | None:
-    if type_.scalar is ScalarType.BLOB:
+def _describe_type_mismatch(constraint_kind: str, property_type: PropertyType) -> str | None:
+    if property_type.scalar is ScalarType.BLOB:
         return "it is a blob, and blobs are never compared"
-    if type_.is_list:
+    if property_type.is_list:
         return "it is a list"
-    if type_.is_vector and kind != "index":
+    if property_type.is_vector and constraint_kind != "index":
         return "it is a vector"
-    if type_.nullable and kind == "key":
+    if property_type.nullable and constraint_kind == "key":
         return "it is nullable, and a key cannot be null"
     return None
 
 
-def _check_vectors_alone(columns: list[Column], findings: Findings) -> None:
+def _check_vector_index_columns(columns: list[ConstraintColumn], findings: SchemaFindings) -> None:
     for column in columns:
         if len(columns) > 1 and column.type is not None and column.type.is_vector:
             message = f"the vector `{column.name}` must be the only column of its index"
-            findings.add(Stage.CONSTRAINT, column.span, message, f"write `@index({column.name})`")
+            findings.add(
+                CheckStage.CONSTRAINT, column.span, message, f"write `@index({column.name})`"
+            )
 
 
-def _check_single_key(draft: Draft, findings: Findings) -> None:
-    marked = [site for site in draft.sites.values() if "key" in site.made.marks]
-    places = [span_of(site, "key") for site in marked if site.made.declared_directly]
-    places += [written.span for written in draft.constraints if written.kind == "key"]
-    inherited = [site for site in marked if not site.made.declared_directly]
-    if draft.kind != "node" or len(places) + len(inherited) < 2:
+def _check_single_key(draft: TypeDraft, findings: SchemaFindings) -> None:
+    key_properties = [
+        property_draft
+        for property_draft in draft.properties.values()
+        if "key" in property_draft.definition.inline_constraints
+    ]
+    key_spans = [
+        inline_constraint_span(property_draft, "key")
+        for property_draft in key_properties
+        if property_draft.definition.declared_directly
+    ]
+    key_spans += [constraint.span for constraint in draft.constraints if constraint.kind == "key"]
+    inherited_keys = [
+        property_draft
+        for property_draft in key_properties
+        if not property_draft.definition.declared_directly
+    ]
+    if draft.kind != "node" or len(key_spans) + len(inherited_keys) < 2:
         return
     message = f"multiple `@key` constraints on {draft.label}; a node has at most one"
     hint = "for a key of several properties write `@key(a, b)`"
-    if inherited:
-        hint = f"one comes from interface `{inherited[0].made.satisfies[0][0]}`"
-    blamed = max(places, key=lambda p: p.start, default=draft.name.span)
-    findings.add(Stage.CONSTRAINT, blamed, message, hint)
+    if inherited_keys:
+        hint = f"one comes from interface `{inherited_keys[0].definition.satisfies[0][0]}`"
+    reported_span = max(key_spans, key=lambda key_span: key_span.start, default=draft.name.span)
+    findings.add(CheckStage.CONSTRAINT, reported_span, message, hint)
 
 
-def _refused_on_edge(draft: Draft, kind: str, span: Span, findings: Findings) -> bool:
-    if kind != "key" or draft.kind != "edge":
+def _reject_key_on_edge(
+    draft: TypeDraft, constraint_kind: str, span: Span, findings: SchemaFindings
+) -> bool:
+    if constraint_kind != "key" or draft.kind != "edge":
         return False
     message = f"`@key` is only for nodes; {draft.label} has its own id"
     hint = "`@unique(src, dst)` allows one such edge between two nodes"
-    findings.add(Stage.CONSTRAINT, span, message, hint)
+    findings.add(CheckStage.CONSTRAINT, span, message, hint)
     return True

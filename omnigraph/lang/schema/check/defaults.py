@@ -6,73 +6,98 @@ from omnigraph.errors import PropertyValueError
 from omnigraph.lang.schema import literals, model
 from omnigraph.values import PropertyType, ScalarType, coerce_assigned
 
-from .findings import Findings, Stage
+from .findings import CheckStage, SchemaFindings
 
 
 def read_default(
-    written: model.Property, one: model.Annotation | None, findings: Findings
+    declared_property: model.Property, annotation: model.Annotation | None, findings: SchemaFindings
 ) -> model.Literal | None:
     """Return the literal of `@default(…)` if it is a valid value; bare `@default` has none."""
-    if one is None or not one.arguments:
+    if annotation is None or not annotation.arguments:
         return None
-    problem = _form(one) or (None if written.refused else _misfit(written, one.arguments[0]))
+    problem = _find_argument_problem(annotation) or (
+        None
+        if declared_property.type_rejected
+        else _find_value_problem(declared_property, annotation.arguments[0])
+    )
     if problem is None:
-        return one.arguments[0]
+        return annotation.arguments[0]
     message, hint = problem
-    findings.add(Stage.ANNOTATION, one.arguments[0].span, message, hint)
+    findings.add(CheckStage.ANNOTATION, annotation.arguments[0].span, message, hint)
     return None
 
 
-_Problem = tuple[str, str | None]
+_DefaultProblem = tuple[str, str | None]
 
 
-def _form(one: model.Annotation) -> _Problem | None:
-    if len(one.arguments) > 1 or one.options:
+def _find_argument_problem(annotation: model.Annotation) -> _DefaultProblem | None:
+    if len(annotation.arguments) > 1 or annotation.options:
         return "`@default` takes one value", None
-    literal = one.arguments[0]
+    literal = annotation.arguments[0]
     if literal.kind == "word" and literal.text == "null":
         return "`@default(null)` has no effect", "a nullable property is null without a default"
     return None
 
 
-def _misfit(written: model.Property, literal: model.Literal) -> _Problem | None:
-    kind, name = written.type, written.name.text
-    if kind.is_list or kind.is_vector or kind.scalar is ScalarType.BLOB:
-        what = "list" if kind.is_list else "vector" if kind.is_vector else "blob"
-        return f"`@default` on `{name}`: a {what} cannot have a default", None
-    if kind.enum_values is not None:
-        if literal.text in kind.enum_values:
+def _find_value_problem(
+    declared_property: model.Property, literal: model.Literal
+) -> _DefaultProblem | None:
+    property_type, property_name = declared_property.type, declared_property.name.text
+    if property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB:
+        category = (
+            "list" if property_type.is_list else "vector" if property_type.is_vector else "blob"
+        )
+        return f"`@default` on `{property_name}`: a {category} cannot have a default", None
+    if property_type.enum_values is not None:
+        if literal.text in property_type.enum_values:
             return None
-        values = ", ".join(kind.enum_values)
-        return f"`@default` on `{name}`: `{literal.text}` is not one of {values}", None
-    value = _value(kind, literal)
+        allowed_values = ", ".join(property_type.enum_values)
+        return (
+            f"`@default` on `{property_name}`: `{literal.text}` is not one of {allowed_values}",
+            None,
+        )
+    value = _parse_value(property_type, literal)
     if value is None:
-        return _wrong(written, literal, _spoken(literal))
+        return _describe_type_problem(declared_property, literal, _describe_literal(literal))
     try:
-        coerce_assigned(kind, value, type_name="", property=name)
+        coerce_assigned(property_type, value, type_name="", property_name=property_name)
     except PropertyValueError as error:
-        return _wrong(written, literal, str(error.details.get("actual") or literal.text))
+        return _describe_type_problem(
+            declared_property, literal, str(error.details.get("actual") or literal.text)
+        )
     return None
 
 
-def _wrong(written: model.Property, literal: model.Literal, found: str) -> _Problem:
-    wanted = written.type.as_nullable(nullable=False).display()
-    message = f"`@default` on `{written.name.text}`: expected {wanted}, got {found}"
-    quoted = written.type.scalar in (ScalarType.STRING, ScalarType.DATE, ScalarType.DATETIME)
-    hint = f'put it in quotes: `"{literal.text}"`' if quoted and literal.kind != "string" else None
+def _describe_type_problem(
+    declared_property: model.Property, literal: model.Literal, actual: str
+) -> _DefaultProblem:
+    expected_type = declared_property.type.as_nullable(nullable=False).display()
+    message = (
+        f"`@default` on `{declared_property.name.text}`: expected {expected_type}, got {actual}"
+    )
+    needs_quotes = declared_property.type.scalar in (
+        ScalarType.STRING,
+        ScalarType.DATE,
+        ScalarType.DATETIME,
+    )
+    hint = (
+        f'put it in quotes: `"{literal.text}"`'
+        if needs_quotes and literal.kind != "string"
+        else None
+    )
     return message, hint
 
 
-def _value(kind: PropertyType, literal: model.Literal) -> Any:
+def _parse_value(property_type: PropertyType, literal: model.Literal) -> Any:
     """Return the Python value of a literal whose form fits the type, else None."""
-    if kind.scalar is ScalarType.BOOL:
+    if property_type.scalar is ScalarType.BOOL:
         return literal.text == "true" if literal.kind == "bool" else None
-    if kind.is_integer:
-        return literals.integer(literal)
-    if kind.is_numeric:
-        return literals.number(literal)
+    if property_type.is_integer:
+        return literals.parse_integer(literal)
+    if property_type.is_numeric:
+        return literals.parse_number(literal)
     return literal.text if literal.kind == "string" else None
 
 
-def _spoken(literal: model.Literal) -> str:
+def _describe_literal(literal: model.Literal) -> str:
     return f"string `{literal.text}`" if literal.kind == "string" else f"`{literal.text}`"

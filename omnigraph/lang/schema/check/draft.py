@@ -6,24 +6,31 @@ from omnigraph.record import record
 
 
 @record
-class Site:
+class PropertyDraft:
     """A property: its declaration, and its definition as far as it is known."""
 
-    written: model.Property
-    made: catalog.Property
+    declaration: model.Property
+    definition: catalog.PropertyDefinition
 
     @property
-    def readable(self) -> bool:
+    def has_valid_type(self) -> bool:
         """Return whether the type was read without an error."""
-        return not self.written.refused
+        return not self.declaration.type_rejected
 
-    def annotation(self, name: str) -> model.Annotation | None:
+    def find_annotation(self, annotation_name: str) -> model.Annotation | None:
         """Return the first annotation with this name, or None."""
-        return next((a for a in self.written.annotations if a.name.text == name), None)
+        return next(
+            (
+                annotation
+                for annotation in self.declaration.annotations
+                if annotation.name.text == annotation_name
+            ),
+            None,
+        )
 
 
 @record
-class Draft:
+class TypeDraft:
     """A declaration with its properties, for a node including those of its interfaces.
 
     `has_all_interfaces` is False if an interface could not be read: a missing property may then
@@ -32,9 +39,9 @@ class Draft:
 
     kind: catalog.TypeKind
     name: model.Name
-    sites: dict[str, Site]
+    properties: dict[str, PropertyDraft]
     constraints: tuple[model.Constraint, ...] = ()
-    complete: bool = True
+    has_all_interfaces: bool = True
 
     @property
     def label(self) -> str:
@@ -42,7 +49,7 @@ class Draft:
         return f"{self.kind} `{self.name.text}`"
 
 
-def span_of(site: Site, mark: str) -> Span:
+def inline_constraint_span(property_draft: PropertyDraft, constraint_name: str) -> Span:
     """Return the position of an inline constraint such as `@key` on a property."""
-    found = site.annotation(mark)
-    return found.span if found is not None else site.written.span
+    annotation = property_draft.find_annotation(constraint_name)
+    return annotation.span if annotation is not None else property_draft.declaration.span

@@ -3,30 +3,41 @@
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import ScalarType
 
-from .draft import Draft, Site
-from .findings import Findings, Stage
+from .draft import PropertyDraft, TypeDraft
+from .findings import CheckStage, SchemaFindings
 
 
-def check_embeds(node: Draft, findings: Findings) -> None:
+def check_embeddings(node_draft: TypeDraft, findings: SchemaFindings) -> None:
     """Check that every `@embed` of a node names a String property of the same node."""
-    for site in node.sites.values():
-        if site.made.embed is not None:
-            _check_source(node, site, site.made.embed.source, findings)
+    for vector_draft in node_draft.properties.values():
+        if vector_draft.definition.embed is not None:
+            _check_embedding_source(
+                node_draft, vector_draft, vector_draft.definition.embed.source, findings
+            )
 
 
-def _check_source(node: Draft, site: Site, name: str, findings: Findings) -> None:
-    annotation = site.annotation("embed")
-    span = annotation.arguments[0].span if annotation is not None else site.written.span
-    source = node.sites.get(name)
-    if source is None:
-        if node.complete:
-            message = f"`@embed` on `{site.made.name}`: {node.label} has no property `{name}`"
-            findings.add(Stage.ANNOTATION, span, message, did_you_mean(name, node.sites))
+def _check_embedding_source(
+    node_draft: TypeDraft, vector_draft: PropertyDraft, source_name: str, findings: SchemaFindings
+) -> None:
+    annotation = vector_draft.find_annotation("embed")
+    span = annotation.arguments[0].span if annotation is not None else vector_draft.declaration.span
+    source_draft = node_draft.properties.get(source_name)
+    if source_draft is None:
+        if node_draft.has_all_interfaces:
+            message = f"`@embed` on `{vector_draft.definition.name}`: {node_draft.label} has no property `{source_name}`"
+            findings.add(
+                CheckStage.ANNOTATION,
+                span,
+                message,
+                did_you_mean(source_name, node_draft.properties),
+            )
         return
-    kind = source.made.type
-    if source.readable and (kind.scalar is not ScalarType.STRING or kind.is_list):
+    source_type = source_draft.definition.type
+    if source_draft.has_valid_type and (
+        source_type.scalar is not ScalarType.STRING or source_type.is_list
+    ):
         message = (
-            f"`@embed` on `{site.made.name}`: its source must be a String property, "
-            f"but `{name}` is {kind.display()}"
+            f"`@embed` on `{vector_draft.definition.name}`: its source must be a String property, "
+            f"but `{source_name}` is {source_type.display()}"
         )
-        findings.add(Stage.ANNOTATION, span, message)
+        findings.add(CheckStage.ANNOTATION, span, message)

@@ -6,10 +6,10 @@ determines the error class, so the order of the stages is part of the language.
 
 from enum import IntEnum
 
-from omnigraph.diagnostics import Diagnostic, Kind, Source, Span
+from omnigraph.diagnostics import Diagnostic, DiagnosticKind, SourceText, Span
 
 
-class Stage(IntEnum):
+class CheckStage(IntEnum):
     """The checks in execution order; errors up to `CONSTRAINT` are parse errors."""
 
     PROPERTY = 1
@@ -20,28 +20,36 @@ class Stage(IntEnum):
     SHAPE = 6
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> DiagnosticKind:
         """Return the diagnostic kind of errors in this stage."""
-        return "catalog" if self >= Stage.CATALOG else "parse"
+        return "catalog" if self >= CheckStage.CATALOG else "parse"
 
 
-class Findings:
+class SchemaFindings:
     """Collects errors; a repeated error at the same position is kept once."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
-        self._found: dict[tuple[Stage, Span, str], Diagnostic] = {}
+        self._diagnostics: dict[tuple[CheckStage, Span, str], Diagnostic] = {}
 
-    def add(self, stage: Stage, span: Span, message: str, hint: str | None = None) -> None:
+    def add(self, stage: CheckStage, span: Span, message: str, hint: str | None = None) -> None:
         """Record an error and continue."""
-        made = Diagnostic.at(self.source, span, message, kind=stage.kind, hint=hint)
-        self._found.setdefault((stage, span, message), made)
+        diagnostic = Diagnostic.at_span(self.source, span, message, kind=stage.kind, hint=hint)
+        self._diagnostics.setdefault((stage, span, message), diagnostic)
 
-    def line(self, span: Span) -> int:
+    def line_number(self, span: Span) -> int:
         """Return the line on which a span begins."""
         return self.source.locate(span.start)[0]
 
-    def in_order(self) -> tuple[Diagnostic, ...]:
+    def sorted_diagnostics(self) -> tuple[Diagnostic, ...]:
         """Return all errors by stage, then by position."""
-        keys = sorted(self._found, key=lambda k: (k[0], k[1].start, k[1].end, k[2]))
-        return tuple(self._found[key] for key in keys)
+        sorted_keys = sorted(
+            self._diagnostics,
+            key=lambda finding_key: (
+                finding_key[0],
+                finding_key[1].start,
+                finding_key[1].end,
+                finding_key[2],
+            ),
+        )
+        return tuple(self._diagnostics[finding_key] for finding_key in sorted_keys)

@@ -4,76 +4,95 @@ from omnigraph.lang.schema import model
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType, ScalarType
 
-from .columns import Column
-from .findings import Findings, Stage
+from .columns import ConstraintColumn
+from .findings import CheckStage, SchemaFindings
 
-KINDS = ("bitmap", "btree", "fulltext", "ngram", "vector")
-METRICS = ("cosine", "dot", "l2")
-_OPTIONS = ("kind", "language", "metric")
-_TEXT = ("fulltext", "ngram")
+INDEX_KINDS = ("bitmap", "btree", "fulltext", "ngram", "vector")
+VECTOR_METRICS = ("cosine", "dot", "l2")
+_OPTION_NAMES = ("kind", "language", "metric")
+_TEXT_KINDS = ("fulltext", "ngram")
 
-_Problem = tuple[str, str | None]
+_OptionProblem = tuple[str, str | None]
 
 
-def read_options(
-    written: model.Constraint, columns: list[Column], findings: Findings
+def read_index_options(
+    constraint: model.Constraint, columns: list[ConstraintColumn], findings: SchemaFindings
 ) -> tuple[tuple[str, str], ...]:
     """Return the valid options of a constraint in name order; report the others."""
-    made: dict[str, str] = {}
-    for option in written.options:
-        problem = _problem(option, written, columns)
+    valid_options: dict[str, str] = {}
+    for option in constraint.options:
+        problem = _find_option_problem(option, constraint, columns)
         if problem is None:
-            made[option.name.text] = option.value.text
+            valid_options[option.name.text] = option.value.text
             continue
         span = option.name.span.to(option.value.span)
-        findings.add(Stage.CONSTRAINT, span, *problem)
-    return tuple(sorted(made.items()))
+        findings.add(CheckStage.CONSTRAINT, span, *problem)
+    return tuple(sorted(valid_options.items()))
 
 
-def _problem(
-    option: model.Option, written: model.Constraint, columns: list[Column]
-) -> _Problem | None:
-    name, value = option.name.text, option.value.text
-    known = _OPTIONS if written.kind == "index" else ()
-    if name not in known:
-        hint = did_you_mean(name, known, f"options are {', '.join(known)}" if known else None)
-        return f"`@{written.kind}` has no option `{name}`", hint
-    if option.value.kind not in ("word", "string") or not value.strip():
-        return f"`@index`: `{name}` expects a word, not `{value}`", None
-    values = {"kind": KINDS, "metric": METRICS}.get(name, (value,))
-    if value not in values:
-        hint = did_you_mean(value, values, f"expected {', '.join(values)}")
-        return f"`@index`: unknown {name} `{value}`", hint
-    if name == "kind":
-        return _kind_misfit(value, columns)
-    return _detail_misfit(name, written, columns)
+def _find_option_problem(
+    option: model.Option, constraint: model.Constraint, columns: list[ConstraintColumn]
+) -> _OptionProblem | None:
+    option_name, option_value = option.name.text, option.value.text
+    known_options = _OPTION_NAMES if constraint.kind == "index" else ()
+    if option_name not in known_options:
+        hint = did_you_mean(
+            option_name,
+            known_options,
+            f"options are {', '.join(known_options)}" if known_options else None,
+        )
+        return f"`@{constraint.kind}` has no option `{option_name}`", hint
+    if option.value.kind not in ("word", "string") or not option_value.strip():
+        return f"`@index`: `{option_name}` expects a word, not `{option_value}`", None
+    allowed_values = {"kind": INDEX_KINDS, "metric": VECTOR_METRICS}.get(
+        option_name, (option_value,)
+    )
+    if option_value not in allowed_values:
+        hint = did_you_mean(option_value, allowed_values, f"expected {', '.join(allowed_values)}")
+        return f"`@index`: unknown {option_name} `{option_value}`", hint
+    if option_name == "kind":
+        return _find_kind_problem(option_value, columns)
+    return _find_detail_problem(option_name, constraint, columns)
 
 
-def _kind_misfit(kind: str, columns: list[Column]) -> _Problem | None:
-    if kind in (*_TEXT, "vector") and len(columns) > 1:
-        return f"`@index`: an index of kind `{kind}` has exactly one column", None
-    for one in columns:
-        if one.type is not None and not _takes(kind, one.type):
-            fits = [known for known in KINDS if _takes(known, one.type)]
-            message = f"`@index`: kind `{kind}` does not support `{one.name}`: {one.type.display()}"
-            return message, f"supported kinds: {', '.join(fits)}" if fits else None
+def _find_kind_problem(index_kind: str, columns: list[ConstraintColumn]) -> _OptionProblem | None:
+    if index_kind in (*_TEXT_KINDS, "vector") and len(columns) > 1:
+        return f"`@index`: an index of kind `{index_kind}` has exactly one column", None
+    for column in columns:
+        if column.type is not None and not _supports_type(index_kind, column.type):
+            usable_kinds = [
+                candidate_kind
+                for candidate_kind in INDEX_KINDS
+                if _supports_type(candidate_kind, column.type)
+            ]
+            message = f"`@index`: kind `{index_kind}` does not support `{column.name}`: {column.type.display()}"
+            return message, f"supported kinds: {', '.join(usable_kinds)}" if usable_kinds else None
     return None
 
 
-def _takes(kind: str, type_: PropertyType) -> bool:
-    if type_.is_vector or kind == "vector":
-        return type_.is_vector and kind == "vector"
-    if kind in _TEXT:
-        return type_.scalar is ScalarType.STRING and not type_.is_enum
-    return not type_.is_list and type_.scalar is not ScalarType.BLOB
+def _supports_type(index_kind: str, property_type: PropertyType) -> bool:
+    if property_type.is_vector or index_kind == "vector":
+        return property_type.is_vector and index_kind == "vector"
+    if index_kind in _TEXT_KINDS:
+        return property_type.scalar is ScalarType.STRING and not property_type.is_enum
+    return not property_type.is_list and property_type.scalar is not ScalarType.BLOB
 
 
-def _detail_misfit(name: str, written: model.Constraint, columns: list[Column]) -> _Problem | None:
+def _find_detail_problem(
+    option_name: str, constraint: model.Constraint, columns: list[ConstraintColumn]
+) -> _OptionProblem | None:
     """Return the problem of a `metric` without a vector or a `language` without full text."""
-    wanted = "vector" if name == "metric" else "fulltext"
-    chosen = next((o.value.text for o in written.options if o.name.text == "kind"), wanted)
-    fits = all(one.type is None or _takes(wanted, one.type) for one in columns)
-    if fits and chosen == wanted and len(columns) < 2:
+    required_kind = "vector" if option_name == "metric" else "fulltext"
+    declared_kind = next(
+        (option.value.text for option in constraint.options if option.name.text == "kind"),
+        required_kind,
+    )
+    types_fit = all(
+        column.type is None or _supports_type(required_kind, column.type) for column in columns
+    )
+    if types_fit and declared_kind == required_kind and len(columns) < 2:
         return None
-    what = "a Vector property" if name == "metric" else "a full-text index of a String property"
-    return f"`@index`: `{name}` requires {what}", None
+    requirement = (
+        "a Vector property" if option_name == "metric" else "a full-text index of a String property"
+    )
+    return f"`@index`: `{option_name}` requires {requirement}", None

@@ -7,26 +7,28 @@ long name from an earlier release can still be changed.
 from collections.abc import Container, Iterable, Iterator
 
 from omnigraph.lang.schema import model
-from omnigraph.naming import LONGEST, find_length_fault, quote_name
+from omnigraph.naming import MAX_NAME_BYTES, find_length_fault, quote_name
 
-from .findings import Findings, Stage
-from .properties import written_properties
+from .findings import CheckStage, SchemaFindings
+from .properties import declared_properties
 
 
 def check_name_lengths(
-    declarations: Iterable[model.Declaration], existing: Container[str], findings: Findings
+    declarations: Iterable[model.Declaration],
+    existing_names: Container[str],
+    findings: SchemaFindings,
 ) -> None:
     """Reject new type and property names that are too long."""
     for declaration in declarations:
-        for kind, name in _declared_names(declaration):
-            fault = find_length_fault(name.text)
-            if fault is not None and name.text not in existing:
-                message = f"{quote_name(name.text)} cannot name a {kind}: {fault}"
-                hint = f"choose a name of at most {LONGEST} characters"
-                findings.add(Stage.CATALOG, name.span, message, hint)
+        for name_kind, name in _declared_names(declaration):
+            length_fault = find_length_fault(name.text)
+            if length_fault is not None and name.text not in existing_names:
+                message = f"{quote_name(name.text)} cannot name a {name_kind}: {length_fault}"
+                hint = f"choose a name of at most {MAX_NAME_BYTES} characters"
+                findings.add(CheckStage.CATALOG, name.span, message, hint)
 
 
 def _declared_names(declaration: model.Declaration) -> Iterator[tuple[str, model.Name]]:
     yield "type", declaration.name
-    for declared in written_properties(declaration):
-        yield "property", declared.name
+    for declared_property in declared_properties(declaration):
+        yield "property", declared_property.name

@@ -2,41 +2,43 @@
 
 from omnigraph.lang.schema import catalog, model, names
 
-from .findings import Findings, Stage
+from .findings import CheckStage, SchemaFindings
 
 
-def own_properties(
-    declaration: model.Declaration, kind: catalog.TypeKind, findings: Findings
+def find_own_properties(
+    declaration: model.Declaration, type_kind: catalog.TypeKind, findings: SchemaFindings
 ) -> list[model.Property]:
     """Return the properties that a declaration writes itself; the first of each name counts."""
-    first: dict[str, model.Property] = {}
-    for one in written_properties(declaration):
-        name = one.name.text
-        _check_name(one.name, kind, findings)
-        earlier = first.setdefault(name, one)
-        if earlier is not one:
-            owner = f"{kind} `{declaration.name.text}`"
-            message = f"duplicate property `{name}` in {owner}"
-            hint = f"it is already declared on line {findings.line(earlier.name.span)}"
-            findings.add(Stage.PROPERTY, one.name.span, message, hint)
-    return list(first.values())
+    first_by_name: dict[str, model.Property] = {}
+    for declared_property in declared_properties(declaration):
+        property_name = declared_property.name.text
+        _check_reserved_name(declared_property.name, type_kind, findings)
+        first_declaration = first_by_name.setdefault(property_name, declared_property)
+        if first_declaration is not declared_property:
+            owner = f"{type_kind} `{declaration.name.text}`"
+            message = f"duplicate property `{property_name}` in {owner}"
+            hint = f"it is already declared on line {findings.line_number(first_declaration.name.span)}"
+            findings.add(CheckStage.PROPERTY, declared_property.name.span, message, hint)
+    return list(first_by_name.values())
 
 
-def written_properties(declaration: model.Declaration) -> list[model.Property]:
+def declared_properties(declaration: model.Declaration) -> list[model.Property]:
     """Return the properties of a declaration as written, including invalid names."""
     if isinstance(declaration, model.InterfaceDeclaration):
         return list(declaration.properties)
-    return [m for m in declaration.members if isinstance(m, model.Property)]
+    return [member for member in declaration.members if isinstance(member, model.Property)]
 
 
-def _check_name(name: model.Name, kind: catalog.TypeKind, findings: Findings) -> None:
-    text, reason = name.text, None
-    if text in names.ROW_NAMES:
+def _check_reserved_name(
+    name: model.Name, type_kind: catalog.TypeKind, findings: SchemaFindings
+) -> None:
+    name_text, reason = name.text, None
+    if name_text in names.RESERVED_ROW_COLUMNS:
         reason = "the storage layer uses this name"
-    elif text == "id":
+    elif name_text == "id":
         reason = "every entity has its own `id`"
-    elif kind == "edge" and text in names.EDGE_NAMES:
+    elif type_kind == "edge" and name_text in names.RESERVED_EDGE_NAMES:
         reason = "it names an endpoint of the edge"
     if reason is not None:
-        message = f"`{text}` is reserved and cannot name a property: {reason}"
-        findings.add(Stage.PROPERTY, name.span, message, "choose another name")
+        message = f"`{name_text}` is reserved and cannot name a property: {reason}"
+        findings.add(CheckStage.PROPERTY, name.span, message, "choose another name")

@@ -8,49 +8,51 @@ from collections.abc import Iterable
 from omnigraph.lang.schema import model
 from omnigraph.lang.schema.names import did_you_mean
 
-from .findings import Findings, Stage
+from .findings import CheckStage, SchemaFindings
 
 
 def check_unique_names(
-    kind: str, declarations: Iterable[model.Declaration], findings: Findings
+    declaration_kind: str, declarations: Iterable[model.Declaration], findings: SchemaFindings
 ) -> None:
     """Report two declarations of the same kind with the same name."""
-    first: dict[str, model.Name] = {}
+    first_by_name: dict[str, model.Name] = {}
     for name in (declaration.name for declaration in declarations):
-        earlier = first.setdefault(name.text, name)
-        if earlier is not name:
-            message = f"duplicate {kind} `{name.text}`"
-            hint = f"it is already declared on line {findings.line(earlier.span)}"
-            findings.add(Stage.CATALOG, name.span, message, hint)
+        earlier_name = first_by_name.setdefault(name.text, name)
+        if earlier_name is not name:
+            message = f"duplicate {declaration_kind} `{name.text}`"
+            hint = f"it is already declared on line {findings.line_number(earlier_name.span)}"
+            findings.add(CheckStage.CATALOG, name.span, message, hint)
 
 
-def check_edge_words(edges: Iterable[model.EdgeDeclaration], findings: Findings) -> None:
+def check_edge_name_case(edges: Iterable[model.EdgeDeclaration], findings: SchemaFindings) -> None:
     """Report edges that differ only in case: queries look up edges ignoring case."""
-    first: dict[str, model.Name] = {}
+    first_by_lower_case: dict[str, model.Name] = {}
     for name in (edge.name for edge in edges):
-        earlier = first.setdefault(name.text.lower(), name)
-        if earlier.text != name.text:
-            message = f"the edges `{earlier.text}` and `{name.text}` differ only in case"
+        earlier_name = first_by_lower_case.setdefault(name.text.lower(), name)
+        if earlier_name.text != name.text:
+            message = f"the edges `{earlier_name.text}` and `{name.text}` differ only in case"
             hint = f"queries match `{name.text[:1].lower()}{name.text[1:]}` ignoring case"
-            findings.add(Stage.CATALOG, name.span, message, hint)
+            findings.add(CheckStage.CATALOG, name.span, message, hint)
 
 
 def check_endpoints(
     edge: model.EdgeDeclaration,
-    nodes: set[str],
-    interfaces: set[str],
-    broken: frozenset[tuple[str, str]],
-    findings: Findings,
+    node_names: set[str],
+    interface_names: set[str],
+    unreadable_names: frozenset[tuple[str, str]],
+    findings: SchemaFindings,
 ) -> None:
     """Check that both endpoints of an edge are declared node types."""
-    for end, role in ((edge.source, "starts at"), (edge.target, "ends at")):
-        if end.text in nodes or ("node", end.text) in broken:
+    for endpoint, relation in ((edge.source, "starts at"), (edge.target, "ends at")):
+        if endpoint.text in node_names or ("node", endpoint.text) in unreadable_names:
             continue
-        message = f"edge `{edge.name.text}` {role} `{end.text}`, "
-        if end.text in interfaces or ("interface", end.text) in broken:
+        message = f"edge `{edge.name.text}` {relation} `{endpoint.text}`, "
+        if endpoint.text in interface_names or ("interface", endpoint.text) in unreadable_names:
             message += "which is an interface"
             hint: str | None = "the endpoints of an edge must be node types"
         else:
             message += "which is not a declared node type"
-            hint = did_you_mean(end.text, nodes, f"declare `node {end.text} {{ … }}`")
-        findings.add(Stage.CATALOG, end.span, message, hint)
+            hint = did_you_mean(
+                endpoint.text, node_names, f"declare `node {endpoint.text} {{ … }}`"
+            )
+        findings.add(CheckStage.CATALOG, endpoint.span, message, hint)

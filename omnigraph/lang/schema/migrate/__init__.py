@@ -2,6 +2,6 @@
 
 from .describe import describe_step
 from .plan import MigrationPlan, plan_migration
-from .steps import Step, UnsupportedChange
+from .steps import MigrationStep, UnsupportedChange
 
-__all__ = ["MigrationPlan", "Step", "UnsupportedChange", "describe_step", "plan_migration"]
+__all__ = ["MigrationPlan", "MigrationStep", "UnsupportedChange", "describe_step", "plan_migration"]

@@ -6,173 +6,253 @@ key never changes: it determines the id of every node.
 
 from collections.abc import Iterator, Mapping
 
-from omnigraph.lang.schema.catalog import Constraint, Index, Key, Property, Range, Unique
-from omnigraph.lang.schema.shape import columns_of
+from omnigraph.lang.schema.catalog import Constraint, Index, Key, PropertyDefinition, Range, Unique
+from omnigraph.lang.schema.shape import constraint_columns
 
-from .pair import MARKS, Constraints, Pair
+from .pair import INLINE_CONSTRAINT_CLASSES, ConstraintsByKey, TypePair
 from .steps import (
     AddConstraint,
     ChangeIndexOptions,
     DropConstraint,
+    MigrationStep,
     RestateConstraint,
-    Step,
-    rated,
-    unsupported,
+    make_unsupported_change,
+    rating_members,
 )
 
-_DEMANDS = {"unique": "OG-MF-107", "range": "OG-MF-108", "check": "OG-MF-109"}
+_VALIDATION_CODES = {"unique": "OG-MF-107", "range": "OG-MF-108", "check": "OG-MF-109"}
 
 
-def constraint_steps(pair: Pair) -> Iterator[Step]:
+def constraint_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     """Return the steps for body constraints: drops, changed options, additions."""
-    if pair.has_rows:
-        yield from _key_step(pair)
-    gone, changed, added = _differences(pair)
-    yield from (_drop(pair, one) for one in gone if _marked(pair.survivors, one) is None)
-    for was, now in changed:
-        yield ChangeIndexOptions(**pair.at, old=was, new=now)
-    yield from (_add(pair, one) for one in added if _marked(pair.after_properties, one) is None)
+    if type_pair.has_rows:
+        yield from _key_change_steps(type_pair)
+    dropped, option_changes, added = _compare_constraints(type_pair)
+    yield from (
+        _drop_step(type_pair, constraint)
+        for constraint in dropped
+        if _find_inline_property(type_pair.surviving_properties, constraint) is None
+    )
+    for old_index, new_index in option_changes:
+        yield ChangeIndexOptions(**type_pair.step_members, old=old_index, new=new_index)
+    yield from (
+        _add_step(type_pair, constraint)
+        for constraint in added
+        if _find_inline_property(type_pair.new_properties, constraint) is None
+    )
 
 
-def marked_steps(pair: Pair) -> dict[str, list[Step]]:
+def inline_constraint_steps(type_pair: TypePair) -> dict[str, list[MigrationStep]]:
     """Return the steps for constraints written inline, by property name."""
-    found: dict[str, list[Step]] = {}
-    gone, _, added = _differences(pair)
-    for one in gone:
-        name = _marked(pair.survivors, one)
-        if name is not None:
-            found.setdefault(name, []).append(_drop(pair, one))
-    for one in added:
-        name = _marked(pair.after_properties, one)
-        if name is not None:
-            found.setdefault(name, []).append(_add(pair, one))
-    return found
+    steps_by_property: dict[str, list[MigrationStep]] = {}
+    dropped, _, added = _compare_constraints(type_pair)
+    for constraint in dropped:
+        property_name = _find_inline_property(type_pair.surviving_properties, constraint)
+        if property_name is not None:
+            steps_by_property.setdefault(property_name, []).append(
+                _drop_step(type_pair, constraint)
+            )
+    for constraint in added:
+        property_name = _find_inline_property(type_pair.new_properties, constraint)
+        if property_name is not None:
+            steps_by_property.setdefault(property_name, []).append(_add_step(type_pair, constraint))
+    return steps_by_property
 
 
-def orphan_steps(pair: Pair) -> dict[str, list[Step]]:
+def dropped_column_steps(type_pair: TypePair) -> dict[str, list[MigrationStep]]:
     """Return the drops of constraints that use dropped columns, by their first dropped column."""
-    found: dict[str, list[Step]] = {}
-    for one in pair.old_constraints.values():
-        gone = pair.dropped_names.intersection(columns_of(one))
-        if gone and not _is_fixed(pair, one):
-            found.setdefault(min(gone), []).append(_drop(pair, one))
-    return found
+    steps_by_column: dict[str, list[MigrationStep]] = {}
+    for constraint in type_pair.old_constraints.values():
+        dropped_columns = type_pair.dropped_names.intersection(constraint_columns(constraint))
+        if dropped_columns and not _is_immutable_key(type_pair, constraint):
+            steps_by_column.setdefault(min(dropped_columns), []).append(
+                _drop_step(type_pair, constraint)
+            )
+    return steps_by_column
 
 
-def restated(pair: Pair, name: str) -> Iterator[Step]:
+def restate_steps(type_pair: TypePair, property_name: str) -> Iterator[MigrationStep]:
     """Return the steps for constraints of one property that only moved between inline and body."""
-    if not pair.has_rows:
+    if not type_pair.has_rows:
         return  # an interface has no body constraints
-    was, now = pair.survivors[name].marks, pair.after_properties[name].marks
-    for word in sorted(set(was) ^ set(now)):
-        target = MARKS[word]((name,))
-        if _holds(pair.old_constraints, target) and _holds(pair.new_constraints, target):
-            on = word in now
+    old_inline, new_inline = (
+        type_pair.surviving_properties[property_name].inline_constraints,
+        type_pair.new_properties[property_name].inline_constraints,
+    )
+    for constraint_name in sorted(set(old_inline) ^ set(new_inline)):
+        restated_constraint = INLINE_CONSTRAINT_CLASSES[constraint_name]((property_name,))
+        if _has_constraint(type_pair.old_constraints, restated_constraint) and _has_constraint(
+            type_pair.new_constraints, restated_constraint
+        ):
+            on_property = constraint_name in new_inline
             yield RestateConstraint(
-                **pair.at, property_name=name, constraint=target, on_property=on
+                **type_pair.step_members,
+                property_name=property_name,
+                constraint=restated_constraint,
+                on_property=on_property,
             )
 
 
-def key_columns(pair: Pair) -> frozenset[str]:
+def key_columns(type_pair: TypePair) -> frozenset[str]:
     """Return the key columns in the new schema."""
-    keys = [one for one in pair.new_constraints.values() if isinstance(one, Key)]
-    return frozenset(name for one in keys for name in one.columns)
-
-
-_Options = list[tuple[Index, Index]]
-
-
-def _differences(pair: Pair) -> tuple[list[Constraint], _Options, list[Constraint]]:
-    """Return dropped, changed and added constraints, without dropped columns and keys."""
-    old, new = pair.old_constraints, pair.new_constraints
-    gone = [one for key, one in old.items() if key not in new and not _is_fixed(pair, one)]
-    gone = [one for one in gone if not _is_orphan(pair, one)]
-    added = [one for key, one in new.items() if key not in old and not _is_fixed(pair, one)]
-    changed = _changed_options(gone, added)
-    paired = {id(one) for both in changed for one in both}
-    gone, added = ([o for o in side if id(o) not in paired] for side in (gone, added))
-    return gone, changed, added
-
-
-def _changed_options(gone: list[Constraint], added: list[Constraint]) -> _Options:
-    """Return pairs of indexes over the same columns, in order."""
-    found: _Options = []
-    waiting = [one for one in added if isinstance(one, Index)]
-    for was in (one for one in gone if isinstance(one, Index)):
-        now = next((one for one in waiting if one.columns == was.columns), None)
-        if now is not None:
-            waiting.remove(now)
-            found.append((was, now))
-    return found
-
-
-def _marked(properties: Mapping[str, Property], one: Constraint) -> str | None:
-    """Return the property on which a constraint is written inline, or None for the body."""
-    name, *more = columns_of(one)
-    found = properties.get(name)
-    if more or found is None or (isinstance(one, Index) and one.options):
-        return None
-    return name if type(one).__name__.lower() in found.marks else None
-
-
-def _holds(constraints: Constraints, wanted: Key | Unique | Index) -> bool:
-    found = [one for one in constraints.values() if type(one) is type(wanted)]
-    return any(columns_of(one) == wanted.columns for one in found)
-
-
-def _is_orphan(pair: Pair, constraint: Constraint) -> bool:
-    return not pair.dropped_names.isdisjoint(columns_of(constraint))
-
-
-def _is_fixed(pair: Pair, constraint: Constraint) -> bool:
-    return pair.has_rows and isinstance(constraint, Key)
-
-
-def _key_step(pair: Pair) -> Iterator[Step]:
-    was, now = (
-        next((one.columns for one in side.values() if isinstance(one, Key)), None)
-        for side in (pair.old_constraints, pair.new_constraints)
+    key_constraints = [
+        key_constraint
+        for key_constraint in type_pair.new_constraints.values()
+        if isinstance(key_constraint, Key)
+    ]
+    return frozenset(
+        column_name for key_constraint in key_constraints for column_name in key_constraint.columns
     )
-    if was == now:
+
+
+_OptionChanges = list[tuple[Index, Index]]
+
+
+def _compare_constraints(
+    type_pair: TypePair,
+) -> tuple[list[Constraint], _OptionChanges, list[Constraint]]:
+    """Return dropped, changed and added constraints, without dropped columns and keys."""
+    old_constraints, new_constraints = type_pair.old_constraints, type_pair.new_constraints
+    dropped = [
+        constraint
+        for constraint_key, constraint in old_constraints.items()
+        if constraint_key not in new_constraints and not _is_immutable_key(type_pair, constraint)
+    ]
+    dropped = [
+        constraint for constraint in dropped if not _uses_dropped_column(type_pair, constraint)
+    ]
+    added = [
+        constraint
+        for constraint_key, constraint in new_constraints.items()
+        if constraint_key not in old_constraints and not _is_immutable_key(type_pair, constraint)
+    ]
+    option_changes = _pair_changed_indexes(dropped, added)
+    paired_ids = {id(constraint) for index_pair in option_changes for constraint in index_pair}
+    dropped, added = (
+        [constraint for constraint in unpaired_side if id(constraint) not in paired_ids]
+        for unpaired_side in (dropped, added)
+    )
+    return dropped, option_changes, added
+
+
+def _pair_changed_indexes(dropped: list[Constraint], added: list[Constraint]) -> _OptionChanges:
+    """Return pairs of indexes over the same columns, in order."""
+    option_changes: _OptionChanges = []
+    unpaired_indexes = [constraint for constraint in added if isinstance(constraint, Index)]
+    for old_index in (constraint for constraint in dropped if isinstance(constraint, Index)):
+        new_index = next(
+            (
+                constraint
+                for constraint in unpaired_indexes
+                if constraint.columns == old_index.columns
+            ),
+            None,
+        )
+        if new_index is not None:
+            unpaired_indexes.remove(new_index)
+            option_changes.append((old_index, new_index))
+    return option_changes
+
+
+def _find_inline_property(
+    properties: Mapping[str, PropertyDefinition], constraint: Constraint
+) -> str | None:
+    """Return the property on which a constraint is written inline, or None for the body."""
+    column_name, *other_columns = constraint_columns(constraint)
+    definition = properties.get(column_name)
+    if (
+        other_columns
+        or definition is None
+        or (isinstance(constraint, Index) and constraint.options)
+    ):
+        return None
+    return (
+        column_name if type(constraint).__name__.lower() in definition.inline_constraints else None
+    )
+
+
+def _has_constraint(constraints: ConstraintsByKey, target: Key | Unique | Index) -> bool:
+    same_kind = [
+        constraint for constraint in constraints.values() if type(constraint) is type(target)
+    ]
+    return any(constraint_columns(constraint) == target.columns for constraint in same_kind)
+
+
+def _uses_dropped_column(type_pair: TypePair, constraint: Constraint) -> bool:
+    return not type_pair.dropped_names.isdisjoint(constraint_columns(constraint))
+
+
+def _is_immutable_key(type_pair: TypePair, constraint: Constraint) -> bool:
+    return type_pair.has_rows and isinstance(constraint, Key)
+
+
+def _key_change_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
+    old_columns, new_columns = (
+        next(
+            (
+                constraint.columns
+                for constraint in constraints.values()
+                if isinstance(constraint, Key)
+            ),
+            None,
+        )
+        for constraints in (type_pair.old_constraints, type_pair.new_constraints)
+    )
+    if old_columns == new_columns:
         return
-    if was is None or now is None:
-        what = f"@key({', '.join(was or now or ())}) is {'added' if was is None else 'removed'}"
+    if old_columns is None or new_columns is None:
+        change = f"@key({', '.join(old_columns or new_columns or ())}) is {'added' if old_columns is None else 'removed'}"
     else:
-        what = f"@key({', '.join(was)}) becomes @key({', '.join(now)})"
-    yield unsupported("OG-BC-101", pair.entity(), f"{what}: the id of every node would change")
+        change = f"@key({', '.join(old_columns)}) becomes @key({', '.join(new_columns)})"
+    yield make_unsupported_change(
+        "OG-BC-101", type_pair.entity_label(), f"{change}: the id of every node would change"
+    )
 
 
-def _drop(pair: Pair, constraint: Constraint) -> DropConstraint:
+def _drop_step(type_pair: TypePair, constraint: Constraint) -> DropConstraint:
     code = "OG-CD-102" if isinstance(constraint, Index) else "OG-CD-101"
     return DropConstraint(
-        **pair.at, constraint=constraint, **rated(code if pair.has_rows else None)
+        **type_pair.step_members,
+        constraint=constraint,
+        **rating_members(code if type_pair.has_rows else None),
     )
 
 
-def _add(pair: Pair, constraint: Constraint) -> AddConstraint:
-    demand = _DEMANDS.get(type(constraint).__name__.lower())
-    code = None if _is_fulfilled(pair, constraint) else demand
-    return AddConstraint(**pair.at, constraint=constraint, **rated(code))
+def _add_step(type_pair: TypePair, constraint: Constraint) -> AddConstraint:
+    validation_code = _VALIDATION_CODES.get(type(constraint).__name__.lower())
+    code = None if _holds_for_existing_data(type_pair, constraint) else validation_code
+    return AddConstraint(**type_pair.step_members, constraint=constraint, **rating_members(code))
 
 
-def _is_fulfilled(pair: Pair, constraint: Constraint) -> bool:
+def _holds_for_existing_data(type_pair: TypePair, constraint: Constraint) -> bool:
     """Return whether existing entities cannot violate it: none exist, all null, or implied."""
-    if not pair.has_rows or any(_is_null_everywhere(pair, c) for c in columns_of(constraint)):
+    if not type_pair.has_rows or any(
+        _is_null_everywhere(type_pair, column) for column in constraint_columns(constraint)
+    ):
         return True
-    return any(_implies(old, constraint) for old in pair.old_constraints.values())
+    return any(
+        _implies(old_constraint, constraint)
+        for old_constraint in type_pair.old_constraints.values()
+    )
 
 
-def _is_null_everywhere(pair: Pair, column: str) -> bool:
-    found = pair.after_properties.get(column)
-    return found is not None and found.type.nullable and column not in pair.survivors
+def _is_null_everywhere(type_pair: TypePair, column: str) -> bool:
+    definition = type_pair.new_properties.get(column)
+    return (
+        definition is not None
+        and definition.type.nullable
+        and column not in type_pair.surviving_properties
+    )
 
 
-def _implies(old: Constraint, new: Constraint) -> bool:
-    match old, new:
-        case (Key(few) | Unique(few), Unique(many)):
-            return set(few) <= set(many)
-        case Range(one, low, high), Range(other, new_low, new_high) if one == other:
-            fits_below = new_low is None or (low is not None and low >= new_low)
-            fits_above = new_high is None or (high is not None and high <= new_high)
+def _implies(old_constraint: Constraint, new_constraint: Constraint) -> bool:
+    match old_constraint, new_constraint:
+        case (Key(old_columns) | Unique(old_columns), Unique(new_columns)):
+            return set(old_columns) <= set(new_columns)
+        case Range(old_column, old_low, old_high), Range(new_column, new_low, new_high) if (
+            old_column == new_column
+        ):
+            fits_below = new_low is None or (old_low is not None and old_low >= new_low)
+            fits_above = new_high is None or (old_high is not None and old_high <= new_high)
             return fits_below and fits_above
     return False

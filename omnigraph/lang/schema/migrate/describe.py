@@ -1,7 +1,7 @@
 """Describes migration steps for people, one line each."""
 
 from omnigraph.lang.schema.catalog import Check, Constraint, Range
-from omnigraph.lang.schema.shape import compact
+from omnigraph.lang.schema.shape import compact_json
 from omnigraph.values import PropertyType, ScalarType
 
 from .steps import (
@@ -16,13 +16,13 @@ from .steps import (
     DropProperty,
     DropType,
     ExtendEnum,
+    MigrationStep,
     NarrowEnum,
     PropertyStep,
     RelaxProperty,
     RenameProperty,
     RenameType,
     RestateConstraint,
-    Step,
     TightenProperty,
     UnsupportedChange,
     UpdatePropertyMetadata,
@@ -31,120 +31,133 @@ from .steps import (
 )
 
 
-def describe_step(step: Step) -> str:
+def describe_step(step: MigrationStep) -> str:
     """Return one line about a step: what changes, what it risks, its code.
 
     >>> describe_step(RenameType(type_kind="node", old="Lamp", new="Light"))
     'rename node type Lamp to Light'
     """
-    risk = " (existing data is checked first)" if step.tier == "validated" else ""
-    code = f" [{step.code}]" if step.code else ""
+    validation_note = " (existing data is checked first)" if step.tier == "validated" else ""
+    code_suffix = f" [{step.code}]" if step.code else ""
     if isinstance(step, UnsupportedChange):
-        return f"not supported: {step.entity}: {step.reason}{code}"
-    return f"{_type_line(step) or _property_line(step) or _constraint_line(step)}{risk}{code}"
+        return f"not supported: {step.entity}: {step.reason}{code_suffix}"
+    return f"{_describe_type_step(step) or _describe_property_step(step) or _describe_constraint_step(step)}{validation_note}{code_suffix}"
 
 
-def _type_line(step: Step) -> str:
+def _describe_type_step(step: MigrationStep) -> str:
     match step:
-        case AddType(type_kind=kind, name=name):
-            return f"add {kind}{_type(kind)} {name}"
-        case RenameType(type_kind=kind, old=old, new=new):
-            return f"rename {kind}{_type(kind)} {old} to {new}"
-        case DropType(type_kind=kind, name=name, mode=mode):
-            return f"drop {kind}{_type(kind)} {name}{_mode(kind, mode)}"
-        case UpdateTypeMetadata(type_kind=kind, name=name):
-            return f"update the annotations of {kind}{_type(kind)} {name}"
+        case AddType(type_kind=type_kind, name=type_name):
+            return f"add {type_kind}{_type_suffix(type_kind)} {type_name}"
+        case RenameType(type_kind=type_kind, old=old_name, new=new_name):
+            return f"rename {type_kind}{_type_suffix(type_kind)} {old_name} to {new_name}"
+        case DropType(type_kind=type_kind, name=type_name, mode=drop_mode):
+            return f"drop {type_kind}{_type_suffix(type_kind)} {type_name}{_drop_suffix(type_kind, drop_mode)}"
+        case UpdateTypeMetadata(type_kind=type_kind, name=type_name):
+            return f"update the annotations of {type_kind}{_type_suffix(type_kind)} {type_name}"
         case ChangeCardinality() | ChangeEndpoints():
-            return _edge_line(step)
+            return _describe_edge_step(step)
     return ""
 
 
-def _edge_line(step: ChangeCardinality | ChangeEndpoints) -> str:
-    name, was, now = step.type_name, step.old.display(), step.new.display()
+def _describe_edge_step(step: ChangeCardinality | ChangeEndpoints) -> str:
+    edge_name, old_text, new_text = step.type_name, step.old.display(), step.new.display()
     if isinstance(step, ChangeEndpoints):
-        return f"change endpoints of edge type {name} from {was} to {now}"
-    return f"change @card of edge type {name} from {was} to {now}"
+        return f"change endpoints of edge type {edge_name} from {old_text} to {new_text}"
+    return f"change @card of edge type {edge_name} from {old_text} to {new_text}"
 
 
-def _type(kind: str) -> str:
-    return "" if kind == "interface" else " type"
+def _type_suffix(type_kind: str) -> str:
+    return "" if type_kind == "interface" else " type"
 
 
-def _mode(kind: str, mode: str) -> str:
-    if kind == "interface":
+def _drop_suffix(type_kind: str, drop_mode: str) -> str:
+    if type_kind == "interface":
         return ""  # an interface stores no data
-    return " and its history" if mode == "hard" else " (earlier versions stay readable)"
+    return " and its history" if drop_mode == "hard" else " (earlier versions stay readable)"
 
 
-def _property_line(step: Step) -> str:
+def _describe_property_step(step: MigrationStep) -> str:
     if isinstance(step, RenameProperty):
         return f"rename {step.type_kind}:{step.type_name}.{step.old} to {step.new}"
     if not isinstance(step, PropertyStep):
         return ""
-    return _change(step, f"{step.type_kind}:{step.type_name}.{step.property_name}")
+    return _describe_property_change(
+        step, f"{step.type_kind}:{step.type_name}.{step.property_name}"
+    )
 
 
-def _change(step: PropertyStep, entity: str) -> str:
+def _describe_property_change(step: PropertyStep, property_label: str) -> str:
     match step:
-        case AddProperty(property_type=kind, default=default):
-            filled = "" if default is None else f", {_filled(kind, default)} in existing entities"
-            return f"add property {entity}: {kind.display()}{filled}"
-        case DropProperty(mode=mode):
-            return f"drop property {entity}{_mode(step.type_kind, mode)}"
-        case ChangeDefault(old=was, new=now):
-            return f"change the default of {entity} from {_value(was)} to {_value(now)}"
+        case AddProperty(property_type=property_type, default=default):
+            fill_note = (
+                ""
+                if default is None
+                else f", {_format_fill_value(property_type, default)} in existing entities"
+            )
+            return f"add property {property_label}: {property_type.display()}{fill_note}"
+        case DropProperty(mode=drop_mode):
+            return f"drop property {property_label}{_drop_suffix(step.type_kind, drop_mode)}"
+        case ChangeDefault(old=old_default, new=new_default):
+            return f"change the default of {property_label} from {_format_default(old_default)} to {_format_default(new_default)}"
         case RestateConstraint(on_property=on_property):
-            place = "on the property" if on_property else "in the body"
-            return f"declare {_constraint(step.constraint)} of {entity} {place}"
+            position = "on the property" if on_property else "in the body"
+            return f"declare {_format_constraint(step.constraint)} of {property_label} {position}"
         case UpdatePropertyMetadata():
-            return f"update the annotations of {entity}"
-    return _type_change(step, entity)
+            return f"update the annotations of {property_label}"
+    return _describe_type_change(step, property_label)
 
 
-def _filled(kind: PropertyType, default: str) -> str:
+def _format_fill_value(property_type: PropertyType, default: str) -> str:
     """Return the default as spelled in a schema: only text is quoted."""
-    plain = kind.is_numeric or kind.scalar is ScalarType.BOOL or kind.is_enum
-    return default if plain else compact(default)
+    is_unquoted = (
+        property_type.is_numeric or property_type.scalar is ScalarType.BOOL or property_type.is_enum
+    )
+    return default if is_unquoted else compact_json(default)
 
 
-def _value(default: str | None) -> str:
-    return "none" if default is None else compact(default)
+def _format_default(default: str | None) -> str:
+    return "none" if default is None else compact_json(default)
 
 
-def _type_change(step: PropertyStep, entity: str) -> str:
+def _describe_type_change(step: PropertyStep, property_label: str) -> str:
     match step:
-        case WidenProperty(old=was, new=now):
-            return f"widen {entity} from {was.display()} to {now.display()}"
+        case WidenProperty(old=old_type, new=new_type):
+            return f"widen {property_label} from {old_type.display()} to {new_type.display()}"
         case RelaxProperty():
-            return f"make {entity} nullable"
+            return f"make {property_label} nullable"
         case TightenProperty():
-            return f"make {entity} required"
-        case ExtendEnum(added_values=values):
-            return f"add {', '.join(values)} to the enum {entity}"
-        case NarrowEnum(removed_values=values):
-            return f"remove {', '.join(values)} from the enum {entity}"
+            return f"make {property_label} required"
+        case ExtendEnum(added_values=enum_values):
+            return f"add {', '.join(enum_values)} to the enum {property_label}"
+        case NarrowEnum(removed_values=enum_values):
+            return f"remove {', '.join(enum_values)} from the enum {property_label}"
     raise TypeError(f"no description for step kind {step.kind!r}")
 
 
-def _constraint_line(step: Step) -> str:
+def _describe_constraint_step(step: MigrationStep) -> str:
     match step:
-        case AddConstraint(type_kind=kind, type_name=name, constraint=one):
-            return f"add {_constraint(one)} to {kind}:{name}"
-        case DropConstraint(type_kind=kind, type_name=name, constraint=one):
-            return f"drop {_constraint(one)} from {kind}:{name}"
-        case ChangeIndexOptions(type_kind=kind, type_name=name, old=was, new=now):
-            return f"change {_constraint(was)} of {kind}:{name} to {_constraint(now)}"
+        case AddConstraint(type_kind=type_kind, type_name=type_name, constraint=constraint):
+            return f"add {_format_constraint(constraint)} to {type_kind}:{type_name}"
+        case DropConstraint(type_kind=type_kind, type_name=type_name, constraint=constraint):
+            return f"drop {_format_constraint(constraint)} from {type_kind}:{type_name}"
+        case ChangeIndexOptions(
+            type_kind=type_kind, type_name=type_name, old=old_index, new=new_index
+        ):
+            return f"change {_format_constraint(old_index)} of {type_kind}:{type_name} to {_format_constraint(new_index)}"
     raise TypeError(f"no description for step kind {step.kind!r}")
 
 
-def _constraint(one: Constraint) -> str:
+def _format_constraint(constraint: Constraint) -> str:
     """Return the constraint as written in a schema file: `@range(year, 1600..)`."""
-    word = type(one).__name__.lower()
-    match one:
+    keyword = type(constraint).__name__.lower()
+    match constraint:
         case Range(column, low, high):
-            low_text, high_text = ("" if b is None else str(b) for b in (low, high))
-            return f"@range({column}, {low_text}..{high_text})"
+            lower_text, upper_text = ("" if bound is None else str(bound) for bound in (low, high))
+            return f"@range({column}, {lower_text}..{upper_text})"
         case Check(column, pattern):
-            return f"@check({column}, {compact(pattern)})"
-    options = [f"{name}={compact(value)}" for name, value in getattr(one, "options", ())]
-    return f"@{word}({', '.join((*one.columns, *options))})"
+            return f"@check({column}, {compact_json(pattern)})"
+    options = [
+        f"{option_name}={compact_json(option_value)}"
+        for option_name, option_value in getattr(constraint, "options", ())
+    ]
+    return f"@{keyword}({', '.join((*constraint.columns, *options))})"

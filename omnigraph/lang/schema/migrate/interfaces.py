@@ -6,57 +6,99 @@ interface that no remaining node implements may be dropped.
 
 from collections.abc import Iterator
 
-from omnigraph.lang.schema.catalog import Interface, Node, Property
-from omnigraph.lang.schema.ir import AnyType, SchemaIR
+from omnigraph.lang.schema.catalog import InterfaceType, NodeType, PropertyDefinition
+from omnigraph.lang.schema.ir import CatalogType, SchemaIR
 
-from .pair import Pair
-from .steps import Step, unsupported
+from .pair import TypePair
+from .steps import MigrationStep, make_unsupported_change
 
 
-def implements_step(pair: Pair) -> Iterator[Step]:
+def implements_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     """Refuse a change to the list of implemented interfaces."""
-    was, now = _implemented(pair.before, pair.old), _implemented(pair.after, pair.new)
-    if was == now:
+    old_interfaces, new_interfaces = (
+        _implemented_interfaces(type_pair.old_ir, type_pair.old_type),
+        _implemented_interfaces(type_pair.new_ir, type_pair.new_type),
+    )
+    if old_interfaces == new_interfaces:
         return
-    parts = [f"no longer implements {name}" for name in sorted(set(was.values()) - {*now.values()})]
-    parts += [f"now implements {name}" for name in sorted(set(now.values()) - {*was.values()})]
-    yield unsupported("OG-BC-102", pair.entity(), "; ".join(parts))
+    change_texts = [
+        f"no longer implements {interface_name}"
+        for interface_name in sorted(set(old_interfaces.values()) - {*new_interfaces.values()})
+    ]
+    change_texts += [
+        f"now implements {interface_name}"
+        for interface_name in sorted(set(new_interfaces.values()) - {*old_interfaces.values()})
+    ]
+    yield make_unsupported_change("OG-BC-102", type_pair.entity_label(), "; ".join(change_texts))
 
 
-def origin_step(pair: Pair, old: Property, new: Property) -> Iterator[Step]:
+def origin_steps(
+    type_pair: TypePair, old_definition: PropertyDefinition, new_definition: PropertyDefinition
+) -> Iterator[MigrationStep]:
     """Refuse to move a property between its type and an interface."""
-    if _implemented(pair.before, pair.old) != _implemented(pair.after, pair.new):
+    if _implemented_interfaces(type_pair.old_ir, type_pair.old_type) != _implemented_interfaces(
+        type_pair.new_ir, type_pair.new_type
+    ):
         return  # the list of interfaces is already refused as a whole
-    was, now = _origin(pair.before, old), _origin(pair.after, new)
-    if old.declared_directly != new.declared_directly:
-        places = ("in the node", "by an interface")
-        here, there = places if old.declared_directly else reversed(places)
-        reason = f"was declared {here} and is now declared {there}"
-        yield unsupported("OG-BC-103", pair.entity(new.name), reason)
-    elif was != now:
-        gained = {f"{i}.{p}" for i, p in new.satisfies} - {f"{i}.{p}" for i, p in old.satisfies}
-        what = "now satisfies" if gained else "no longer satisfies"
-        lost = {f"{i}.{p}" for i, p in old.satisfies} - {f"{i}.{p}" for i, p in new.satisfies}
-        reason = f"{what} the interface property {', '.join(sorted(gained or lost))}"
-        yield unsupported("OG-BC-103", pair.entity(new.name), reason)
+    old_origin, new_origin = (
+        _satisfied_property_ids(type_pair.old_ir, old_definition),
+        _satisfied_property_ids(type_pair.new_ir, new_definition),
+    )
+    if old_definition.declared_directly != new_definition.declared_directly:
+        positions = ("in the node", "by an interface")
+        old_position, new_position = (
+            positions if old_definition.declared_directly else reversed(positions)
+        )
+        reason = f"was declared {old_position} and is now declared {new_position}"
+        yield make_unsupported_change(
+            "OG-BC-103", type_pair.entity_label(new_definition.name), reason
+        )
+    elif old_origin != new_origin:
+        gained_properties = {
+            f"{interface_name}.{property_name}"
+            for interface_name, property_name in new_definition.satisfies
+        } - {
+            f"{interface_name}.{property_name}"
+            for interface_name, property_name in old_definition.satisfies
+        }
+        change = "now satisfies" if gained_properties else "no longer satisfies"
+        lost_properties = {
+            f"{interface_name}.{property_name}"
+            for interface_name, property_name in old_definition.satisfies
+        } - {
+            f"{interface_name}.{property_name}"
+            for interface_name, property_name in new_definition.satisfies
+        }
+        reason = f"{change} the interface property {', '.join(sorted(gained_properties or lost_properties))}"
+        yield make_unsupported_change(
+            "OG-BC-103", type_pair.entity_label(new_definition.name), reason
+        )
 
 
-def remaining_nodes(before: SchemaIR, after: SchemaIR, interface: Interface) -> tuple[str, ...]:
+def remaining_nodes(
+    old_ir: SchemaIR, new_ir: SchemaIR, interface: InterfaceType
+) -> tuple[str, ...]:
     """Return the accepted nodes that implement an interface and are not dropped themselves."""
-    kept = {one.type_id for one in after.types}
+    remaining_ids = {identity.type_id for identity in new_ir.type_identities}
     return tuple(
-        node.name
-        for node in before.catalog.nodes
-        if interface.name in node.implements and before.type_id("node", node.name) in kept
+        node_type.name
+        for node_type in old_ir.catalog.nodes
+        if interface.name in node_type.implements
+        and old_ir.type_id("node", node_type.name) in remaining_ids
     )
 
 
-def _implemented(ir: SchemaIR, one: AnyType) -> dict[int, str]:
-    if not isinstance(one, Node):
+def _implemented_interfaces(ir: SchemaIR, declared_type: CatalogType) -> dict[int, str]:
+    if not isinstance(declared_type, NodeType):
         return {}
-    return {ir.type_id("interface", name): name for name in one.implements}
+    return {
+        ir.type_id("interface", interface_name): interface_name
+        for interface_name in declared_type.implements
+    }
 
 
-def _origin(ir: SchemaIR, one: Property) -> frozenset[int]:
+def _satisfied_property_ids(ir: SchemaIR, definition: PropertyDefinition) -> frozenset[int]:
     """Return the ids of the interface properties that a property satisfies."""
-    return frozenset(ir.property_id("interface", *pair) for pair in one.satisfies)
+    return frozenset(
+        ir.property_id("interface", *satisfied_pair) for satisfied_pair in definition.satisfies
+    )

@@ -4,14 +4,14 @@ from omnigraph.diagnostics import Diagnostic
 from omnigraph.errors import SchemaUnsupported
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.identity import new_identity, resolve_identity
-from omnigraph.lang.schema.ir import SchemaIR, ir_hash
-from omnigraph.lang.schema.shape import Json
+from omnigraph.lang.schema.ir import SchemaIR, hash_ir
+from omnigraph.lang.schema.shape import JsonObject
 from omnigraph.record import record
 
-from .steps import Mode, Step, UnsupportedChange, unsupported
+from .steps import DropMode, MigrationStep, UnsupportedChange, make_unsupported_change
 from .types import all_steps
 
-NO_DOMAIN = "0" * 26  # for comparing two texts outside any graph
+PLACEHOLDER_DOMAIN = "0" * 26  # for comparing two texts outside any graph
 
 
 @record
@@ -22,28 +22,28 @@ class MigrationPlan:
     """
 
     supported: bool
-    steps: tuple[Step, ...]
+    steps: tuple[MigrationStep, ...]
     warnings: tuple[Diagnostic, ...]
     ir: SchemaIR
 
-    def to_json(self) -> Json:
+    def to_json(self) -> JsonObject:
         """Return the plan for programs: `supported`, `step_count`, `steps`, `warnings`."""
         return {
             "supported": self.supported,
             "step_count": len(self.steps),
             "steps": [step.to_json() for step in self.steps],
-            "warnings": [one.to_json() for one in self.warnings],
+            "warnings": [diagnostic.to_json() for diagnostic in self.warnings],
         }
 
     def refusal(self) -> SchemaUnsupported | None:
         """Return the error of an unsupported plan, with the first refused step, or None."""
-        refused = [step for step in self.steps if isinstance(step, UnsupportedChange)]
-        if not refused:
+        refused_steps = [step for step in self.steps if isinstance(step, UnsupportedChange)]
+        if not refused_steps:
             return None
-        first = refused[0]
-        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-        message = f"[{first.code}] {first.entity}: {first.reason}{more}"
-        return SchemaUnsupported(message, steps=refused)
+        first_step = refused_steps[0]
+        remaining_note = f" (and {len(refused_steps) - 1} more)" if len(refused_steps) > 1 else ""
+        message = f"[{first_step.code}] {first_step.entity}: {first_step.reason}{remaining_note}"
+        return SchemaUnsupported(message, steps=refused_steps)
 
 
 def plan_migration(
@@ -51,7 +51,7 @@ def plan_migration(
     desired: Catalog,
     *,
     allow_data_loss: bool = False,
-    name: str = "schema.pg",
+    source_name: str = "schema.pg",
 ) -> MigrationPlan:
     """Plan the migration from an accepted schema to a desired one.
 
@@ -63,16 +63,24 @@ def plan_migration(
     >>> [step.to_json() for step in plan.steps]
     [{'kind': 'add_type', 'type_kind': 'node', 'name': 'Lamp', 'tier': 'safe'}]
     """
-    before = new_identity(accepted, NO_DOMAIN) if isinstance(accepted, Catalog) else accepted
-    resolved = resolve_identity(before, desired, name)
-    mode: Mode = "hard" if allow_data_loss else "soft"
-    steps = tuple(all_steps(before, resolved.ir, mode)) or _unexplained(before, resolved.ir)
+    accepted_ir = (
+        new_identity(accepted, PLACEHOLDER_DOMAIN) if isinstance(accepted, Catalog) else accepted
+    )
+    resolved_identity = resolve_identity(accepted_ir, desired, source_name)
+    drop_mode: DropMode = "hard" if allow_data_loss else "soft"
+    steps = tuple(
+        all_steps(accepted_ir, resolved_identity.ir, drop_mode)
+    ) or _refuse_unexplained_difference(accepted_ir, resolved_identity.ir)
     supported = not any(isinstance(step, UnsupportedChange) for step in steps)
-    return MigrationPlan(supported, steps, resolved.warnings, resolved.ir)
+    return MigrationPlan(supported, steps, resolved_identity.warnings, resolved_identity.ir)
 
 
-def _unexplained(before: SchemaIR, after: SchemaIR) -> tuple[Step, ...]:
+def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[MigrationStep, ...]:
     """Refuse a difference that no comparison detected: it must never count as "nothing to do"."""
-    if ir_hash(before) == ir_hash(after):
+    if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
-    return (unsupported("OG-BC-106", "schema", "the schemas differ, but no step expresses how"),)
+    return (
+        make_unsupported_change(
+            "OG-BC-106", "schema", "the schemas differ, but no step expresses how"
+        ),
+    )

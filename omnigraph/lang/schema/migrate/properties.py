@@ -8,158 +8,228 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.lang.schema.catalog import Embed, Property
+from omnigraph.lang.schema.catalog import EmbeddingDefinition, PropertyDefinition
 from omnigraph.values import PropertyType, ScalarType
 
-from .constraints import key_columns, marked_steps, orphan_steps, restated
-from .interfaces import origin_step
-from .pair import Pair
+from .constraints import dropped_column_steps, inline_constraint_steps, key_columns, restate_steps
+from .interfaces import origin_steps
+from .pair import TypePair
 from .steps import (
     AddProperty,
     ChangeDefault,
     DropProperty,
     ExtendEnum,
+    MigrationStep,
     NarrowEnum,
     RelaxProperty,
     RenameProperty,
-    Step,
     TightenProperty,
     UpdatePropertyMetadata,
     WidenProperty,
-    rated,
-    unsupported,
+    make_unsupported_change,
+    rating_members,
 )
-from .texts import refused_notes, texts_differ
+from .texts import reader_texts_differ, refuse_annotation_changes
 
 # Number types that represent every value of another exactly.
-_WIDER = {
+_WIDER_TYPES = {
     ScalarType.I32: (ScalarType.I64, ScalarType.F64),
     ScalarType.U32: (ScalarType.U64, ScalarType.I64, ScalarType.F64),
     ScalarType.F32: (ScalarType.F64,),
 }
 
 
-def property_steps(pair: Pair) -> Iterator[Step]:
+def property_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     """Return the steps for all properties: remaining and new ones by name, then dropped ones."""
-    marked = marked_steps(pair)
-    for one in pair.new.properties:
-        old = pair.survivors.get(one.name)
-        if old is None:
-            yield from _added(pair, one)
-            yield from marked.get(one.name, ())
+    inline_steps = inline_constraint_steps(type_pair)
+    for definition in type_pair.new_type.properties:
+        old_definition = type_pair.surviving_properties.get(definition.name)
+        if old_definition is None:
+            yield from _add_property_steps(type_pair, definition)
+            yield from inline_steps.get(definition.name, ())
         else:
-            yield from _changed(pair, old, one)
-            yield from marked.get(one.name, ())
-            yield from _origin_and_texts(pair, old, one)
-    orphans = orphan_steps(pair)
-    for one in pair.dropped:
-        yield from orphans.get(one.name, ())
-        yield _dropped(pair, one)
+            yield from _change_property_steps(type_pair, old_definition, definition)
+            yield from inline_steps.get(definition.name, ())
+            yield from _origin_and_annotation_steps(type_pair, old_definition, definition)
+    steps_by_column = dropped_column_steps(type_pair)
+    for definition in type_pair.dropped_properties:
+        yield from steps_by_column.get(definition.name, ())
+        yield _drop_property_step(type_pair, definition)
 
 
-def _added(pair: Pair, one: Property) -> Iterator[Step]:
-    default = None if one.default is None else one.default.text
-    if pair.has_rows and not one.type.nullable and default is None:
-        reason = f"required {one.type.display()} has no value for existing entities"
+def _add_property_steps(
+    type_pair: TypePair, definition: PropertyDefinition
+) -> Iterator[MigrationStep]:
+    default_text = None if definition.default is None else definition.default.text
+    if type_pair.has_rows and not definition.type.nullable and default_text is None:
+        reason = f"required {definition.type.display()} has no value for existing entities"
         advice = "make it nullable or give it a @default"
-        yield unsupported("OG-MF-103", pair.entity(one.name), f"{reason}; {advice}")
+        yield make_unsupported_change(
+            "OG-MF-103", type_pair.entity_label(definition.name), f"{reason}; {advice}"
+        )
         return
     # Existing entities are null in a new nullable property; its default applies to new ones only.
-    filled = default if pair.has_rows and not one.type.nullable else None
-    yield AddProperty(**pair.at, property_name=one.name, property_type=one.type, default=filled)
+    fill_value = default_text if type_pair.has_rows and not definition.type.nullable else None
+    yield AddProperty(
+        **type_pair.step_members,
+        property_name=definition.name,
+        property_type=definition.type,
+        default=fill_value,
+    )
 
 
-def _dropped(pair: Pair, one: Property) -> Step:
-    code = "OG-DS-105" if one.type.is_vector else "OG-DS-104"
-    risk = rated(code if pair.has_rows else None)
-    if pair.has_rows and pair.mode == "hard":
-        risk["severity"] = "error"
-    return DropProperty(**pair.at, property_name=one.name, mode=pair.mode, **risk)
+def _drop_property_step(type_pair: TypePair, definition: PropertyDefinition) -> MigrationStep:
+    code = "OG-DS-105" if definition.type.is_vector else "OG-DS-104"
+    rating = rating_members(code if type_pair.has_rows else None)
+    if type_pair.has_rows and type_pair.drop_mode == "hard":
+        rating["severity"] = "error"
+    return DropProperty(
+        **type_pair.step_members, property_name=definition.name, mode=type_pair.drop_mode, **rating
+    )
 
 
-def _changed(pair: Pair, old: Property, new: Property) -> Iterator[Step]:
-    if old.name != new.name:
-        yield RenameProperty(**pair.at, old=old.name, new=new.name)
-    yield from _type_steps(pair, old.type, new)
-    yield from _embed_step(pair, old, new)
-    was, now = (one.default.text if one.default else None for one in (old, new))
-    if was != now:
-        yield ChangeDefault(**pair.at, property_name=new.name, old=was, new=now)
-    yield from restated(pair, new.name)
+def _change_property_steps(
+    type_pair: TypePair, old_definition: PropertyDefinition, new_definition: PropertyDefinition
+) -> Iterator[MigrationStep]:
+    if old_definition.name != new_definition.name:
+        yield RenameProperty(
+            **type_pair.step_members, old=old_definition.name, new=new_definition.name
+        )
+    yield from _type_change_steps(type_pair, old_definition.type, new_definition)
+    yield from _embedding_steps(type_pair, old_definition, new_definition)
+    old_default, new_default = (
+        definition.default.text if definition.default else None
+        for definition in (old_definition, new_definition)
+    )
+    if old_default != new_default:
+        yield ChangeDefault(
+            **type_pair.step_members,
+            property_name=new_definition.name,
+            old=old_default,
+            new=new_default,
+        )
+    yield from restate_steps(type_pair, new_definition.name)
 
 
-def _origin_and_texts(pair: Pair, old: Property, new: Property) -> Iterator[Step]:
-    yield from origin_step(pair, old, new)
-    yield from refused_notes(pair.entity(new.name), old.notes, new.notes)
-    if texts_differ(old.notes, new.notes):
-        yield UpdatePropertyMetadata(**pair.at, property_name=new.name, annotations=new.notes)
+def _origin_and_annotation_steps(
+    type_pair: TypePair, old_definition: PropertyDefinition, new_definition: PropertyDefinition
+) -> Iterator[MigrationStep]:
+    yield from origin_steps(type_pair, old_definition, new_definition)
+    yield from refuse_annotation_changes(
+        type_pair.entity_label(new_definition.name),
+        old_definition.annotations,
+        new_definition.annotations,
+    )
+    if reader_texts_differ(old_definition.annotations, new_definition.annotations):
+        yield UpdatePropertyMetadata(
+            **type_pair.step_members,
+            property_name=new_definition.name,
+            annotations=new_definition.annotations,
+        )
 
 
-def _type_steps(pair: Pair, old: PropertyType, one: Property) -> Iterator[Step]:
-    new, name = one.type, one.name
-    at = pair.at | {"property_name": name}
-    if not _can_become(pair, old, one):
-        reason = f"{old.display()} cannot become {new.display()}{_why(pair, old, one)}"
-        yield unsupported("OG-MF-106", pair.entity(name), reason)
+def _type_change_steps(
+    type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition
+) -> Iterator[MigrationStep]:
+    new_type, property_name = new_definition.type, new_definition.name
+    step_members = type_pair.step_members | {"property_name": property_name}
+    if not _can_become(type_pair, old_type, new_definition):
+        reason = f"{old_type.display()} cannot become {new_type.display()}{_refusal_suffix(type_pair, old_type, new_definition)}"
+        yield make_unsupported_change("OG-MF-106", type_pair.entity_label(property_name), reason)
         return
-    if old.scalar is not new.scalar:
+    if old_type.scalar is not new_type.scalar:
         # Relaxing and tightening are separate steps: this one keeps the nullability.
-        yield WidenProperty(**at, old=old, new=new.as_nullable(old.nullable))
-    if new.nullable and not old.nullable:
-        yield RelaxProperty(**at)
-    was, now = old.enum_values or (), new.enum_values or ()
-    if added := tuple(sorted(set(now) - set(was))):
-        yield ExtendEnum(**at, added_values=added)
-    if removed := tuple(sorted(set(was) - set(now))):
-        yield NarrowEnum(**at, removed_values=removed, **_risk(pair, "OG-MF-110"))
-    if old.nullable and not new.nullable:
-        yield TightenProperty(**at, **_risk(pair, "OG-MF-104"))
+        yield WidenProperty(
+            **step_members, old=old_type, new=new_type.as_nullable(old_type.nullable)
+        )
+    if new_type.nullable and not old_type.nullable:
+        yield RelaxProperty(**step_members)
+    old_values, new_values = old_type.enum_values or (), new_type.enum_values or ()
+    if added_values := tuple(sorted(set(new_values) - set(old_values))):
+        yield ExtendEnum(**step_members, added_values=added_values)
+    if removed_values := tuple(sorted(set(old_values) - set(new_values))):
+        yield NarrowEnum(
+            **step_members, removed_values=removed_values, **_rate_if_stored(type_pair, "OG-MF-110")
+        )
+    if old_type.nullable and not new_type.nullable:
+        yield TightenProperty(**step_members, **_rate_if_stored(type_pair, "OG-MF-104"))
 
 
-def _risk(pair: Pair, code: str) -> dict[str, Any]:
-    return rated(code if pair.has_rows else None)
+def _rate_if_stored(type_pair: TypePair, code: str) -> dict[str, Any]:
+    return rating_members(code if type_pair.has_rows else None)
 
 
-def _can_become(pair: Pair, old: PropertyType, one: Property) -> bool:
+def _can_become(
+    type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition
+) -> bool:
     """Return whether the type stays the same, or widens without changing any id."""
-    new = one.type
-    if old.is_list != new.is_list or old.is_enum != new.is_enum:
+    new_type = new_definition.type
+    if old_type.is_list != new_type.is_list or old_type.is_enum != new_type.is_enum:
         return False
-    if old.scalar is new.scalar:
-        return old.vector_dim == new.vector_dim
-    return new.scalar in _WIDER.get(old.scalar, ()) and not _respells_key(pair, old, one)
+    if old_type.scalar is new_type.scalar:
+        return old_type.vector_dim == new_type.vector_dim
+    return new_type.scalar in _WIDER_TYPES.get(old_type.scalar, ()) and not _changes_key_spelling(
+        type_pair, old_type, new_definition
+    )
 
 
-def _respells_key(pair: Pair, old: PropertyType, one: Property) -> bool:
+def _changes_key_spelling(
+    type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition
+) -> bool:
     """Return whether ids would change: a float32 key prints shorter than the equal float64."""
-    return old.scalar is ScalarType.F32 and one.name in key_columns(pair)
+    return old_type.scalar is ScalarType.F32 and new_definition.name in key_columns(type_pair)
 
 
-def _why(pair: Pair, old: PropertyType, one: Property) -> str:
-    if old.scalar is not one.type.scalar and _respells_key(pair, old, one):
+def _refusal_suffix(
+    type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition
+) -> str:
+    if old_type.scalar is not new_definition.type.scalar and _changes_key_spelling(
+        type_pair, old_type, new_definition
+    ):
         return " in a key: the spelling of ids would change"
     return ""
 
 
-def _embed_step(pair: Pair, old: Property, new: Property) -> Iterator[Step]:
-    was = _translated_embed(pair, old.embed, new.embed)
-    if was == new.embed:
+def _embedding_steps(
+    type_pair: TypePair, old_definition: PropertyDefinition, new_definition: PropertyDefinition
+) -> Iterator[MigrationStep]:
+    old_embedding = _translate_embedding(type_pair, old_definition.embed, new_definition.embed)
+    if old_embedding == new_definition.embed:
         return
-    if was is None or new.embed is None:
-        code, what = "OG-VE-103", f"@embed is {'added' if was is None else 'removed'}"
-    elif was.source != new.embed.source:
-        code, what = "OG-VE-101", f"@embed source '{was.source}' becomes '{new.embed.source}'"
+    if old_embedding is None or new_definition.embed is None:
+        code, change = "OG-VE-103", f"@embed is {'added' if old_embedding is None else 'removed'}"
+    elif old_embedding.source != new_definition.embed.source:
+        code, change = (
+            "OG-VE-101",
+            f"@embed source '{old_embedding.source}' becomes '{new_definition.embed.source}'",
+        )
     else:
-        code, what = "OG-VE-102", f"@embed model {was.model!r} becomes {new.embed.model!r}"
-    reason = f"{what}: existing vectors would have another meaning"
-    yield unsupported(code, pair.entity(new.name), reason)
+        code, change = (
+            "OG-VE-102",
+            f"@embed model {old_embedding.model!r} becomes {new_definition.embed.model!r}",
+        )
+    reason = f"{change}: existing vectors would have another meaning"
+    yield make_unsupported_change(code, type_pair.entity_label(new_definition.name), reason)
 
 
-def _translated_embed(pair: Pair, was: Embed | None, now: Embed | None) -> Embed | None:
-    if was is None:
+def _translate_embedding(
+    type_pair: TypePair,
+    old_embedding: EmbeddingDefinition | None,
+    new_embedding: EmbeddingDefinition | None,
+) -> EmbeddingDefinition | None:
+    if old_embedding is None:
         return None
-    names = {one.name for one in (*pair.old.properties, *pair.new.properties)}
-    if now is not None and not pair.has_rows and names.isdisjoint((was.source, now.source)):
+    property_names = {
+        definition.name
+        for definition in (*type_pair.old_type.properties, *type_pair.new_type.properties)
+    }
+    if (
+        new_embedding is not None
+        and not type_pair.has_rows
+        and property_names.isdisjoint((old_embedding.source, new_embedding.source))
+    ):
         # The source of an interface's vector belongs to the nodes; those are compared separately.
-        return replace(was, source=now.source)
-    return replace(was, source=pair.renamed.get(was.source, was.source))
+        return replace(old_embedding, source=new_embedding.source)
+    return replace(
+        old_embedding, source=type_pair.new_names.get(old_embedding.source, old_embedding.source)
+    )

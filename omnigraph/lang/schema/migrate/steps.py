@@ -7,52 +7,54 @@ step; executing a step is the job of `evolve`. Field names of steps are JSON mem
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
-from omnigraph.diagnostics import Severity
+from omnigraph.diagnostics import DiagnosticSeverity
 from omnigraph.lang.schema.catalog import (
     Check,
     Constraint,
     Index,
     Key,
-    Note,
     Range,
+    StoredAnnotation,
     TypeKind,
     Unique,
 )
 from omnigraph.lang.schema.codes import CODES, Tier
-from omnigraph.lang.schema.shape import Json, constraint_json, note_json, type_json
+from omnigraph.lang.schema.shape import JsonObject, annotation_json, constraint_json, type_json
 from omnigraph.record import record
 from omnigraph.values import PropertyType
 
-Mode = Literal["soft", "hard"]
+DropMode = Literal["soft", "hard"]
 
-_SPELLED = {"old": "from", "new": "to"}  # `from` is a Python keyword
-_LAST = ("tier", "code", "severity")
-_OPTIONAL = ("default", "code", "severity")
+_JSON_NAMES = {"old": "from", "new": "to"}  # `from` is a Python keyword
+_TRAILING_FIELDS = ("tier", "code", "severity")
+_OPTIONAL_FIELDS = ("default", "code", "severity")
 
 
 @record
-class Cardinality:
+class CardinalityBounds:
     """How many edges of a type a source node may have; a `high` of None is unbounded."""
 
     low: int
     high: int | None
 
-    def allows(self, other: "Cardinality") -> bool:
+    def includes(self, other_bounds: "CardinalityBounds") -> bool:
         """Return whether these bounds admit every count that the other bounds admit."""
-        fits_above = self.high is None or (other.high is not None and other.high <= self.high)
-        return self.low <= other.low and fits_above
+        fits_above = self.high is None or (
+            other_bounds.high is not None and other_bounds.high <= self.high
+        )
+        return self.low <= other_bounds.low and fits_above
 
     def display(self) -> str:
         """Return the bounds as written in a schema file: `0..1`, `1..`."""
         return f"{self.low}..{'' if self.high is None else self.high}"
 
-    def to_json(self) -> Json:
+    def to_json(self) -> JsonObject:
         """Return the bounds in the JSON form of a shape."""
         return {"min": self.low, "max": self.high}
 
 
 @record
-class Endpoints:
+class EndpointTypes:
     """The node types at the two ends of an edge type."""
 
     source: str
@@ -62,13 +64,13 @@ class Endpoints:
         """Return the endpoints as written in a schema file: `Person -> City`."""
         return f"{self.source} -> {self.target}"
 
-    def to_json(self) -> Json:
+    def to_json(self) -> JsonObject:
         """Return the endpoints in the JSON form of a shape."""
         return {"from_type": self.source, "to_type": self.target}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class MigrationStep:
     """One change. `tier` states what it risks; `code` names a finding of the catalogue.
 
     `safe` steps always succeed, `validated` ones only if a scan finds no entity that violates them,
@@ -78,18 +80,28 @@ class Step:
     kind: ClassVar[str] = "step"
     tier: Tier = "safe"
     code: str | None = None
-    severity: Severity | None = None
+    severity: DiagnosticSeverity | None = None
 
-    def to_json(self) -> Json:
+    def to_json(self) -> JsonObject:
         """Return the step as plain JSON values, `kind` first, without absent optional members."""
-        names = [field.name for field in fields(self) if field.name not in _LAST]
-        facts = {name: getattr(self, name) for name in (*names, *_LAST)}
-        body = {n: v for n, v in facts.items() if v is not None or n not in _OPTIONAL}
-        return {"kind": self.kind} | {_SPELLED.get(n, n): _plain(v) for n, v in body.items()}
+        leading_names = [field.name for field in fields(self) if field.name not in _TRAILING_FIELDS]
+        values_by_name = {
+            field_name: getattr(self, field_name)
+            for field_name in (*leading_names, *_TRAILING_FIELDS)
+        }
+        present_values = {
+            field_name: field_value
+            for field_name, field_value in values_by_name.items()
+            if field_value is not None or field_name not in _OPTIONAL_FIELDS
+        }
+        return {"kind": self.kind} | {
+            _JSON_NAMES.get(field_name, field_name): _to_json_value(field_value)
+            for field_name, field_value in present_values.items()
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypeStep(Step):
+class TypeStep(MigrationStep):
     """A change of one entire type."""
 
     type_kind: TypeKind
@@ -104,7 +116,7 @@ class AddType(TypeStep):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RenameType(Step):
+class RenameType(MigrationStep):
     """A type gets another name; its table and history stay the same."""
 
     kind: ClassVar[str] = "rename_type"
@@ -118,7 +130,7 @@ class UpdateTypeMetadata(TypeStep):
     """Annotations for readers change; `annotations` holds all that the type has now."""
 
     kind: ClassVar[str] = "update_type_metadata"
-    annotations: tuple[Note, ...]
+    annotations: tuple[StoredAnnotation, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +138,11 @@ class DropType(TypeStep):
     """A type is dropped; `hard` also removes the versions that time travel could still read."""
 
     kind: ClassVar[str] = "drop_type"
-    mode: Mode
+    mode: DropMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PropertyStep(Step):
+class PropertyStep(MigrationStep):
     """A change of one property, identified by its new name."""
 
     type_kind: TypeKind
@@ -148,7 +160,7 @@ class AddProperty(PropertyStep):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RenameProperty(Step):
+class RenameProperty(MigrationStep):
     """A property gets another name."""
 
     kind: ClassVar[str] = "rename_property"
@@ -163,7 +175,7 @@ class DropProperty(PropertyStep):
     """A property is dropped with its values."""
 
     kind: ClassVar[str] = "drop_property"
-    mode: Mode
+    mode: DropMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,11 +240,11 @@ class UpdatePropertyMetadata(PropertyStep):
     """Annotations for readers change; `annotations` holds all that the property has now."""
 
     kind: ClassVar[str] = "update_property_metadata"
-    annotations: tuple[Note, ...]
+    annotations: tuple[StoredAnnotation, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConstraintStep(Step):
+class ConstraintStep(MigrationStep):
     """A change of one constraint or index of a type."""
 
     type_kind: TypeKind
@@ -255,7 +267,7 @@ class DropConstraint(ConstraintStep):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeIndexOptions(Step):
+class ChangeIndexOptions(MigrationStep):
     """An index over the same columns gets other options."""
 
     kind: ClassVar[str] = "change_index_options"
@@ -266,29 +278,29 @@ class ChangeIndexOptions(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeCardinality(Step):
+class ChangeCardinality(MigrationStep):
     """An edge type gets another `@card`."""
 
     kind: ClassVar[str] = "change_cardinality"
     type_kind: TypeKind = "edge"
     type_name: str
-    old: Cardinality
-    new: Cardinality
+    old: CardinalityBounds
+    new: CardinalityBounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeEndpoints(Step):
+class ChangeEndpoints(MigrationStep):
     """An edge type gets other endpoint types; all existing edges must have endpoints of them."""
 
     kind: ClassVar[str] = "change_endpoints"
     type_kind: TypeKind = "edge"
     type_name: str
-    old: Endpoints
-    new: Endpoints
+    old: EndpointTypes
+    new: EndpointTypes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnsupportedChange(Step):
+class UnsupportedChange(MigrationStep):
     """A change that no plan supports; the entire plan is refused."""
 
     kind: ClassVar[str] = "unsupported_change"
@@ -296,10 +308,10 @@ class UnsupportedChange(Step):
     reason: str
 
 
-def rated(code: str | None) -> dict[str, Any]:
+def rating_members(code: str | None) -> dict[str, Any]:
     """Return the step members that follow from its code; empty for a step without a finding.
 
-    >>> rated("OG-MF-104")
+    >>> rating_members("OG-MF-104")
     {'tier': 'validated', 'code': 'OG-MF-104', 'severity': 'warning'}
     """
     if code is None:
@@ -307,21 +319,21 @@ def rated(code: str | None) -> dict[str, Any]:
     return {"tier": CODES[code].tier, "code": code, "severity": CODES[code].severity}
 
 
-def unsupported(code: str, entity: str, reason: str) -> UnsupportedChange:
+def make_unsupported_change(code: str, entity: str, reason: str) -> UnsupportedChange:
     """Return a refusal, with tier and severity from the catalogue."""
-    return UnsupportedChange(entity=entity, reason=reason, **rated(code))
+    return UnsupportedChange(entity=entity, reason=reason, **rating_members(code))
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     match value:
         case PropertyType():
             return type_json(value)
-        case Note():
-            return note_json(value)
-        case Cardinality() | Endpoints():
+        case StoredAnnotation():
+            return annotation_json(value)
+        case CardinalityBounds() | EndpointTypes():
             return value.to_json()
         case Key() | Unique() | Index() | Range() | Check():
             return constraint_json(value)
         case tuple():
-            return [_plain(one) for one in value]
+            return [_to_json_value(item) for item in value]
     return value

@@ -2,30 +2,46 @@
 
 from collections.abc import Iterator
 
-from omnigraph.lang.schema.catalog import Note
+from omnigraph.lang.schema.catalog import StoredAnnotation
 
-from .steps import Step, unsupported
+from .steps import MigrationStep, make_unsupported_change
 
 # Only people read these; any other annotation may have a meaning for programs.
-FOR_READERS = frozenset({"description", "instruction"})
+READER_ANNOTATIONS = frozenset({"description", "instruction"})
 
 
-def texts_differ(old: tuple[Note, ...], new: tuple[Note, ...]) -> bool:
+def reader_texts_differ(
+    old_annotations: tuple[StoredAnnotation, ...], new_annotations: tuple[StoredAnnotation, ...]
+) -> bool:
     """Return whether a description or an instruction changed."""
-    return _for_readers(old) != _for_readers(new)
+    return _reader_annotations(old_annotations) != _reader_annotations(new_annotations)
 
 
-def refused_notes(entity: str, old: tuple[Note, ...], new: tuple[Note, ...]) -> Iterator[Step]:
+def refuse_annotation_changes(
+    entity_label: str,
+    old_annotations: tuple[StoredAnnotation, ...],
+    new_annotations: tuple[StoredAnnotation, ...],
+) -> Iterator[MigrationStep]:
     """Refuse a change of any other annotation, naming all that differ."""
-    was, now = _opaque(old), _opaque(new)
-    if was != now:
-        names = ", ".join(f"@{name}" for name in sorted({note.name for note in was ^ now}))
-        yield unsupported("OG-BC-105", entity, f"{names} changed, but its meaning is unknown")
+    old_opaque, new_opaque = (
+        _opaque_annotations(old_annotations),
+        _opaque_annotations(new_annotations),
+    )
+    if old_opaque != new_opaque:
+        changed_names = ", ".join(
+            f"@{annotation_name}"
+            for annotation_name in sorted(
+                {annotation.name for annotation in old_opaque ^ new_opaque}
+            )
+        )
+        yield make_unsupported_change(
+            "OG-BC-105", entity_label, f"{changed_names} changed, but its meaning is unknown"
+        )
 
 
-def _for_readers(notes: tuple[Note, ...]) -> set[Note]:
-    return {note for note in notes if note.name in FOR_READERS}
+def _reader_annotations(annotations: tuple[StoredAnnotation, ...]) -> set[StoredAnnotation]:
+    return {annotation for annotation in annotations if annotation.name in READER_ANNOTATIONS}
 
 
-def _opaque(notes: tuple[Note, ...]) -> set[Note]:
-    return {note for note in notes if note.name not in FOR_READERS}
+def _opaque_annotations(annotations: tuple[StoredAnnotation, ...]) -> set[StoredAnnotation]:
+    return {annotation for annotation in annotations if annotation.name not in READER_ANNOTATIONS}

@@ -7,111 +7,136 @@ cardinality.
 
 from collections.abc import Callable, Iterator
 
-from omnigraph.lang.schema.catalog import Edge, Interface
-from omnigraph.lang.schema.ir import KINDS, AnyType, SchemaIR, types_of
+from omnigraph.lang.schema.catalog import EdgeType, InterfaceType
+from omnigraph.lang.schema.ir import TYPE_KINDS, CatalogType, SchemaIR, catalog_types
 
 from .constraints import constraint_steps
-from .interfaces import implements_step, remaining_nodes
-from .pair import Pair
+from .interfaces import implements_steps, remaining_nodes
+from .pair import TypePair
 from .properties import property_steps
 from .steps import (
     AddType,
-    Cardinality,
+    CardinalityBounds,
     ChangeCardinality,
     ChangeEndpoints,
+    DropMode,
     DropType,
-    Endpoints,
-    Mode,
+    EndpointTypes,
+    MigrationStep,
     RenameType,
-    Step,
     UpdateTypeMetadata,
-    rated,
-    unsupported,
+    make_unsupported_change,
+    rating_members,
 )
-from .texts import refused_notes, texts_differ
+from .texts import reader_texts_differ, refuse_annotation_changes
 
-_DROPPED = {"node": "OG-DS-102", "edge": "OG-DS-103"}
+_DROP_CODES = {"node": "OG-DS-102", "edge": "OG-DS-103"}
 
 
-def all_steps(before: SchemaIR, after: SchemaIR, mode: Mode) -> Iterator[Step]:
+def all_steps(old_ir: SchemaIR, new_ir: SchemaIR, drop_mode: DropMode) -> Iterator[MigrationStep]:
     """Return every step from one schema to the other; types are matched by id, never by name."""
-    old = {before.type_id(one.kind, one.name): one for one in types_of(before.catalog)}
-    new = {after.type_id(one.kind, one.name): one for one in types_of(after.catalog)}
-    for kind in KINDS:
-        for number, one in new.items():
-            if one.kind == kind and number not in old:
-                yield AddType(type_kind=kind, name=one.name)
-            elif one.kind == kind:
-                yield from type_steps(Pair(before, after, old[number], one, mode))
-        for number, one in old.items():
-            if one.kind == kind and number not in new:
-                yield _dropped(before, after, one, mode)
+    old_types = {
+        old_ir.type_id(declared_type.kind, declared_type.name): declared_type
+        for declared_type in catalog_types(old_ir.catalog)
+    }
+    new_types = {
+        new_ir.type_id(declared_type.kind, declared_type.name): declared_type
+        for declared_type in catalog_types(new_ir.catalog)
+    }
+    for type_kind in TYPE_KINDS:
+        for type_id, declared_type in new_types.items():
+            if declared_type.kind == type_kind and type_id not in old_types:
+                yield AddType(type_kind=type_kind, name=declared_type.name)
+            elif declared_type.kind == type_kind:
+                yield from type_steps(
+                    TypePair(old_ir, new_ir, old_types[type_id], declared_type, drop_mode)
+                )
+        for type_id, declared_type in old_types.items():
+            if declared_type.kind == type_kind and type_id not in new_types:
+                yield _drop_type_step(old_ir, new_ir, declared_type, drop_mode)
 
 
-def type_steps(pair: Pair) -> Iterator[Step]:
+def type_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     """Return the steps for one type that remains."""
-    for part in _PARTS:
-        yield from part(pair)
+    for generate_steps in _STEP_GENERATORS:
+        yield from generate_steps(type_pair)
 
 
-def _rename(pair: Pair) -> Iterator[Step]:
-    if pair.old.name != pair.new.name:
-        yield RenameType(type_kind=pair.kind, old=pair.old.name, new=pair.new.name)
-
-
-def _endpoints(pair: Pair) -> Iterator[Step]:
-    old, new = pair.old, pair.new
-    if not isinstance(old, Edge) or not isinstance(new, Edge):
-        return
-    was = [pair.before.type_id("node", name) for name in (old.source, old.target)]
-    now = [pair.after.type_id("node", name) for name in (new.source, new.target)]
-    if was != now:
-        yield ChangeEndpoints(
-            type_name=new.name,
-            old=Endpoints(old.source, old.target),
-            new=Endpoints(new.source, new.target),
-            **rated("OG-ED-101"),
+def _rename_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
+    if type_pair.old_type.name != type_pair.new_type.name:
+        yield RenameType(
+            type_kind=type_pair.kind, old=type_pair.old_type.name, new=type_pair.new_type.name
         )
 
 
-def _texts(pair: Pair) -> Iterator[Step]:
-    old, new = pair.old, pair.new
-    if isinstance(old, Interface) or isinstance(new, Interface):
+def _endpoint_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
+    old_edge, new_edge = type_pair.old_type, type_pair.new_type
+    if not isinstance(old_edge, EdgeType) or not isinstance(new_edge, EdgeType):
         return
-    yield from refused_notes(pair.entity(), old.notes, new.notes)
-    if texts_differ(old.notes, new.notes):
-        yield UpdateTypeMetadata(type_kind=pair.kind, name=new.name, annotations=new.notes)
+    old_ids = [
+        type_pair.old_ir.type_id("node", type_name)
+        for type_name in (old_edge.source, old_edge.target)
+    ]
+    new_ids = [
+        type_pair.new_ir.type_id("node", type_name)
+        for type_name in (new_edge.source, new_edge.target)
+    ]
+    if old_ids != new_ids:
+        yield ChangeEndpoints(
+            type_name=new_edge.name,
+            old=EndpointTypes(old_edge.source, old_edge.target),
+            new=EndpointTypes(new_edge.source, new_edge.target),
+            **rating_members("OG-ED-101"),
+        )
 
 
-def _cardinality(pair: Pair) -> Iterator[Step]:
-    old, new = pair.old, pair.new
-    if not isinstance(old, Edge) or not isinstance(new, Edge):
+def _annotation_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
+    old_type, new_type = type_pair.old_type, type_pair.new_type
+    if isinstance(old_type, InterfaceType) or isinstance(new_type, InterfaceType):
         return
-    was, now = Cardinality(old.low, old.high), Cardinality(new.low, new.high)
-    if was != now:
-        risk = rated(None if now.allows(was) else "OG-MF-111")
-        yield ChangeCardinality(type_name=new.name, old=was, new=now, **risk)
+    yield from refuse_annotation_changes(
+        type_pair.entity_label(), old_type.annotations, new_type.annotations
+    )
+    if reader_texts_differ(old_type.annotations, new_type.annotations):
+        yield UpdateTypeMetadata(
+            type_kind=type_pair.kind, name=new_type.name, annotations=new_type.annotations
+        )
+
+
+def _cardinality_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
+    old_edge, new_edge = type_pair.old_type, type_pair.new_type
+    if not isinstance(old_edge, EdgeType) or not isinstance(new_edge, EdgeType):
+        return
+    old_bounds, new_bounds = (
+        CardinalityBounds(old_edge.min_cardinality, old_edge.max_cardinality),
+        CardinalityBounds(new_edge.min_cardinality, new_edge.max_cardinality),
+    )
+    if old_bounds != new_bounds:
+        rating = rating_members(None if new_bounds.includes(old_bounds) else "OG-MF-111")
+        yield ChangeCardinality(type_name=new_edge.name, old=old_bounds, new=new_bounds, **rating)
 
 
 # The order of the steps of a type.
-_PARTS: tuple[Callable[[Pair], Iterator[Step]], ...] = (
-    _rename,
-    implements_step,
-    _endpoints,
-    _texts,
+_STEP_GENERATORS: tuple[Callable[[TypePair], Iterator[MigrationStep]], ...] = (
+    _rename_steps,
+    implements_steps,
+    _endpoint_steps,
+    _annotation_steps,
     property_steps,
     constraint_steps,
-    _cardinality,
+    _cardinality_steps,
 )
 
 
-def _dropped(before: SchemaIR, after: SchemaIR, one: AnyType, mode: Mode) -> Step:
-    if isinstance(one, Interface):
-        users = remaining_nodes(before, after, one)
-        if users:
-            reason = f"it is implemented by {', '.join(users)}"
-            return unsupported("OG-BC-104", f"interface:{one.name}", reason)
-    risk = rated(_DROPPED.get(one.kind))
-    if risk and mode == "hard":
-        risk["severity"] = "error"
-    return DropType(type_kind=one.kind, name=one.name, mode=mode, **risk)
+def _drop_type_step(
+    old_ir: SchemaIR, new_ir: SchemaIR, dropped_type: CatalogType, drop_mode: DropMode
+) -> MigrationStep:
+    if isinstance(dropped_type, InterfaceType):
+        implementing_nodes = remaining_nodes(old_ir, new_ir, dropped_type)
+        if implementing_nodes:
+            reason = f"it is implemented by {', '.join(implementing_nodes)}"
+            return make_unsupported_change("OG-BC-104", f"interface:{dropped_type.name}", reason)
+    rating = rating_members(_DROP_CODES.get(dropped_type.kind))
+    if rating and drop_mode == "hard":
+        rating["severity"] = "error"
+    return DropType(type_kind=dropped_type.kind, name=dropped_type.name, mode=drop_mode, **rating)
