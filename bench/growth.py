@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
-from omnigraph import ids
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
+from omnigraph.values import ids
 from tests.cost.bills import METHODS, spoken
 from tests.history.apart import apart
 from tests.rig.brought import bring

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 import omnigraph
-from omnigraph.history import publish
+from omnigraph.publish import publish
 from tests.cost.bills import METHODS, spoken
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.seaweed import seaweed

@@ -16,17 +16,17 @@ from pathlib import Path
 import pyarrow as pa
 
 import omnigraph
-from omnigraph.engine.mutate import run_mutation
-from omnigraph.engine.tend import ensure_indices
-from omnigraph.history.line import BranchState
-from omnigraph.history.plan import PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
-from omnigraph.ids import new_ulid
+from omnigraph.engine.writes.mutate import run_mutation
+from omnigraph.history.branch_state import BranchState
 from omnigraph.ingest.load import load
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.maintenance.index_maintenance import ensure_indices
+from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage.find import find
 from omnigraph.storage.table import StagedChange, commit, stage_append, stage_change
+from omnigraph.values.ids import new_ulid
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? }

@@ -89,9 +89,9 @@ class Ours:
     def build(place: Path) -> None:
         """Stage both tables as Arrow and publish them, then make the indexes."""
         import omnigraph
-        from omnigraph.engine.tend import ensure_indices
-        from omnigraph.history.plan import PublishPlan, WriteTxn
-        from omnigraph.history.publish import publish
+        from omnigraph.maintenance.index_maintenance import ensure_indices
+        from omnigraph.publish.plan import PublishPlan, WriteTxn
+        from omnigraph.publish.publish import publish
         from omnigraph.storage.table import stage_append
 
         graph = omnigraph.init(str(place / "graph"), SCHEMA)
@@ -117,7 +117,7 @@ class Ours:
         """Seconds to make the neighbour lists anew."""
         from time import perf_counter
 
-        from omnigraph.engine.topology import EdgeTables, build_topology
+        from omnigraph.engine.adjacency.topology import EdgeTables, build_topology
 
         state = self.graph.snapshot
         person, knows = state.table("node:Person"), state.table("edge:Knows")

@@ -22,23 +22,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import omnigraph
-from omnigraph.ids import new_ulid
 from omnigraph.ingest.intake import Intake
 from omnigraph.ingest.ndjson import read_blocks
 from omnigraph.ingest.problem import ProblemCollector
-from omnigraph.pipeline.ends import (
+from omnigraph.spark.endpoint_lookup import (
     EndpointLookup,
     NodeIdSource,
     find_lost_endpoints,
     remove_scratch_folders,
 )
-from omnigraph.pipeline.export import export_on_spark
-from omnigraph.pipeline.load import BulkLoad, LoadAttempt, load_on_spark
-from omnigraph.pipeline.session import spark_session
-from omnigraph.pipeline.sources import find_input_files, read_piece_blocks
-from omnigraph.pipeline.stage import LoadJob
-from omnigraph.pipeline.staged import StagedFragment, pack_positions
+from omnigraph.spark.export import export_on_spark
+from omnigraph.spark.load import BulkLoad, LoadAttempt, load_on_spark
+from omnigraph.spark.load_inputs import find_input_files, read_piece_blocks
+from omnigraph.spark.session import spark_session
+from omnigraph.spark.stage import LoadJob
+from omnigraph.spark.staged_fragments import StagedFragment, pack_positions
 from omnigraph.storage.fragments import describe_fragments
+from omnigraph.values.ids import new_ulid
 
 SCHEMA = """
 node Paper { doi: String @key  title: String  year: I32  @range(year, 1900..2100) }
@@ -235,7 +235,7 @@ class Bench:
         """Have Python workers that imported all: Spark ends those that had nothing to do."""
 
         def run(batches: Any) -> Any:
-            import omnigraph.pipeline.stage  # noqa: F401 - that is all
+            import omnigraph.spark.stage  # noqa: F401 - that is all
 
             yield from batches
 

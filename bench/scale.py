@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 
 import omnigraph
 from bench.pipeline import CITED, SCHEMA, Clock, processes
-from omnigraph.pipeline.export import export_on_spark
-from omnigraph.pipeline.load import BulkLoad, load_on_spark
-from omnigraph.pipeline.session import spark_session
-from omnigraph.pipeline.sources import find_input_files
+from omnigraph.spark.export import export_on_spark
+from omnigraph.spark.load import BulkLoad, load_on_spark
+from omnigraph.spark.load_inputs import find_input_files
+from omnigraph.spark.session import spark_session
 
 _CHUNK = 1_000_000
 LINE = 8e9  # bytes of all processes together

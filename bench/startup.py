@@ -40,7 +40,7 @@ lap("import lark")
 from omnigraph.lang.tables import parser
 parser("schema"), parser("query")
 lap("load the parser tables")
-from omnigraph.diagnostics import Source
+from omnigraph.errors.diagnostics import Source
 from omnigraph.lang.schema.check import check
 from omnigraph.lang.schema.parse import parse
 from omnigraph.lang.query.compile import diagnose_query

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnigraph import errors as errors
-    from omnigraph import testing as testing
+    from omnigraph import testing
     from omnigraph.api.async_graph import AsyncGraph as AsyncGraph
     from omnigraph.api.async_graph import open as aopen
+    from omnigraph.api.builders.entity_sets import EdgeSet as EdgeSet
+    from omnigraph.api.builders.entity_sets import Node as Node
+    from omnigraph.api.builders.entity_sets import NodeSet as NodeSet
+    from omnigraph.api.builders.prepared_queries import Prepared as Prepared
+    from omnigraph.api.change_feed.baseline import Baseline as Baseline
+    from omnigraph.api.change_feed.feed import ChangeBlock as ChangeBlock
+    from omnigraph.api.change_feed.feed import Feed as Feed
+    from omnigraph.api.change_feed.pages import ChangePage as ChangePage
     from omnigraph.api.graph import Graph as Graph
     from omnigraph.api.opening import init as init
     from omnigraph.api.opening import open as open
+    from omnigraph.api.results.receipt import LoadReport as LoadReport
+    from omnigraph.api.results.receipt import Receipt as Receipt
+    from omnigraph.api.results.result import Result as Result
+    from omnigraph.api.results.result import ResultStream as ResultStream
+    from omnigraph.api.results.row import Row as Row
     from omnigraph.api.transactions import Transaction as Transaction
-    from omnigraph.baseline import Baseline as Baseline
-    from omnigraph.feed import ChangeBlock as ChangeBlock
-    from omnigraph.feed import Feed as Feed
     from omnigraph.history.commit import Commit as Commit
-    from omnigraph.nodes import EdgeSet as EdgeSet
-    from omnigraph.nodes import Node as Node
-    from omnigraph.nodes import NodeSet as NodeSet
-    from omnigraph.pages import ChangePage as ChangePage
-    from omnigraph.prepared import Prepared as Prepared
-    from omnigraph.receipt import LoadReport as LoadReport
-    from omnigraph.receipt import Receipt as Receipt
-    from omnigraph.result import Result as Result
-    from omnigraph.result import ResultStream as ResultStream
-    from omnigraph.row import Row as Row
 
 __version__ = "0.1.0"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.diagnostics import Diagnostic, SourceText, Span, render
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span, render
 
 # Text, what is marked in it, and the two lines of the picture.
 PICTURES: dict[str, tuple[str, str, str, str]] = {

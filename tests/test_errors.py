@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from omnigraph import errors
-from omnigraph.diagnostics import Diagnostic, DiagnosticKind, SourceText, Span
 from omnigraph.errors import (
     BranchNotFound,
     ChangeCursorRejected,
@@ -44,6 +43,7 @@ from omnigraph.errors import (
     redact_text,
     redact_uri,
 )
+from omnigraph.errors.diagnostics import Diagnostic, DiagnosticKind, SourceText, Span
 
 CATALOGUE = Path(__file__).parent / "cases" / "errors" / "catalogue.txt"
 FAMILIES = {

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph import ids
 from omnigraph.errors import InputError
+from omnigraph.values import ids
 
 NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 

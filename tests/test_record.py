@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 
 @record

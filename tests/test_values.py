@@ -380,6 +380,6 @@ def test_what_json_cannot_hold_has_no_canonical_json(value: Any) -> None:
 
 
 def test_values_import_no_data_library() -> None:
-    code = "import sys, omnigraph.values, omnigraph.ids; print(*sys.modules)"
+    code = "import sys, omnigraph.values, omnigraph.values.ids; print(*sys.modules)"
     done = run([executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "pyarrow", "orjson", "lance", "ulid"} & set(done.stdout.split())

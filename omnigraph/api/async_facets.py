@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.async_results import AsyncBaseline, AsyncFeed, AsyncMergeSession
 from omnigraph.api.branches import Branches
+from omnigraph.api.change_feed.feed import ChangeBlock, ChangeFilterNames
+from omnigraph.api.change_feed.pages import DEFAULT_PAGE_BYTES, DEFAULT_PAGE_CHANGES, CommitPage
 from omnigraph.api.changes import Changes, check_followable
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.operations import Operations
@@ -22,15 +24,13 @@ from omnigraph.api.spark import Spark
 from omnigraph.api.tags import Tags
 from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
 from omnigraph.errors import GraphClosed
-from omnigraph.feed import ChangeBlock, ChangeFilterNames
-from omnigraph.history.points import Revision
 from omnigraph.history.refs import Ref
+from omnigraph.history.revisions import Revision
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.tags import Tag
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.merging.sides import Granularity
-from omnigraph.pages import DEFAULT_PAGE_BYTES, DEFAULT_PAGE_CHANGES, CommitPage
-from omnigraph.pipeline.engine import Engine
+from omnigraph.spark.engine import Engine
 
 if TYPE_CHECKING:
     from omnigraph.api.async_graph import AsyncGraph

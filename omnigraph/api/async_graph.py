@@ -24,20 +24,20 @@ from omnigraph.api.async_results import (
     AsyncResultStream,
     AsyncTransaction,
 )
+from omnigraph.api.builders.entity_sets import Node
+from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
 from omnigraph.api.opening import Location, StorageOptions
 from omnigraph.api.queries import Params, combine_arguments
+from omnigraph.api.results.diff import Diff, DiffFilterNames
+from omnigraph.api.results.result import Result
 from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
 from omnigraph.api.writes import WriteKeywords, pause_before_retry
-from omnigraph.comparison import Diff, DiffFilterNames
 from omnigraph.errors import OmnigraphError, UsageError
-from omnigraph.health.limits import LimitWarning
 from omnigraph.history.commit import Commit
-from omnigraph.history.points import Revision
+from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.nodes import Node
-from omnigraph.prepared import QuerySource
-from omnigraph.result import Result
+from omnigraph.maintenance.limits import LimitWarning
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability
 

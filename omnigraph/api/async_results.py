@@ -10,19 +10,19 @@ from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
+from omnigraph.api.builders.entity_sets import EdgeSet, EntitySet, HopRange, NodeSet
+from omnigraph.api.builders.prepared_queries import Prepared
+from omnigraph.api.change_feed.baseline import Baseline
+from omnigraph.api.change_feed.feed import ChangeBlock, Feed
+from omnigraph.api.merge_sessions import MergeSession
+from omnigraph.api.results.lazy_result import LazyResult
+from omnigraph.api.results.receipt import Receipt
+from omnigraph.api.results.result import ResultStream
+from omnigraph.api.results.row import Row
 from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run, run_in
 from omnigraph.api.transactions import Transaction
-from omnigraph.baseline import Baseline
 from omnigraph.errors import EntityConflict, UsageError
-from omnigraph.feed import ChangeBlock, Feed
-from omnigraph.lazy import LazyResult
-from omnigraph.merges import MergeSession
 from omnigraph.merging.strategy import ConflictAnswer
-from omnigraph.nodes import EdgeSet, EntitySet, HopRange, NodeSet
-from omnigraph.prepared import Prepared
-from omnigraph.receipt import Receipt
-from omnigraph.result import ResultStream
-from omnigraph.row import Row
 
 _NOT_OPEN = "the transaction is not open: use it inside its `async with` block"
 Entities = TypeVar("Entities", bound=EntitySet)

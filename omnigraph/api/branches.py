@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
+from omnigraph.api.merge_sessions import MergeSession
 from omnigraph.api.merges import open_session
 from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
 from omnigraph.history import branches
-from omnigraph.history.line import BranchState
-from omnigraph.history.points import Revision, check_revision_type, resolve_revision
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.refs import Ref, find_ref
-from omnigraph.history.rename import rename_branch
+from omnigraph.history.revisions import Revision, check_revision_type, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import find_branch_with_commit
-from omnigraph.merges import MergeSession
 from omnigraph.merging.sides import Granularity
-from omnigraph.naming import strip_name
+from omnigraph.publish.rename import rename_branch
+from omnigraph.values.names import strip_name
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph

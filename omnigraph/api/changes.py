@@ -9,13 +9,8 @@ from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 
-from omnigraph.api.facet import Facet
-from omnigraph.api.handle import Handle
-from omnigraph.baseline import Baseline
-from omnigraph.boundary import guarded
-from omnigraph.errors import GraphClosed, InputError, UsageError
-from omnigraph.events import log_operation
-from omnigraph.feed import (
+from omnigraph.api.change_feed.baseline import Baseline
+from omnigraph.api.change_feed.feed import (
     BlockChanges,
     ChangeBlock,
     ChangeFilterNames,
@@ -24,8 +19,7 @@ from omnigraph.feed import (
     FeedPosition,
     open_feed,
 )
-from omnigraph.history.changes import commit_block
-from omnigraph.pages import (
+from omnigraph.api.change_feed.pages import (
     DEFAULT_PAGE_BYTES,
     DEFAULT_PAGE_CHANGES,
     DEFAULT_POLL_COMMITS,
@@ -33,8 +27,14 @@ from omnigraph.pages import (
     CommitPage,
     PageLimits,
 )
-from omnigraph.pages import commit_pages as pages_of_commit
-from omnigraph.pages import read_feed_page as page_of_feed
+from omnigraph.api.change_feed.pages import commit_pages as pages_of_commit
+from omnigraph.api.change_feed.pages import read_feed_page as page_of_feed
+from omnigraph.api.error_boundary import guarded
+from omnigraph.api.facet import Facet
+from omnigraph.api.handle import Handle
+from omnigraph.api.log_events import log_operation
+from omnigraph.errors import GraphClosed, InputError, UsageError
+from omnigraph.history.changes import commit_block
 
 _CLOSE_CHECK_SECONDS = 0.1  # how often a waiting reader checks whether its handle was closed
 Wait = Callable[[float], object]

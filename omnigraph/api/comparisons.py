@@ -8,17 +8,17 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from omnigraph.api.handle import Handle
-from omnigraph.commits import CommitLog
-from omnigraph.comparison import Diff, DiffFilterNames, compare_snapshots
+from omnigraph.api.results.commit_log import CommitLog
+from omnigraph.api.results.diff import Diff, DiffFilterNames, compare_snapshots
 from omnigraph.errors import BranchNotFound
-from omnigraph.history.bases import find_common_base
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import sort_newest_first
-from omnigraph.history.points import resolve_revision
+from omnigraph.history.merge_inputs import find_common_base
+from omnigraph.history.revisions import resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import list_tags
-from omnigraph.naming import require_text
+from omnigraph.values.names import require_text
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph

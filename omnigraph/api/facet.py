@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from omnigraph.boundary import Guarded
+from omnigraph.api.error_boundary import Guarded
 
 if TYPE_CHECKING:
     from omnigraph.api.handle import Handle

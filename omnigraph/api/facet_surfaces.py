@@ -15,38 +15,38 @@ if TYPE_CHECKING:
     from os import PathLike
     from threading import Event
 
+    from omnigraph.api.change_feed.baseline import Baseline
+    from omnigraph.api.change_feed.feed import ChangeBlock, ChangeFilterNames, Feed
+    from omnigraph.api.change_feed.pages import ChangePage, CommitPage
     from omnigraph.api.changes import Wait
+    from omnigraph.api.merge_sessions import MergeResult, MergeSession
+    from omnigraph.api.results.receipt import Receipt
     from omnigraph.api.schema import SchemaText
     from omnigraph.api.surface import GraphSurface
-    from omnigraph.baseline import Baseline
-    from omnigraph.engine.optimize import OptimizeReport
     from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
-    from omnigraph.feed import ChangeBlock, ChangeFilterNames, Feed
-    from omnigraph.health.finding import Checkup
-    from omnigraph.health.repair_report import Repair
-    from omnigraph.health.status import Status
-    from omnigraph.history.audit import RecoveryRecord
     from omnigraph.history.commit import Commit
-    from omnigraph.history.copy import CopyProgress as CopyProgress
-    from omnigraph.history.copy import CopySummary
-    from omnigraph.history.intent import SetAsideIntent
-    from omnigraph.history.points import Revision
+    from omnigraph.history.entity_history import Blamed, EntityHistory
     from omnigraph.history.refs import Ref
-    from omnigraph.history.retention.absence import Absence
-    from omnigraph.history.retention.collect import CleanupProgress as CleanupProgress
-    from omnigraph.history.retention.policy import Duration
-    from omnigraph.history.retention.report import Cleanup
+    from omnigraph.history.revisions import Revision
     from omnigraph.history.tags import Tag
-    from omnigraph.history.trace import Blamed, EntityHistory
     from omnigraph.ingest.load import LoadMode
     from omnigraph.lang.schema.ir import SchemaIR
-    from omnigraph.merges import MergeResult, MergeSession
+    from omnigraph.maintenance.copy import CopyProgress as CopyProgress
+    from omnigraph.maintenance.copy import CopySummary
+    from omnigraph.maintenance.finding import Checkup
+    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.repair_report import Repair
+    from omnigraph.maintenance.retention.absence import Absence
+    from omnigraph.maintenance.retention.collect import CleanupProgress as CleanupProgress
+    from omnigraph.maintenance.retention.policy import Duration
+    from omnigraph.maintenance.retention.report import Cleanup
+    from omnigraph.maintenance.status import Status
     from omnigraph.merging.sides import Granularity
     from omnigraph.merging.strategy import Strategy
-    from omnigraph.pages import ChangePage, CommitPage
-    from omnigraph.pipeline.engine import Engine
-    from omnigraph.pipeline.frames import SparkGraph
-    from omnigraph.receipt import Receipt
+    from omnigraph.publish.intent import SetAsideIntent
+    from omnigraph.publish.recovery_records import RecoveryRecord
+    from omnigraph.spark.engine import Engine
+    from omnigraph.spark.frames import SparkGraph
 
 
 class BranchesSurface(Protocol):

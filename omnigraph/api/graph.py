@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from omnigraph.api import comparisons, loads, merges, queries, writes
 from omnigraph.api.branches import Branches
+from omnigraph.api.builders.entity_sets import Node
+from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
 from omnigraph.api.changes import Changes
+from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.facet import delegate
 from omnigraph.api.handle import Handle
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.queries import Params, QueryCall, combine_arguments
+from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.api.revisions import Revisions
 from omnigraph.api.schema import Schema
 from omnigraph.api.spark import Spark
 from omnigraph.api.tags import Tags
-from omnigraph.boundary import Guarded
 from omnigraph.history.commit import Commit
-from omnigraph.history.points import Revision
+from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.history.tags import Tag
-from omnigraph.nodes import Node
-from omnigraph.prepared import Prepared, QuerySource
-from omnigraph.result import Result, ResultStream
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:
     from omnigraph.api.surface import GraphSurface
-    from omnigraph.health.limits import LimitWarning
+    from omnigraph.maintenance.limits import LimitWarning
 
 Answer = TypeVar("Answer")
 Path = str | PathLike[str]
@@ -68,7 +68,7 @@ class Graph(Guarded):
         return self._handle.store
 
     def _repr_html_(self) -> str:
-        from omnigraph.notebook import facts_card
+        from omnigraph.api.results.notebook_cards import facts_card
 
         head, tables = self.head, sorted(self.snapshot.tables.items())[:200]
         when = f"{head.published:%Y-%m-%d %H:%M:%S} UTC"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.api.write_options import WriteOptions, resolve_actor
 from omnigraph.errors import (
     BranchNotFound,
     GraphClosed,
@@ -18,22 +19,21 @@ from omnigraph.errors import (
     ReadSetConflict,
     UsageError,
 )
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import BranchState
-from omnigraph.history.memory import ShownReads
-from omnigraph.history.plan import ReadSet
-from omnigraph.history.points import Revision, resolve_revision
-from omnigraph.history.recover import install_recovery_hook
+from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.naming import strip_name
+from omnigraph.publish.plan import ReadSet
+from omnigraph.publish.recover import install_recovery_hook
+from omnigraph.publish.shown_reads import ShownReads
 from omnigraph.storage.store import Store
-from omnigraph.terms import WriteOptions, resolve_actor
+from omnigraph.values.names import strip_name
 
 if TYPE_CHECKING:
-    from omnigraph.health.limits import LimitWarning
     from omnigraph.history.manifest import LoadedManifest
+    from omnigraph.maintenance.limits import LimitWarning
 
 _SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
 
@@ -205,9 +205,9 @@ class Handle:
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:
         """Report each limit that a write exceeded once, in the log and in `warnings`."""
-        from omnigraph.events import LOGGER
-        from omnigraph.health.seldom import periodic_warnings
-        from omnigraph.health.written import commit_warnings
+        from omnigraph.api.log_events import LOGGER
+        from omnigraph.maintenance.commit_warnings import commit_warnings
+        from omnigraph.maintenance.write_warnings import periodic_warnings
 
         reported = {(warning.what, warning.type_key) for warning in self.warnings}
         current = commit_warnings(self.store, manifest.state, commit)

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal
 
+from omnigraph.api.data_files import ProgressOption, open_load_input, progress_callback
 from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.api.log_events import log_operation
+from omnigraph.api.results.receipt import LoadReport, Receipt, build_load_report
+from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_load_request
 from omnigraph.errors import UsageError
-from omnigraph.events import log_operation
 from omnigraph.history.branches import delete_branch, list_branches
 from omnigraph.history.commit import Commit
-from omnigraph.history.memory import ShownReads
-from omnigraph.history.plan import ReadSet
 from omnigraph.history.refs import find_ref
 from omnigraph.ingest.load import LoadMode, OnError
-from omnigraph.naming import strip_name
-from omnigraph.pipeline.engine import Engine, EngineOptions, resolve_load_source, run_load
-from omnigraph.receipt import LoadReport, Receipt, build_load_report
-from omnigraph.sources import ProgressOption, open_load_input, progress_callback
-from omnigraph.terms import AttemptCounter, WriteOptions, describe_load_request
+from omnigraph.publish.plan import ReadSet
+from omnigraph.publish.shown_reads import ShownReads
+from omnigraph.spark.engine import Engine, EngineOptions, resolve_load_source, run_load
+from omnigraph.values.names import strip_name
 
 Format = Literal["ndjson", "csv", "parquet"]
 

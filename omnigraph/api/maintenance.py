@@ -14,21 +14,21 @@ from omnigraph.api import maintenance_runs as runs
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
 from omnigraph.api.operations import Operations
-from omnigraph.history.copy import CopyProgress as CopyProgress
-from omnigraph.history.copy import CopySummary
-from omnigraph.history.hold import protect_snapshot
-from omnigraph.history.retention.absence import Absence
-from omnigraph.history.retention.collect import CleanupProgress as CleanupProgress
-from omnigraph.history.retention.policy import Duration, make_policy
-from omnigraph.history.retention.report import Cleanup
-from omnigraph.receipt import Receipt
+from omnigraph.api.results.receipt import Receipt
+from omnigraph.maintenance.copy import CopyProgress as CopyProgress
+from omnigraph.maintenance.copy import CopySummary
+from omnigraph.maintenance.retention.absence import Absence
+from omnigraph.maintenance.retention.collect import CleanupProgress as CleanupProgress
+from omnigraph.maintenance.retention.policy import Duration, make_policy
+from omnigraph.maintenance.retention.report import Cleanup
+from omnigraph.publish.read_lease import protect_snapshot
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
-    from omnigraph.engine.optimize import OptimizeReport
-    from omnigraph.health.finding import Checkup
-    from omnigraph.health.repair_report import Repair
-    from omnigraph.health.status import Status
+    from omnigraph.maintenance.finding import Checkup
+    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.repair_report import Repair
+    from omnigraph.maintenance.status import Status
 
 Engine = Literal["auto", "spark", "local"]
 
@@ -177,7 +177,7 @@ class Maintenance(Facet):
         `engine` compares files: "local", "spark", on the session `spark` or on a new one, or
         "auto": Spark from 32 GiB of files on, where it is available.
         """
-        from omnigraph.health.check import check_graph, executor_for
+        from omnigraph.maintenance.check import check_graph, executor_for
 
         self._handle.require_open()
         store = self._handle.store
@@ -189,7 +189,7 @@ class Maintenance(Facet):
 
         `warnings` name what exceeds its limit, with the command that helps. Reads no rows.
         """
-        from omnigraph.health.status import read_status
+        from omnigraph.maintenance.status import read_status
 
         handle = self._handle
         handle.require_open()
@@ -219,7 +219,7 @@ class Maintenance(Facet):
         manifests are published again, if it is proved that they were published; `commit` is one
         that you know was acknowledged.
         """
-        from omnigraph.health.restore_names import NameChoice
+        from omnigraph.maintenance.restore_names import NameChoice
 
         choice = NameChoice(restore, name, tag, drop)
         return runs.run_repair(self._handle, choice, commit, confirm=confirm, force=force)

@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.api.log_events import OperationEvent, log_operation
+from omnigraph.api.results.receipt import Receipt
+from omnigraph.api.write_options import WriteOptions, resolve_actor
 from omnigraph.errors import InputError
-from omnigraph.events import OperationEvent, log_operation
-from omnigraph.history.copy import CopyProgress, CopySummary, copy_graph
-from omnigraph.history.retention import collect
-from omnigraph.history.retention.absence import Absence, find_traces
-from omnigraph.history.retention.report import Cleanup
-from omnigraph.receipt import Receipt
+from omnigraph.maintenance.copy import CopyProgress, CopySummary, copy_graph
+from omnigraph.maintenance.retention import collect
+from omnigraph.maintenance.retention.absence import Absence, find_traces
+from omnigraph.maintenance.retention.report import Cleanup
 from omnigraph.storage.store import open_store
-from omnigraph.terms import WriteOptions, resolve_actor
 
 if TYPE_CHECKING:
-    from omnigraph.engine.optimize import OptimizeReport
-    from omnigraph.health.repair_report import Repair
-    from omnigraph.health.restore_names import NameChoice
+    from omnigraph.history.branch_state import BranchState
     from omnigraph.history.commit import Commit
-    from omnigraph.history.line import BranchState
-    from omnigraph.history.retention.policy import RetentionPolicy
     from omnigraph.history.snapshot import Snapshot
-    from omnigraph.pipeline.engine import Engine
-    from omnigraph.storage.hands import MaintenanceExecutor
+    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.repair_report import Repair
+    from omnigraph.maintenance.restore_names import NameChoice
+    from omnigraph.maintenance.retention.policy import RetentionPolicy
+    from omnigraph.spark.engine import Engine
+    from omnigraph.storage.maintenance_executor import MaintenanceExecutor
 
 EngineChoice = tuple["Engine", Any]  # the name of the engine, and the session of Spark
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -39,9 +39,9 @@ def choose_executor(
     branch_head: "BranchState", types: Collection[str] | None, engine: EngineChoice
 ) -> "MaintenanceExecutor | None":
     """The executor of an optimize; None is this process."""
-    from omnigraph.engine.optimize import estimate_read_bytes
-    from omnigraph.pipeline.optimize import SPARK_MIN_BYTES, SparkMaintenanceExecutor
-    from omnigraph.pipeline.pick import choose_session
+    from omnigraph.maintenance.optimize import estimate_read_bytes
+    from omnigraph.spark.optimize import SPARK_MIN_BYTES, SparkMaintenanceExecutor
+    from omnigraph.spark.session_choice import choose_session
 
     session = choose_session(
         *engine, lambda: estimate_read_bytes(branch_head, types) >= SPARK_MIN_BYTES
@@ -53,7 +53,7 @@ def run_optimize(
     handle: Handle, types: Collection[str] | None, engine: EngineChoice, actor: str | None
 ) -> "OptimizeReport":
     """Compact and index the tables of a branch."""
-    from omnigraph.engine.optimize import optimize
+    from omnigraph.maintenance.optimize import optimize
 
     handle.require_writable("an optimize")
     branch = handle.branch_name
@@ -69,7 +69,7 @@ def run_optimize(
 
 def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Receipt:
     """Build the declared indexes of a branch."""
-    from omnigraph.engine.tend import ensure_indices
+    from omnigraph.maintenance.index_maintenance import ensure_indices
 
     handle.require_writable("building indexes")
     signature = WriteOptions(actor=resolve_actor(actor) if actor else None).commit_metadata()
@@ -88,7 +88,7 @@ def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Re
 
 def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
     """Declared indexes that are not built: (table, property, reason)."""
-    from omnigraph.engine.tend import unbuilt_indexes
+    from omnigraph.maintenance.index_maintenance import unbuilt_indexes
     from omnigraph.rules.check import type_for_key
 
     catalog = snapshot.schema.ir.catalog
@@ -103,7 +103,7 @@ def preview_cleanup(
     handle: Handle, policy: "RetentionPolicy", engine: EngineChoice, *, erase: bool
 ) -> Cleanup:
     """Report what a cleanup would remove."""
-    from omnigraph.pipeline.cleanup import choose_cleanup_executor
+    from omnigraph.spark.cleanup import choose_cleanup_executor
 
     return collect.preview_cleanup(
         handle.store, policy, choose_cleanup_executor(*engine), erase=erase
@@ -119,13 +119,13 @@ def run_cleanup(
     erase: bool,
 ) -> Cleanup:
     """Remove what no branch needs any more."""
-    from omnigraph.pipeline.cleanup import choose_cleanup_executor
+    from omnigraph.spark.cleanup import choose_cleanup_executor
 
     executor = choose_cleanup_executor(*engine)
     handle.require_writable("a cleanup")
     with log_operation("cleanup", handle.branch_name) as event:
         if erase:
-            from omnigraph.history.retention.erase import rewrite_deleted_data
+            from omnigraph.maintenance.retention.erase import rewrite_deleted_data
 
             rewrite_deleted_data(handle.store)
         report = collect.cleanup(handle.store, policy, progress, executor)
@@ -157,7 +157,7 @@ def run_repair(
     handle: Handle, choice: "NameChoice", commit: str | None, *, confirm: bool, force: bool
 ) -> "Repair":
     """Report damage, and repair it when that is confirmed."""
-    from omnigraph.health.repair import repair_graph
+    from omnigraph.maintenance.repair import repair_graph
 
     handle.require_open()
     if confirm:
@@ -201,7 +201,7 @@ def _indexed_columns(
     before: "Snapshot", after: "Snapshot", commit: "Commit | None"
 ) -> dict[str, list[str]]:
     """The columns whose indexes a commit built, by table."""
-    from omnigraph.engine.tend import extended_indexes
+    from omnigraph.maintenance.index_maintenance import extended_indexes
 
     keys = sorted(commit.tables) if commit is not None else ()
     existing = (key for key in keys if key in before.tables and key in after.tables)
@@ -229,7 +229,7 @@ def _log_optimized_tables(event: OperationEvent, optimized: "OptimizeReport") ->
 
 def _drop_stale_caches(handle: Handle) -> None:
     """Drop the neighbour lists of removed versions, in memory and on disk."""
+    from omnigraph.engine.adjacency.topology_cache import drop_root
     from omnigraph.engine.cache import shared_caches
-    from omnigraph.engine.recall import drop_root
 
     drop_root(shared_caches(), handle.store)

@@ -4,23 +4,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omnigraph.api.handle import Handle
+from omnigraph.api.log_events import log_operation
+from omnigraph.api.merge_sessions import MergeResult, MergeSession, build_merge_result
+from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import InputError, OmnigraphError
-from omnigraph.events import log_operation
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import delete_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import BranchState
-from omnigraph.history.points import Revision, resolve_revision
+from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import manifest_snapshot
-from omnigraph.merges import MergeResult, MergeSession, build_merge_result
 from omnigraph.merging.limits import MergeLimits
 from omnigraph.merging.merge import MergeReport, MergeRequest, open_merge
 from omnigraph.merging.merge import merge as merge_heads
+from omnigraph.merging.planner import MergeOptions
 from omnigraph.merging.replay import ReplayKind, replay
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
-from omnigraph.merging.work import MergeOptions
-from omnigraph.pipeline.engine import Engine
-from omnigraph.terms import WriteOptions
+from omnigraph.spark.engine import Engine
 
 BranchPair = tuple[str | None, str | None]  # source and target; None is the branch of the handle
 Authorship = tuple[str | None, str | None]  # message and actor
@@ -41,7 +41,7 @@ def check_granularity(granularity: Granularity) -> Granularity:
 
 def choose_merge_engine(engine: EngineChoice) -> Any:
     """The engine of large joins; imported late, since few programs merge."""
-    from omnigraph.pipeline.merge import merge_engine
+    from omnigraph.spark.merge import merge_engine
 
     return merge_engine(*engine)
 

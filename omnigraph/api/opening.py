@@ -9,23 +9,23 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-from omnigraph import ids
+from omnigraph.api.error_boundary import guarded
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
 from omnigraph.api.schema import SchemaText, read_schema_text
-from omnigraph.boundary import guarded
+from omnigraph.api.write_options import resolve_actor
 from omnigraph.errors import AlreadyExists, BranchNotFound, SchemaUnsupported
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
-from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import manifest_exists
-from omnigraph.history.recover import recover_when_due
-from omnigraph.history.remains import absent_manifest_error
+from omnigraph.history.missing_manifest import absent_manifest_error
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.verification import FirstUseVerifier
+from omnigraph.publish.recover import recover_when_due
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
-from omnigraph.terms import resolve_actor
+from omnigraph.values import ids
 
 Location = str | PathLike[str]
 StorageOptions = Mapping[str, object]
@@ -48,9 +48,9 @@ def init(  # noqa: PLR0913 - all but two are keywords
     means the same. `force` takes over the claim of an interrupted `init`, never a graph.
     `storage_options` configure an object store; they override the `AWS_*` variables.
     """
-    from omnigraph.history.init import init_graph
     from omnigraph.lang.schema import compile_schema
     from omnigraph.lang.schema.identity import new_identity
+    from omnigraph.publish.init import init_graph
 
     text, name = read_schema_text(schema)
     catalog = compile_schema(text, name)

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from omnigraph.api.facet import Facet
-from omnigraph.events import log_operation
-from omnigraph.history.audit import RecoveryRecord, list_recovery_records
+from omnigraph.api.log_events import log_operation
+from omnigraph.publish.recovery_records import RecoveryRecord, list_recovery_records
 
 if TYPE_CHECKING:
-    from omnigraph.history.intent import SetAsideIntent
+    from omnigraph.publish.intent import SetAsideIntent
 
 
 class Operations(Facet):
@@ -25,7 +25,7 @@ class Operations(Facet):
 
         They block no reader and no writer. What they need is retained until they are dropped.
         """
-        from omnigraph.history.set_aside import list_set_aside_operations
+        from omnigraph.publish.set_aside import list_set_aside_operations
 
         self._handle.require_open()
         return list_set_aside_operations(self._handle.store)
@@ -36,7 +36,7 @@ class Operations(Facet):
         Returns the outcome; None when it was settled already. Raises what still prevents it; then
         the operation stays set aside.
         """
-        from omnigraph.history.set_aside import retry_operation
+        from omnigraph.publish.set_aside import retry_operation
 
         handle = self._handle
         handle.require_writable("retrying an operation")
@@ -51,7 +51,7 @@ class Operations(Facet):
 
         The drop is recorded; `recoveries` lists it.
         """
-        from omnigraph.history.set_aside import drop_operation
+        from omnigraph.publish.set_aside import drop_operation
 
         handle = self._handle
         handle.require_writable("dropping an operation")

@@ -11,19 +11,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.api.handle import Handle
-from omnigraph.boundary import guarded
-from omnigraph.diagnostics import SourceText
-from omnigraph.engine.limits import QueryLimits
-from omnigraph.errors import EntityNotFound, InputError
-from omnigraph.events import OperationEvent, log_operation
-from omnigraph.history.gone import explain_missing_batches, explain_missing_files
-from omnigraph.history.points import Revision
-from omnigraph.history.snapshot import Snapshot
-from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.naming import require_text
-from omnigraph.nodes import EdgeSet, Node, NodeSet, edge_set, node_set
-from omnigraph.prepared import (
+from omnigraph.api.builders.entity_sets import EdgeSet, Node, NodeSet, edge_set, node_set
+from omnigraph.api.builders.mutation_text import resolve_node_id
+from omnigraph.api.builders.prepared_queries import (
     COMPILED_QUERIES,
     Prepared,
     QuerySource,
@@ -31,9 +21,19 @@ from omnigraph.prepared import (
     require_query_kind,
     select_query,
 )
-from omnigraph.result import Result, ResultStream
-from omnigraph.rowtext import resolve_node_id
-from omnigraph.sources import write_lines
+from omnigraph.api.data_files import write_lines
+from omnigraph.api.error_boundary import guarded
+from omnigraph.api.handle import Handle
+from omnigraph.api.log_events import OperationEvent, log_operation
+from omnigraph.api.results.result import Result, ResultStream
+from omnigraph.engine.limits import QueryLimits
+from omnigraph.errors import EntityNotFound, InputError
+from omnigraph.errors.diagnostics import SourceText
+from omnigraph.history.missing_files import explain_missing_batches, explain_missing_files
+from omnigraph.history.revisions import Revision
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.values.names import require_text
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -221,8 +221,8 @@ def export_graph(
     iso_dates: bool,
 ) -> Iterator[bytes] | int:
     """The lines of an export, or the number of entities that were written to a file."""
-    from omnigraph.history.hold import protect_while_reading
     from omnigraph.ingest.export import export_lines
+    from omnigraph.publish.read_lease import protect_while_reading
 
     snapshot = handle.latest_snapshot()
     batches = explain_missing_batches(snapshot, export_lines(snapshot, types, iso_dates=iso_dates))

@@ -6,21 +6,21 @@ Git's word for anything that names a commit: an id, a tag, `HEAD~1`. The daily v
 
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.api.builders.mutation_text import resolve_node_id
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
+from omnigraph.api.merge_sessions import MergeResult
 from omnigraph.api.merges import Replay, check_granularity, replay_commit
 from omnigraph.errors import EntityNotFound
 from omnigraph.history.commit import Commit
-from omnigraph.history.points import Revision, resolve_commit
-from omnigraph.history.trace import Blamed, EntityHistory, EntityTracer
+from omnigraph.history.entity_history import Blamed, EntityHistory, EntityTracer
+from omnigraph.history.revisions import Revision, resolve_commit
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.merges import MergeResult
 from omnigraph.merging.merge import MergeRequest
+from omnigraph.merging.planner import MergeOptions
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
-from omnigraph.merging.work import MergeOptions
-from omnigraph.naming import require_text, shorten_name
-from omnigraph.rowtext import resolve_node_id
+from omnigraph.values.names import require_text, shorten_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

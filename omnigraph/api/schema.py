@@ -8,15 +8,15 @@ from pathlib import Path
 
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle, report_missing_branch
-from omnigraph.diagnostics import SourceText
+from omnigraph.api.log_events import log_operation
+from omnigraph.api.write_options import AttemptCounter, WriteOptions
 from omnigraph.errors import InputError, UsageError
-from omnigraph.events import log_operation
+from omnigraph.errors.diagnostics import SourceText
 from omnigraph.evolve.apply import apply_plan, check_plan
 from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan, propose_schema
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.terms import AttemptCounter, WriteOptions
 
 SchemaText = str | PathLike[str] | SourceText
 

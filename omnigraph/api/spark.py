@@ -7,11 +7,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.facet import Facet
-from omnigraph.history.plan import CommitMetadata
 from omnigraph.ingest.load import LoadMode
+from omnigraph.publish.plan import CommitMetadata
 
 if TYPE_CHECKING:
-    from omnigraph.pipeline.frames import SparkGraph
+    from omnigraph.spark.frames import SparkGraph
 
 
 class Spark(Facet):
@@ -26,8 +26,8 @@ class Spark(Facet):
 
         Without a session the active one is used, or a local one is started.
         """
-        from omnigraph.pipeline.frames import SparkGraph
-        from omnigraph.pipeline.session import spark_session
+        from omnigraph.spark.frames import SparkGraph
+        from omnigraph.spark.session import spark_session
 
         if session is None:
             session = spark_session(master=master, remote=remote)
@@ -50,7 +50,7 @@ class Spark(Facet):
         `name` identifies the stream, `checkpoint` is the folder in which Spark records its
         progress. With `available_now` the query ends when all available data is loaded.
         """
-        from omnigraph.pipeline.stream import stream_load
+        from omnigraph.spark.stream import stream_load
 
         handle = self._handle.for_branch(branch)
         handle.require_writable("a stream")

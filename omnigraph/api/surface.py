@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from datetime import datetime
     from os import PathLike
 
+    from omnigraph.api.builders.entity_sets import EdgeSet, Node, NodeSet
+    from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
+    from omnigraph.api.change_feed.feed import ChangeFilterNames
+    from omnigraph.api.data_files import ProgressOption
     from omnigraph.api.facet_surfaces import (
         BranchesSurface,
         ChangesSurface,
@@ -26,27 +30,23 @@ if TYPE_CHECKING:
         TagsSurface,
     )
     from omnigraph.api.loads import Format
+    from omnigraph.api.merge_sessions import MergeResult
     from omnigraph.api.queries import Params
+    from omnigraph.api.results.commit_log import CommitLog
+    from omnigraph.api.results.diff import Diff
+    from omnigraph.api.results.receipt import LoadReport, Receipt
+    from omnigraph.api.results.result import Result, ResultStream
     from omnigraph.api.transactions import Transaction
     from omnigraph.api.writes import WriteKeywords
-    from omnigraph.commits import CommitLog
-    from omnigraph.comparison import Diff
-    from omnigraph.feed import ChangeFilterNames
-    from omnigraph.health.limits import LimitWarning
     from omnigraph.history.commit import Commit
-    from omnigraph.history.points import Revision
+    from omnigraph.history.revisions import Revision
     from omnigraph.history.tags import Tag
     from omnigraph.ingest.load import LoadMode, OnError
-    from omnigraph.merges import MergeResult
+    from omnigraph.maintenance.limits import LimitWarning
     from omnigraph.merging.limits import MergeLimits
     from omnigraph.merging.sides import Granularity
     from omnigraph.merging.strategy import Strategy
-    from omnigraph.nodes import EdgeSet, Node, NodeSet
-    from omnigraph.pipeline.engine import Engine
-    from omnigraph.prepared import Prepared, QuerySource
-    from omnigraph.receipt import LoadReport, Receipt
-    from omnigraph.result import Result, ResultStream
-    from omnigraph.sources import ProgressOption
+    from omnigraph.spark.engine import Engine
 
     Path = str | PathLike[str]
 

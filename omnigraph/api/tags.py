@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from omnigraph.api.facet import Facet
 from omnigraph.errors import NotFound
 from omnigraph.history import tags
-from omnigraph.history.points import Revision
+from omnigraph.history.revisions import Revision
 from omnigraph.history.tags import Tag
 
 

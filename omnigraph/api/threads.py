@@ -14,7 +14,7 @@ from functools import wraps
 from itertools import islice
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from omnigraph.terms import STOP_EVENT
+from omnigraph.api.write_options import STOP_EVENT
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")

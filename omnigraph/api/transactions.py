@@ -11,10 +11,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from omnigraph import ids
+from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_set
+from omnigraph.api.builders.mutation_text import (
+    build_delete,
+    build_edge_records,
+    build_update,
+    normalize_records,
+    suggest_upsert,
+)
+from omnigraph.api.builders.prepared_queries import (
+    COMPILED_QUERIES,
+    QuerySource,
+    read_query,
+    require_query_kind,
+    select_query,
+)
+from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.handle import report_missing_branch
-from omnigraph.boundary import Guarded
-from omnigraph.engine.mutate import (
+from omnigraph.api.log_events import log_operation
+from omnigraph.api.results.receipt import Receipt, build_receipt
+from omnigraph.api.results.result import Result
+from omnigraph.api.write_options import (
+    AttemptCounter,
+    WriteOptions,
+    describe_load_request,
+    describe_plain_value,
+)
+from omnigraph.engine.run import run_read
+from omnigraph.engine.writes.mutate import (
     WriteOperation,
     load_operation,
     mutation_operation,
@@ -23,44 +47,20 @@ from omnigraph.engine.mutate import (
     run_operations,
     strict_table_keys,
 )
-from omnigraph.engine.run import run_read
-from omnigraph.engine.statements import IdGenerator, WriteStats
+from omnigraph.engine.writes.statements import IdGenerator, WriteStats
 from omnigraph.errors import KeyConflict, ReadSetConflict, UsageError, VersionConflict
-from omnigraph.events import log_operation
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.idempotency import find_commit_by_key
-from omnigraph.history.line import BranchState
-from omnigraph.history.memory import ShownReads
-from omnigraph.history.plan import ReadSet, WriteTxn
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.load import LoadMode, LoadOptions, parse_input
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.naming import require_text
-from omnigraph.nodes import EdgeSet, NodeSet, edge_set, node_set
-from omnigraph.prepared import (
-    COMPILED_QUERIES,
-    QuerySource,
-    read_query,
-    require_query_kind,
-    select_query,
-)
-from omnigraph.receipt import Receipt, build_receipt
-from omnigraph.result import Result
-from omnigraph.rowtext import (
-    build_delete,
-    build_edge_records,
-    build_update,
-    normalize_records,
-    suggest_upsert,
-)
+from omnigraph.publish.idempotency import find_commit_by_key
+from omnigraph.publish.plan import ReadSet, WriteTxn
+from omnigraph.publish.shown_reads import ShownReads
 from omnigraph.storage.store import Store
-from omnigraph.terms import (
-    AttemptCounter,
-    WriteOptions,
-    describe_load_request,
-    describe_plain_value,
-)
+from omnigraph.values import ids
+from omnigraph.values.names import require_text
 
 RecordWrite = Callable[[Commit | None, ReadSet], Commit | None]
 Params = Mapping[str, Any] | None

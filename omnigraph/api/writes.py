@@ -7,31 +7,31 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from omnigraph.api.handle import Handle, report_missing_branch
-from omnigraph.api.loads import load_source
-from omnigraph.api.queries import Params, QueryCall
-from omnigraph.errors import OmnigraphError, UsageError
-from omnigraph.events import log_operation
-from omnigraph.ingest.load import LoadMode
-from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.naming import require_text
-from omnigraph.pipeline.engine import EngineOptions
-from omnigraph.prepared import (
-    COMPILED_QUERIES,
-    QuerySource,
-    read_query,
-    require_query_kind,
-    select_query,
-)
-from omnigraph.receipt import Receipt, build_receipt
-from omnigraph.rowtext import (
+from omnigraph.api.builders.mutation_text import (
     build_delete,
     build_edge_records,
     build_update,
     normalize_records,
     suggest_upsert,
 )
-from omnigraph.terms import AttemptCounter, WriteOptions, describe_plain_value
+from omnigraph.api.builders.prepared_queries import (
+    COMPILED_QUERIES,
+    QuerySource,
+    read_query,
+    require_query_kind,
+    select_query,
+)
+from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.api.loads import load_source
+from omnigraph.api.log_events import log_operation
+from omnigraph.api.queries import Params, QueryCall
+from omnigraph.api.results.receipt import Receipt, build_receipt
+from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_plain_value
+from omnigraph.errors import OmnigraphError, UsageError
+from omnigraph.ingest.load import LoadMode
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.spark.engine import EngineOptions
+from omnigraph.values.names import require_text
 
 if TYPE_CHECKING:
     from omnigraph.api.transactions import Transaction
@@ -194,7 +194,7 @@ def transaction(
 
 def run_mutation(handle: Handle, call: QueryCall, terms: WriteOptions) -> Receipt:
     """Run a mutation as one commit; no commit when nothing matches."""
-    from omnigraph.engine.mutate import run_mutation, strict_table_keys
+    from omnigraph.engine.writes.mutate import run_mutation, strict_table_keys
 
     handle.require_writable("a mutation")
     branch = handle.branch_name

@@ -23,7 +23,7 @@ from .engines import engine_arguments, engine_options
 from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
-    from omnigraph.merges import MergeResult
+    from omnigraph.api.merge_sessions import MergeResult
 
 
 @click.command()

@@ -12,7 +12,7 @@ from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
-    from omnigraph.feed import ChangeBlock, Feed
+    from omnigraph.api.change_feed.feed import ChangeBlock, Feed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _COMMANDS = {
@@ -87,8 +87,8 @@ def poll(
         raise click.UsageError("--cursor and --start both say where to begin: use only one of them")
     root = resolve_root(uri, store, argument_name="--uri")
     interval_seconds = _parse_interval(options["interval"])
+    from omnigraph.api.change_feed.pages import PageLimits
     from omnigraph.api.opening import open as open_graph
-    from omnigraph.pages import PageLimits
 
     PageLimits(limit)
     graph = open_graph(root.uri, branch=branch, read_only=True)

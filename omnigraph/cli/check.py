@@ -10,7 +10,7 @@ from .engines import engine_arguments, engine_options
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
-    from omnigraph.health.finding import Checkup
+    from omnigraph.maintenance.finding import Checkup
     from omnigraph.storage.root import GraphRoot
 
 
@@ -77,7 +77,7 @@ def _check_whole_graph(
     root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]
 ) -> None:
     # Not through a graph handle: this must work for a graph that cannot be opened.
-    from omnigraph.health.check import check_graph, executor_for
+    from omnigraph.maintenance.check import check_graph, executor_for
     from omnigraph.storage.effects import Effects
     from omnigraph.storage.store import open_store
 

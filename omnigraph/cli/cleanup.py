@@ -20,7 +20,7 @@ from .options import settings, shared_options
 from .progress import show_progress
 
 if TYPE_CHECKING:
-    from omnigraph.history.retention.report import Cleanup
+    from omnigraph.maintenance.retention.report import Cleanup
 
 _ADVICE = "use --keep N, --older-than D, or both; --keep 10 is a good start"
 _DURATION_METAVAR = "D"
@@ -82,7 +82,7 @@ def cleanup(
 
 
 def _policy_members(uri: str, options: dict[str, Any]) -> dict[str, Any]:
-    from omnigraph.history.retention.policy import parse_duration
+    from omnigraph.maintenance.retention.policy import parse_duration
 
     older_than = options["older_than"]
     seconds = int(parse_duration(older_than).total_seconds()) if older_than is not None else None

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from . import exits, show
 from .options import settings
 
 if TYPE_CHECKING:
+    from omnigraph.api.merge_sessions import MergeResult
     from omnigraph.errors import EntityConflict, MergeConflict
-    from omnigraph.merges import MergeResult
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _MAX_SHOWN = 3
@@ -278,7 +278,7 @@ def _has_disjoint_changes(conflict: "EntityConflict") -> bool:
 
 def format_value(row_values: Any, property_name: str) -> str:
     """Return a value of a row as short text on one line."""
-    from omnigraph.formats import format_cell
+    from omnigraph.api.results.formats import format_cell
 
     if row_values is None:
         return "(absent)"

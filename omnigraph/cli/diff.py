@@ -14,7 +14,7 @@ from .query import print_lines
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
-    from omnigraph.comparison import Diff
+    from omnigraph.api.results.diff import Diff
 
 
 @click.command()
@@ -93,7 +93,7 @@ def _difference_document(graph: "Graph", difference: "Diff", *, stat: bool) -> d
 
 
 def _change_documents(graph: "Graph", difference: "Diff") -> Iterator[dict[str, Any]]:
-    from omnigraph.feed import make_change_encoder
+    from omnigraph.api.change_feed.feed import make_change_encoder
 
     type_ids: dict[str, int] = {}
     for commit in (difference.from_commit, difference.to_commit):

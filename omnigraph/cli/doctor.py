@@ -9,7 +9,7 @@ from .address import resolve_root, store_option, uri_argument
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
-    from omnigraph.health.doctor import EnvironmentDiagnosis
+    from omnigraph.maintenance.doctor import EnvironmentDiagnosis
 
 _OUTCOME_LABELS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 
@@ -28,7 +28,7 @@ def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
     again, and compares its clock. Exits 1 if something cannot work.
     """
     root = resolve_root(uri, store) if uri is not None or store is not None else None
-    from omnigraph.health.doctor import diagnose_environment
+    from omnigraph.maintenance.doctor import diagnose_environment
 
     diagnoses = diagnose_environment(root.uri if root is not None else None, probe=not no_probe)
     if settings().json:

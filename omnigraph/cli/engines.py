@@ -44,6 +44,6 @@ def open_spark_session(master: str | None, remote: str | None) -> Any:
     """Open a session on the given Spark; None when no URL is given."""
     if master is None and remote is None:
         return None
-    from omnigraph.pipeline.session import spark_session
+    from omnigraph.spark.session import spark_session
 
     return spark_session(master=master, remote=remote)

@@ -14,7 +14,7 @@ from .options import settings, shared_options, snapshot_option
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
     from omnigraph.history.commit import Commit
-    from omnigraph.history.trace import Blamed, EntityHistory, EntityVersion
+    from omnigraph.history.entity_history import Blamed, EntityHistory, EntityVersion
 
 
 def _entity_options(command: Command) -> Command:
@@ -80,8 +80,9 @@ def blame(type_name: str, entity_id: str, **options: Any) -> None:
         for property_name, blamed in blamed_values.items()
     ]
     name_width, value_width = (
-        max(len(table_row[column_index]) for table_row in table_rows) for column_index in (0, 1)
-    )  # type: ignore[arg-type]
+        max(len(table_row[column_index]) for table_row in table_rows)  # type: ignore[arg-type]
+        for column_index in (0, 1)
+    )
     for property_name, value, blamed in table_rows:
         show.result(
             f"{property_name:<{name_width}}  {value:<{value_width}}  {_describe_commit(blamed.commit)}"

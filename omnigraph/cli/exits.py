@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from omnigraph import errors
-from omnigraph.diagnostics import Diagnostic
+from omnigraph.errors.diagnostics import Diagnostic
 
 OK = 0
 FAILED = 1

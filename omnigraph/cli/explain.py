@@ -4,8 +4,8 @@ import click
 
 from . import show
 from .address import open_snapshot, resolve_root, store_option
-from .asked import QueryInput, query_options
 from .options import settings, shared_options, snapshot_option
+from .query_input import QueryInput, query_options
 
 
 @click.command()

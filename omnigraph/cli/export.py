@@ -11,7 +11,7 @@ from .options import settings, shared_options, snapshot_option
 from .progress import show_progress
 
 if TYPE_CHECKING:
-    from omnigraph.pipeline.export import Exported
+    from omnigraph.spark.export import Exported
 
 _LINES_PER_WRITE = 1000
 _FORMATS = ("ndjson", "parquet", "lance")

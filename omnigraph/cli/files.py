@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
-from omnigraph.diagnostics import SourceText
 from omnigraph.errors import InputError
+from omnigraph.errors.diagnostics import SourceText
 from omnigraph.lang.parsing import decode_source
 
 from . import show

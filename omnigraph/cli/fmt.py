@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from omnigraph.diagnostics import Diagnostic, SourceText
 from omnigraph.errors import LanguageError
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import Diagnostic, SourceText
+from omnigraph.records.frozen import record
 
 from . import exits, files, show
 from .options import settings, shared_options

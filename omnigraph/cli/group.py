@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from .options import SCOPE_FLAGS, Invocation
 

@@ -2,7 +2,7 @@
 
 import click
 
-from omnigraph.diagnostics import SourceText
+from omnigraph.errors.diagnostics import SourceText
 
 from . import files, show
 from .address import actor_option, announce_target, parse_storage_uri

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from omnigraph.diagnostics import Diagnostic, DiagnosticSeverity, SourceText
 from omnigraph.errors import LanguageError
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import Diagnostic, DiagnosticSeverity, SourceText
+from omnigraph.records.frozen import record
 
 from . import exits, files, show
 from .options import schema_option, settings, shared_options

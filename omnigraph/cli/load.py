@@ -23,7 +23,7 @@ from .options import mark_as_write, settings, shared_options
 from .progress import show_progress
 
 if TYPE_CHECKING:
-    from omnigraph.receipt import LoadReport, Receipt
+    from omnigraph.api.results.receipt import LoadReport, Receipt
 
 _MODES = ("overwrite", "append", "merge")
 _FORMATS = ("ndjson", "parquet", "csv")
@@ -105,7 +105,7 @@ def load(
             progress=progress_bar,
             **{option_name: options[option_name] for option_name in _WRITE_OPTIONS},
         )
-    from omnigraph.receipt import LoadReport
+    from omnigraph.api.results.receipt import LoadReport
 
     if isinstance(outcome, LoadReport):
         is_single_problem = len(outcome) + outcome.left_out == 1 and outcome.problems[0].file in (

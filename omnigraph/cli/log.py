@@ -49,7 +49,7 @@ def log(uri: str | None, branch: str, limit: int, store: str | None, **options: 
 
 
 def _commit_label(commit: "Commit", ref_names: tuple[str, ...]) -> str:
-    from omnigraph.commits import format_commit_line
+    from omnigraph.api.results.commit_log import format_commit_line
 
     line_parts = format_commit_line(commit, ()).partition("  ")
     ref_marks = ", ".join(click.style(ref_name, fg="green", bold=True) for ref_name in ref_names)

@@ -8,11 +8,11 @@ from omnigraph.errors import PreconditionFailed
 
 from . import exits, show
 from .address import actor_option, announce_target, resolve_root, store_option
-from .asked import QueryInput, query_options
 from .options import mark_as_write, settings, shared_options
+from .query_input import QueryInput, query_options
 
 if TYPE_CHECKING:
-    from omnigraph.receipt import Receipt
+    from omnigraph.api.results.receipt import Receipt
 
 
 @click.command()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from .verbosity import start_log
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from omnigraph import ids
+from omnigraph.values import ids
 
 from .options import settings
 

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from .address import open_snapshot, resolve_root, store_option
-from .asked import QueryInput, query_options
 from .options import settings, shared_options, snapshot_option
+from .query_input import QueryInput, query_options
 
 _FORMATS = ("table", "kv", "csv", "jsonl", "json", "md")
 _LINES_PER_WRITE = 1000  # lines per write
@@ -43,7 +43,7 @@ def query(query_input: QueryInput, store: str | None, **options: Any) -> None:
     The query comes from a file or from -e, which also takes a bare `match { … } return { … }`.
     """
     root = resolve_root(None, store, argument_name="--store")
-    from omnigraph.formats import ResultFormat, TextStyle
+    from omnigraph.api.results.formats import ResultFormat, TextStyle
 
     graph = open_snapshot(root.uri, options["branch"], options["snapshot"])
     result = graph.query(

@@ -20,8 +20,8 @@ from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
-    from omnigraph.history.audit import RecoveryRecord
-    from omnigraph.history.intent import SetAsideIntent
+    from omnigraph.publish.intent import SetAsideIntent
+    from omnigraph.publish.recovery_records import RecoveryRecord
 
 _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List recovered operations and those set aside"),
@@ -132,7 +132,7 @@ def drop(
 
 def _preview_drop(uri: str, operation_id: str) -> None:
     from omnigraph.api.opening import open as open_graph
-    from omnigraph.history.set_aside import find_set_aside_operation
+    from omnigraph.publish.set_aside import find_set_aside_operation
 
     operation = find_set_aside_operation(
         open_graph(uri, read_only=True)._handle.store, operation_id

@@ -18,7 +18,7 @@ from .address import (
 from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
-    from omnigraph.health.repair_report import Repair
+    from omnigraph.maintenance.repair_report import Repair
     from omnigraph.storage.root import GraphRoot
 
 
@@ -82,8 +82,8 @@ def _repair_branch(
     """Repair a branch; if it cannot be opened, only report damage or restore its manifest."""
     from omnigraph.api.opening import open as open_graph
     from omnigraph.errors import GraphNotInitialized, StorageError
-    from omnigraph.health.repair import repair_graph, repair_manifests
-    from omnigraph.health.restore_names import NameChoice
+    from omnigraph.maintenance.repair import repair_graph, repair_manifests
+    from omnigraph.maintenance.restore_names import NameChoice
     from omnigraph.storage.effects import Effects
     from omnigraph.storage.store import open_store
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import omnigraph
-from omnigraph.diagnostics import Diagnostic, SourceText
+from omnigraph.errors.diagnostics import Diagnostic, SourceText
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from omnigraph.diagnostics import Diagnostic, SourceText
 from omnigraph.errors import LanguageError, language_error
+from omnigraph.errors.diagnostics import Diagnostic, SourceText
 
 from . import exits, files, show
 from .address import open_snapshot, resolve_root, store_option, uri_argument

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from omnigraph.diagnostics import Diagnostic, DiagnosticSeverity, SourceText, render
+from omnigraph.errors.diagnostics import Diagnostic, DiagnosticSeverity, SourceText, render
 
 from .options import settings
 

@@ -51,8 +51,8 @@ def _snapshot_document(opened_snapshot: "Snapshot") -> dict[str, Any]:
 
 def _dataset_document(opened_snapshot: "Snapshot", type_key: str) -> dict[str, Any]:
     """Describe one type: published version, version that plain Lance tools see, index coverage."""
-    from omnigraph.storage.head import list_attached_versions
     from omnigraph.storage.index import index_coverage, kinds_by_index_key
+    from omnigraph.storage.table_head import list_attached_versions
 
     entry, table = opened_snapshot.tables[type_key], opened_snapshot.table(type_key)
     rows_by_fragment = {

@@ -9,7 +9,7 @@ from .address import direct_only, resolve_root, store_option, uri_argument
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
-    from omnigraph.health.status import Status
+    from omnigraph.maintenance.status import Status
 
 
 @click.command()

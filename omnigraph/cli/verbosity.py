@@ -19,7 +19,7 @@ def start_log(verbosity: int) -> None:
         return  # not requested, or already started by a flag before the command
     import logging
 
-    from omnigraph.events import LOGGER, JsonLinesFormatter
+    from omnigraph.api.log_events import LOGGER, JsonLinesFormatter
 
     stop_log()
     handler = logging.StreamHandler(sys.stderr)
@@ -34,7 +34,7 @@ def start_log(verbosity: int) -> None:
 def stop_log() -> None:
     """Restore the logger."""
     while _handlers:
-        from omnigraph.events import LOGGER
+        from omnigraph.api.log_events import LOGGER
 
         LOGGER.removeHandler(_handlers.pop())
         LOGGER.setLevel("NOTSET")

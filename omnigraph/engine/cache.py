@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from omnigraph.storage.store import Store
 
-from .arrays import ArrayFileCache
+from .adjacency.array_files import ArrayFileCache
 
 T = TypeVar("T")
 _CACHE_VARIABLES = (

@@ -20,7 +20,7 @@ from omnigraph.storage.table import Table
 
 from .cache import root_identity
 from .limits import QueryMeter
-from .rows import NULL_ROW, IntArray
+from .operators.rows import NULL_ROW, IntArray
 
 
 @dataclass(slots=True, eq=False)

@@ -18,11 +18,11 @@ from omnigraph.lang.query.print_plan import operator_text, value_text
 from omnigraph.storage.index import indexes_used_by
 from omnigraph.values.coerce import ParameterMode
 
+from .adjacency.neighbours import may_probe
 from .context import ExecutionContext, OperatorStats
 from .estimate import estimate_rows
 from .limits import QueryLimits
-from .nearest import vector_index_name
-from .neighbours import may_probe
+from .operators.scan import plan_text_lookup, split_filters
 from .physical import (
     DistinctExpand,
     DistinctValueScan,
@@ -33,7 +33,7 @@ from .physical import (
     WeightByDegree,
 )
 from .run import bind_params, execute_plan, prepare_read
-from .scan import plan_text_lookup, split_filters
+from .search.nearest import vector_index_name
 
 _WALK_LABELS = {
     NoNeighbour: "no match",

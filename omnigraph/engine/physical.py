@@ -4,7 +4,7 @@ Each returns the same rows as the logical operators that it replaces, only faste
 """
 
 from omnigraph.lang.query import plan
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
 

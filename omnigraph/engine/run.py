@@ -11,25 +11,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph import ids
 from omnigraph.errors import ParameterError, UsageError
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.parameters import bind_parameters
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.values import ids
 from omnigraph.values.coerce import ParameterMode
 
 from .cache import QueryCaches, shared_caches
 from .context import ExecutionContext
-from .group import distinct_rows, group_rows
 from .limits import QueryLimits, QueryMeter
-from .operators import run_operators
-from .order import SortKeyFunction, row_sort_keys, sorted_positions
+from .operators.dispatch import run_operators
+from .operators.group import distinct_rows, group_rows
+from .operators.order import SortKeyFunction, row_sort_keys, sorted_positions
+from .operators.project import project, result_schema
+from .operators.rows import Rows
 from .passes import rewrite_plan
-from .project import project, result_schema
-from .rank import has_scores, score_rows
-from .rows import Rows
+from .search.rank import has_scores, score_rows
 from .stream import stream_batches
 
 BoundParams = Mapping[str, Any]

@@ -15,13 +15,13 @@ from omnigraph.lang.query import plan
 from omnigraph.storage import scan as storage
 
 from .context import ExecutionContext, ScannedRows
-from .evaluate import TableSource, true_mask
-from .fetch import columns_read
-from .operators import run_operators
-from .project import project, projected_columns
-from .rank import has_scores
-from .rows import Rows, VariableBinding
-from .scan import split_filters
+from .expressions.evaluate import TableSource, true_mask
+from .operators.dispatch import run_operators
+from .operators.fetch import columns_read
+from .operators.project import project, projected_columns
+from .operators.rows import Rows, VariableBinding
+from .operators.scan import split_filters
+from .search.rank import has_scores
 
 BATCH_ROWS = 16_384
 

@@ -21,7 +21,6 @@ from omnigraph.errors.access import (
     TooManyRequests,
     Unauthenticated,
 )
-from omnigraph.errors.choose import language_error
 from omnigraph.errors.conflict import (
     AlreadyExists,
     BlobPreconditionFailed,
@@ -60,6 +59,7 @@ from omnigraph.errors.failure import (
     StorageKind,
     TransientStorageError,
 )
+from omnigraph.errors.from_diagnostics import language_error
 from omnigraph.errors.input import (
     ChangeCursorRejected,
     ConstraintViolation,

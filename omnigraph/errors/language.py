@@ -8,7 +8,7 @@ reads a file.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from omnigraph.diagnostics import Diagnostic, SourceText, render
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, render
 from omnigraph.errors.root import ClientError
 
 _MAX_RENDERED = 20  # diagnostics rendered in full; a broken file must not flood the terminal
@@ -17,7 +17,7 @@ _MAX_RENDERED = 20  # diagnostics rendered in full; a broken file must not flood
 class LanguageError(ClientError):
     """The schema or query text is invalid.
 
-    >>> from omnigraph.diagnostics import Span
+    >>> from omnigraph.errors.diagnostics import Span
     >>> text = Source("a.pg", "node lamp {}")
     >>> print(ParseError(diagnostics=[Diagnostic.at(text, Span(5, 9), "no")], source=text))
     a.pg:1:6: error: no

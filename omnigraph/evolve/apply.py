@@ -9,10 +9,11 @@ win.
 from collections.abc import Sequence
 
 from omnigraph.errors import ReadSetConflict
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, SchemaRow
-from omnigraph.history.line import BranchState
-from omnigraph.history.long import publish_long_operation
-from omnigraph.history.plan import (
+from omnigraph.history.schemas import StoredSchema, write_schema
+from omnigraph.publish.long_operations import publish_long_operation
+from omnigraph.publish.plan import (
     CommitMetadata,
     PublishPlan,
     Requirement,
@@ -21,10 +22,9 @@ from omnigraph.history.plan import (
     WriteTxn,
     check_requirements,
 )
-from omnigraph.history.publish import publish
-from omnigraph.history.schemas import StoredSchema, write_schema
+from omnigraph.publish.publish import publish
 
-from .judge import check_data, checked_table_keys
+from .data_check import check_data, checked_table_keys
 from .proposal import SchemaPlan
 from .tables import StagedTables, rewrites_data, stage_schema_tables
 

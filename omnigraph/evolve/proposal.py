@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from omnigraph.diagnostics import Diagnostic
+from omnigraph.errors.diagnostics import Diagnostic
 from omnigraph.history.commit import Commit, SchemaRow
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema import compile_schema

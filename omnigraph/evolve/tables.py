@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from omnigraph import ids
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.plan import SameVersion, WriteTxn
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.publish.plan import SameVersion, WriteTxn
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.checksums import FileChecksum
 from omnigraph.storage.find import read_batches
@@ -21,9 +20,10 @@ from omnigraph.storage.fragments import stage_appended_fragments, write_fragment
 from omnigraph.storage.layout import table_directory
 from omnigraph.storage.reshape import reshape_table
 from omnigraph.storage.table import Table, commit, create_table
+from omnigraph.values import ids
 
-from .columns import TypeTransition, added_types, dropped_types, type_transitions
 from .proposal import SchemaPlan
+from .type_transitions import TypeTransition, added_types, dropped_types, type_transitions
 
 _FRAGMENT_ROWS = 1 << 16  # rows per fragment of a copied table
 _FRAGMENT_BYTES = 256 << 20  # bytes per fragment

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from omnigraph import ids
 from omnigraph.errors import (
     AlreadyExists,
     BranchBusy,
@@ -20,18 +19,22 @@ from omnigraph.errors import (
     NotFound,
     StorageError,
 )
+from omnigraph.publish import intent as intents
+from omnigraph.publish.closing import publish_closing_version
+from omnigraph.publish.intent import Intent
+from omnigraph.publish.recovery_failure import judge_failure
+from omnigraph.publish.recovery_records import record_outcome
+from omnigraph.publish.torn_manifests import set_aside_torn_versions
 from omnigraph.storage import layout
 from omnigraph.storage.cell import UnsyncedError
 from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect
 from omnigraph.storage.store import Store
-from omnigraph.storage.torn import TornVersionError
+from omnigraph.storage.torn_versions import TornVersionError
+from omnigraph.values import ids
 
-from . import intent as intents
 from . import names, refs
-from .audit import record_outcome
-from .closing import publish_closing_version
-from .intent import Intent
-from .line import BranchState, GraphReplacedError, branch_state_of
+from .branch_state import BranchState, GraphReplacedError, branch_state_of
+from .delete_queue import check_head_not_queued, check_state_retained
 from .log import HistoryLog
 from .manifest import (
     LoadedManifest,
@@ -40,12 +43,9 @@ from .manifest import (
     read_manifest,
     sync_manifest,
 )
-from .mend import set_aside_torn_versions
-from .missing import missing_manifest_error
+from .missing_table_files import missing_manifest_error
 from .origin import Origin
-from .recovery_failure import judge_failure
 from .refs import Ref
-from .retention.condemned import check_head_not_queued, check_state_retained
 from .schemas import dropped_history_error, read_erased_directories
 from .state import BranchHead, GraphState
 

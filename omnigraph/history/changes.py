@@ -21,8 +21,8 @@ from omnigraph.errors import (
 )
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.naming import quote_name, require_names
 from omnigraph.storage.failures import DamagedError, to_storage_error
+from omnigraph.values.names import quote_name, require_names
 
 from .commit import Commit, TableEntry
 from .cursor import hash_facts
@@ -317,6 +317,6 @@ def _changed_types(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[tuple
         kind, _, type_name = table_key.partition(":")
         schema = (new_snapshot if table_key in new_snapshot.tables else old_snapshot).schema.ir
         changed_tables.append(
-            (ENTITY_KINDS.index(kind), schema.type_id(kind, type_name), table_key)
-        )  # type: ignore[arg-type]
+            (ENTITY_KINDS.index(kind), schema.type_id(kind, type_name), table_key)  # type: ignore[arg-type]
+        )
     return sorted(changed_tables)

@@ -27,10 +27,10 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
 
 from .entities import TableChanges
-from .gone import explain_missing_files
 from .log import HistoryLog
+from .missing_files import explain_missing_files
 from .snapshot import Snapshot
-from .stretches import VersionStep, find_version_path
+from .version_path import VersionStep, find_version_path
 
 _RowIds = npt.NDArray[np.uint64]
 _MAX_DIRECT_ROWS = 4_096  # above this many rows, check first whether maintenance only moved them

@@ -8,11 +8,11 @@ before checksums were introduced have none.
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from omnigraph import ids
 from omnigraph.errors import StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.checksums import FileChecksum, FileChecksums
 from omnigraph.storage.store import Store, version_file_names
+from omnigraph.values import ids
 
 from .commit import Commit, TableEntry
 from .log import HistoryLog

@@ -13,10 +13,10 @@ from hashlib import sha256
 
 import pyarrow as pa
 
-from omnigraph import ids
 from omnigraph.errors import CommitNotFound, HistoryReclaimed, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
+from omnigraph.values import ids
 
 from .commit import Commit, SchemaRow, TableEntry
 from .state import GraphState, LogChunk, commit_rows, parse_commit_row

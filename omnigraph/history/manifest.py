@@ -12,9 +12,9 @@ from omnigraph.storage import layout
 from omnigraph.storage.cell import ManifestCell
 from omnigraph.storage.failures import DamagedError, panics_as_errors, to_storage_error
 from omnigraph.storage.store import Store, version_file_names
-from omnigraph.storage.torn import TornVersionError, find_torn_version
+from omnigraph.storage.torn_versions import TornVersionError, find_torn_version
 
-from .remains import absent_manifest_error
+from .missing_manifest import absent_manifest_error
 from .state import READ_COLUMNS, GraphState, from_rows, to_rows
 
 

@@ -1,6 +1,6 @@
 """Conflicts between branch names: which new name cannot coexist with the existing ones.
 
-`omnigraph.naming` validates a single name; nothing here reads or writes. Open names are disjoint as
+`omnigraph.values.names` validates a single name; nothing here reads or writes. Open names are disjoint as
 paths and never differ in case alone: `review` and `review/a` cannot both exist, and neither can
 `review` and `Review`, which share a directory on case-insensitive file systems.
 """
@@ -8,8 +8,8 @@ paths and never differ in case alone: `review` and `review/a` cannot both exist,
 from collections.abc import Iterable
 
 from omnigraph.errors import AlreadyExists
-from omnigraph.naming import check_new_ref_name, strip_name
 from omnigraph.storage.layout import MAIN
+from omnigraph.values.names import check_new_ref_name, strip_name
 
 __all__ = [
     "check_disjoint",

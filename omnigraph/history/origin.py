@@ -44,5 +44,5 @@ class Origin:
     def from_json(cls, metadata: Mapping[str, Any]) -> "Origin":
         """Parse the metadata of a manifest row; unknown members are ignored."""
         return cls(
-            **{field_name: metadata.get(field_name) for field_name in cls.__dataclass_fields__}
-        )  # type: ignore[arg-type]
+            **{field_name: metadata.get(field_name) for field_name in cls.__dataclass_fields__}  # type: ignore[arg-type]
+        )

@@ -10,13 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph import ids
 from omnigraph.errors import AlreadyExists, BranchNotFound, NotFound, StorageError
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.naming import quote_name
 from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
+from omnigraph.values import ids
+from omnigraph.values.names import quote_name
 
 from .origin import RefKind
 

@@ -7,7 +7,6 @@ and a past commit is read with the schema that it was written with.
 import json
 from dataclasses import dataclass
 
-from omnigraph import ids
 from omnigraph.errors import (
     HistoryReclaimed,
     LanguageError,
@@ -18,6 +17,7 @@ from omnigraph.errors import (
 from omnigraph.lang.schema.ir import SchemaIR, hash_ir
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
+from omnigraph.values import ids
 
 from .commit import SchemaRow
 from .state import GraphState

@@ -15,18 +15,18 @@ from omnigraph.errors import (
     OmnigraphError,
     SnapshotNotFound,
 )
-from omnigraph.ids import is_ulid
-from omnigraph.naming import shorten_name
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
+from omnigraph.values.ids import is_ulid
+from omnigraph.values.names import shorten_name
 
+from .branch_state import BranchState
 from .branches import list_branches, open_branch
 from .commit import Commit, SchemaRow, TableEntry
-from .line import BranchState
 from .log import HistoryLog
 from .manifest import LoadedManifest
-from .missing import missing_files_error
+from .missing_table_files import missing_files_error
 from .schemas import StoredSchema, dropped_history_error, read_erased_directories, read_schema
 
 REVISION_HINT = (

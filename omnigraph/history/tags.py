@@ -8,18 +8,18 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 
-from omnigraph import ids
 from omnigraph.errors import AlreadyExists, GraphNotInitialized, NotFound, SnapshotNotFound
+from omnigraph.publish.intent import Intent
 from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError, as_storage_errors
 from omnigraph.storage.store import Store
+from omnigraph.values import ids
 
 from . import branches, names, refs
-from .intent import Intent
-from .line import BranchState, branch_state_of
+from .branch_state import BranchState, branch_state_of
 from .log import HistoryLog
 from .manifest import LoadedManifest, read_manifest
-from .missing import missing_manifest_error
+from .missing_table_files import missing_manifest_error
 from .refs import Ref
 from .snapshot import Snapshot, find_commit
 

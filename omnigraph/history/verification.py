@@ -13,7 +13,7 @@ from omnigraph.errors import HistoryReclaimed, OmnigraphError, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.checksums import FileChecksum, find_mismatch
 from omnigraph.storage.failures import DamagedError
-from omnigraph.storage.hands import LocalMaintenanceExecutor, MaintenanceExecutor
+from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 from omnigraph.storage.transfer import VersionFiles, version_files

@@ -9,7 +9,7 @@ from typing import Any
 from omnigraph.errors import ClientError, InputError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.naming import quote_name
+from omnigraph.values.names import quote_name
 
 from .intake import Intake, unknown_property_errors
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from omnigraph.errors import ClientError, InputError
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.naming import quote_name, require_text
+from omnigraph.values.names import quote_name, require_text
 
 from .casts import cast_column
 from .envelope import string_id_hint, take_record, with_line_number

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InputError
-from omnigraph.ids import new_ulid, reserve_ulids
 from omnigraph.lang.schema.catalog import NodeType
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.values import PropertyType, ScalarType, entity_id, spell_float
+from omnigraph.values.ids import new_ulid, reserve_ulids
 
 from .columns import FaultCallback
 

@@ -12,19 +12,13 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from omnigraph.errors import InputError, ReadSetConflict, UsageError
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import BranchState
-from omnigraph.history.memory import ShownReads
-from omnigraph.history.plan import (
-    CommitMetadata,
-    PublishPlan,
-    Requirement,
-    SameSchema,
-    WriteTxn,
-)
-from omnigraph.history.publish import publish
 from omnigraph.history.schemas import read_schema
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, Requirement, SameSchema, WriteTxn
+from omnigraph.publish.publish import publish
+from omnigraph.publish.shown_reads import ShownReads
 from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.history.plan import PublishPlan, Requirement, WriteTxn
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.verification import make_intact_test
+from omnigraph.publish.plan import PublishPlan, Requirement, WriteTxn
 from omnigraph.rules.check import type_for_key
+from omnigraph.rules.declared_indexes import scalar_indexes
 from omnigraph.rules.delta import Delta, TableDelta
-from omnigraph.rules.indexed import scalar_indexes
 from omnigraph.storage.blobs import to_stored_rows
-from omnigraph.storage.fold import with_tail_maintenance
 from omnigraph.storage.table import StagedChange, Table, stage_append, stage_change, stage_overwrite
+from omnigraph.storage.tail_compaction import with_tail_maintenance
 
 
 def stage(

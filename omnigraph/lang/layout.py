@@ -7,7 +7,7 @@ what an item means: the formatter of each language passes finished lines and the
 import re
 from typing import Literal
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 
 from . import scan
 

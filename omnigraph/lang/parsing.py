@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from omnigraph.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.errors import ParseError
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
+from omnigraph.records.frozen import record
 
 from . import scan
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from omnigraph.diagnostics import Span
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import Span
+from omnigraph.records.frozen import record
 
 MAX_BRACKET_DEPTH = 100
 

@@ -16,18 +16,18 @@ from omnigraph.errors import (
     PreconditionFailed,
     ReadSetConflict,
 )
-from omnigraph.history.bases import MergeInputs, MergeOutcome, capture_merge_inputs
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import BranchState
-from omnigraph.history.plan import CommitMetadata
+from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, capture_merge_inputs
 from omnigraph.history.schemas import COPY_DATA_HINT, schema_mismatch_error, schemas_agree
+from omnigraph.publish.plan import CommitMetadata
 from omnigraph.rules.delta import Delta
 
-from .edges import ParallelEdgePair
-from .land import publish_merge
-from .lost import LostEdge
+from .lost_edges import LostEdge
+from .parallel_edges import ParallelEdgePair
+from .planner import Decisions, MergeOptions, MergePlan, MergePlanner
+from .publish_merge import publish_merge
 from .strategy import Strategy, check_strategy, describe_strategy, resolve_conflicts
-from .work import Decisions, MergeOptions, MergePlan, MergePlanner
 
 MAX_ATTEMPTS = 4  # maintenance of the target must not make a merge fail
 

@@ -12,22 +12,22 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from omnigraph.errors import InputError, MergeConflict, PreconditionFailed, SchemaMismatch
-from omnigraph.history.bases import MergeInputs
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.diff import snapshot_at
-from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import LoadedManifest
-from omnigraph.history.plan import ExpectedHead, PublishPlan, SameLookupResult, SameSchema, WriteTxn
-from omnigraph.history.publish import publish
+from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.schemas import schemas_agree
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.ingest.stage import stage_tables
+from omnigraph.publish.plan import ExpectedHead, PublishPlan, SameLookupResult, SameSchema, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find import find
 
 from .merge import MergeReport, MergeRequest, merge_details
+from .planner import Decisions, MergePlanner
 from .strategy import check_strategy, resolve_conflicts
-from .work import Decisions, MergePlanner
 
 ReplayKind = Literal["revert", "cherry_pick"]
 _CONFLICT_HINTS: dict[ReplayKind, str] = {

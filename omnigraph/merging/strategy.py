@@ -18,7 +18,7 @@ from omnigraph.storage.equality import same_rows
 from omnigraph.values import coerce_parameter
 
 from .conflicts import DetectedConflict, EntityKey
-from .work import Decision, MergePlan, MergePlanner
+from .planner import Decision, MergePlan, MergePlanner
 
 ConflictAnswer = str | Mapping[str, Any] | None
 Strategy: TypeAlias = str | Mapping[str, str] | Callable[[EntityConflict], ConflictAnswer] | None

@@ -15,8 +15,8 @@ from .delta import Delta
 from .endpoints import endpoint_violations
 from .identity import repeated_ids, resolve_existing
 from .lookup import Lookup
+from .row_rules import row_violations
 from .unique import repeated_records, unique_violations
-from .values import row_violations
 from .violation import Violation
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from omnigraph.history.plan import Requirement, SameContent, SameLookupResult, WriteTxn
+from omnigraph.publish.plan import Requirement, SameContent, SameLookupResult, WriteTxn
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find import find, read_rows
 

@@ -18,8 +18,8 @@ from lance.commit import CommitConflictError
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
-from omnigraph import ids
 from omnigraph.errors import InternalError, StorageError
+from omnigraph.values import ids
 
 from .failures import AbsentError, DamagedError, to_storage_error
 from .layout import STAMP, STAMP_KEY

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 
-from omnigraph import ids
+from omnigraph.values import ids
 
 from .blobs import is_blob_field
 from .checksums import FileChecksum

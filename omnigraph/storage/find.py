@@ -16,7 +16,7 @@ from omnigraph.values import sha256_hex
 
 from .blobs import is_blob_field, row_schema
 from .failures import as_storage_errors, panics_as_errors, to_storage_error
-from .lost_index import SCAN_FAILURES, scan_batches_with_fallback, scan_with_fallback
+from .index_fallback import SCAN_FAILURES, scan_batches_with_fallback, scan_with_fallback
 from .scan import ROW_ADDRESS, ROW_ID
 from .substrait import filter_constants
 from .table import Table

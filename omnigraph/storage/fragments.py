@@ -20,9 +20,9 @@ from omnigraph.errors import InternalError
 
 from .blobs import to_stored_rows
 from .checksums import FileChecksum
+from .data_writer import write_data
 from .failures import to_storage_error
 from .row_ids import check_row_ids
-from .staging import write_data
 from .store import Store
 from .table import (
     StagedChange,

@@ -20,9 +20,9 @@ from lance.dataset import Index
 from .fragments import list_fragment_ids
 from .store import Store
 from .table import StagedChange, Table, fragment_fingerprint, index_segments, schema_fingerprint
-from .texts import TEXT_INDEX_KIND as WORDS
-from .texts import index_column, text_index_key, tokens_file, write_text_index
-from .vectors import (
+from .text.fulltext import TEXT_INDEX_KIND as WORDS
+from .text.fulltext import index_column, text_index_key, tokens_file, write_text_index
+from .vector_index import (
     METRICS_BY_KIND,
     NOT_INDEXABLE,
     find_indexable,

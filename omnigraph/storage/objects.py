@@ -16,8 +16,8 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from omnigraph import ids
 from omnigraph.errors import StorageError
+from omnigraph.values import ids
 
 from .checksums import CHECKSUM_MEMBER, matches_own_checksum, with_own_checksum
 from .effects import Effects

@@ -7,8 +7,8 @@ written. A store that violates this loses acknowledged writes, so it is refused.
 import errno
 from contextlib import suppress
 
-from omnigraph import ids
 from omnigraph.errors import StorageError
+from omnigraph.values import ids
 
 from .layout import PROBE
 from .store import Store

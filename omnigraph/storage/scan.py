@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .failures import as_storage_errors
-from .lost_index import scan_batches_with_fallback, scan_with_fallback
+from .index_fallback import scan_batches_with_fallback, scan_with_fallback
 from .table import Table
 
 RowIdArray = npt.NDArray[np.int64]

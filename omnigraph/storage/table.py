@@ -17,16 +17,16 @@ from lance.dataset import Index
 from lance.fragment import RowIdSequence
 
 from .checksums import FileChecksum, FileChecksums
-from .deletions import check_deletion_files, deletion_file_name, deletion_files
-from .row_ids import check_row_ids
-from .sizes import FRAGMENT_ROWS
-from .staging import (
+from .data_writer import (
     LANCE_FILE_VERSION,
     WrittenFragments,
     manifest_checksum,
     write_data,
     write_deletions,
 )
+from .deletions import check_deletion_files, deletion_file_name, deletion_files
+from .row_ids import check_row_ids
+from .sizes import FRAGMENT_ROWS
 from .store import Store
 
 

@@ -3,7 +3,7 @@
 Never reads an object and never decides whether a URI is allowed.
 """
 
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 _BASE64_PREFIX = "base64:"
 

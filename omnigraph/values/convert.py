@@ -13,7 +13,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 from omnigraph.values.blobs import BlobUri, parse_blob
 from omnigraph.values.dates import (
     FIRST_DAY,

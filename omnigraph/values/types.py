@@ -6,7 +6,7 @@ Two property types are equal when their records are equal. Knows nothing about v
 import enum
 from dataclasses import replace
 
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 
 class ScalarType(enum.Enum):

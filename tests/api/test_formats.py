@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.formats import PrintableResult, ResultFormat, TextStyle, display_width, render
+from omnigraph.api.results.formats import (
+    PrintableResult,
+    ResultFormat,
+    TextStyle,
+    display_width,
+    render,
+)
 
 TEXTS = [
     "plain",

@@ -15,8 +15,8 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.api import threads
 from omnigraph.api.async_graph import AsyncGraph
+from omnigraph.api.write_options import STOP_EVENT
 from omnigraph.errors import Cancelled, OmnigraphError
-from omnigraph.terms import STOP_EVENT
 from tests.api.conftest import SCHEMA
 from tests.rig.patience import PATIENCE
 

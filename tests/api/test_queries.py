@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph import Graph, prepared
+from omnigraph import Graph
+from omnigraph.api.builders import prepared_queries
 from omnigraph.errors import (
     BranchNotFound,
     InputError,
@@ -105,7 +106,7 @@ def test_a_text_is_compiled_once_per_schema(people: Graph, monkeypatch: pytest.M
         made.append(text)
         return real(text, *more)
 
-    monkeypatch.setattr(prepared, "compile_queries", counting)
+    monkeypatch.setattr(prepared_queries, "compile_queries", counting)
     text = "query fresh_text($n: String) { match { $p: Person { name: $n } } return { $p.age } }"
     call = people.prepare(text)
     assert [call(n=name).scalar() for name in ("ann", "bob", "cyd")] == [30, 25, None]

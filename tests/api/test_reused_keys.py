@@ -8,8 +8,8 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.api.results.receipt import Receipt
 from omnigraph.errors import InputError
-from omnigraph.receipt import Receipt
 
 SCHEMA = "node Person { name: String @key  born: Date?  tags: [String]? }"
 ANN: dict[str, Any] = {"name": "ann", "born": date(1990, 1, 1), "tags": ["x"]}

@@ -12,6 +12,7 @@ from omnigraph import AsyncGraph, Graph
 from omnigraph.api import async_facets, facet_surfaces, surface
 from omnigraph.api.async_results import AsyncEntitySet, AsyncNodeSet, AsyncTransaction
 from omnigraph.api.branches import Branches
+from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
 from omnigraph.api.changes import Changes
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.operations import Operations
@@ -21,7 +22,6 @@ from omnigraph.api.spark import Spark
 from omnigraph.api.surface import GraphSurface
 from omnigraph.api.tags import Tags
 from omnigraph.api.transactions import Transaction
-from omnigraph.nodes import EdgeSet, NodeSet
 
 FACETS = (Branches, Tags, Revisions, Schema, Changes, Maintenance, Operations, Spark)
 LOCAL_ONLY = {"Graph.snapshot", "Graph.table", "Schema.contract"}
@@ -121,6 +121,6 @@ def test_importing_the_graph_loads_no_facade_for_coroutines_and_no_spark() -> No
     code = (
         "import sys, omnigraph.api.graph; loaded = set(sys.modules);"
         "assert not {'asyncio', 'pyspark', 'pandas', 'omnigraph.api.async_graph'} & loaded;"
-        "assert not {'omnigraph.api.transactions', 'omnigraph.engine.mutate'} & loaded"
+        "assert not {'omnigraph.api.transactions', 'omnigraph.engine.writes.mutate'} & loaded"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

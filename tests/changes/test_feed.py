@@ -20,7 +20,7 @@ from omnigraph.errors import (
     InputError,
     UsageError,
 )
-from omnigraph.ids import deterministic_ids
+from omnigraph.values.ids import deterministic_ids
 from tests.changes.conftest import FIVE, SCHEMA, build, told
 from tests.rig.writes import rewrite, write
 

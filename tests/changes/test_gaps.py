@@ -146,7 +146,7 @@ def test_a_baseline_file_loads_as_it_is(shared: Graph, tmp_path: Path) -> None:
 def test_a_baseline_that_fails_leaves_the_old_file(
     shared: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnigraph import baseline
+    from omnigraph.api.change_feed import baseline
 
     def broken(*_: Any, **__: Any) -> Any:
         yield b"{}\n"

@@ -11,7 +11,7 @@ import pytest
 from omnigraph import errors
 from omnigraph.cli import exits
 from omnigraph.cli.main import cli
-from omnigraph.diagnostics import Diagnostic
+from omnigraph.errors.diagnostics import Diagnostic
 from tests.cli.conftest import Program
 
 SHARED = ("--json", "--json-errors", "--color", "--quiet", "--debug", "--help")

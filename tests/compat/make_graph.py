@@ -15,8 +15,8 @@ from typing import Any
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.history import log
-from omnigraph.history.plan import CommitMetadata
-from omnigraph.ids import deterministic_ids
+from omnigraph.publish.plan import CommitMetadata
+from omnigraph.values.ids import deterministic_ids
 from tests.rig.writes import (
     CITY,
     PERSON,

@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.plan import CommitMetadata
+from omnigraph.publish.plan import CommitMetadata
 from tests.compat.make_graph import HERE, main, make, read
 from tests.rig.writes import append, check_invariants, delete, write
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.api.request_digest import _FORM_NAMES, canonical_text
 from omnigraph.errors import InputError
-from omnigraph.ids import deterministic_ids
 from omnigraph.lang.query import plan
-from omnigraph.request_digest import _FORM_NAMES, canonical_text
 from omnigraph.values import PropertyType
+from omnigraph.values.ids import deterministic_ids
 from tests.compat.make_keyed_graph import HERE, STATEMENTS, WRITTEN_AT, repeat_writes
 
 

@@ -41,9 +41,9 @@ def test_the_public_modules_of_the_stability_page_say_what_is_public(checkout: P
     named = re.findall(r"`(omnigraph[\w.]*)`", modules)
     assert "omnigraph.lang.schema.migrate" in named
     assert [name for name in named if not hasattr(import_module(name), "__all__")] == []
-    without = re.search(r"; from `omnigraph.diagnostics` (.*?):", page)
+    without = re.search(r"; from `omnigraph.errors.diagnostics` (.*?):", page)
     assert without is not None
-    diagnostics = import_module("omnigraph.diagnostics")
+    diagnostics = import_module("omnigraph.errors.diagnostics")
     assert all(hasattr(diagnostics, name) for name in re.findall(r"`(\w+)`", without[1]))
 
 

@@ -12,7 +12,7 @@ LONG_FUNCTION = '"""Doc."""\n\n\ndef f():\n' + "    x = 1\n" * 60
 
 
 def is_ids(module: Path) -> bool:
-    """Whether the module belongs to `omnigraph.ids`, the one home of time and chance."""
+    """Whether the module belongs to `omnigraph.values.ids`, the one home of time and chance."""
     return module.relative_to(PACKAGE).parts[0] in {"ids", "ids.py"}
 
 

@@ -11,7 +11,7 @@ from omnigraph.lang.schema.check.annotations import KNOWN_ANNOTATIONS
 from omnigraph.lang.schema.check.indexes import INDEX_KINDS, VECTOR_METRICS
 from omnigraph.lang.schema.codes import CODES
 from omnigraph.lang.schema.names import RESERVED_EDGE_NAMES, RESERVED_ROW_COLUMNS
-from omnigraph.lang.schema.types import PLAIN_TYPES
+from omnigraph.lang.schema.type_reader import PLAIN_TYPES
 from omnigraph.values import PropertyType, canonical_spelling, coerce_assigned
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "schema-language.md").read_text("utf-8")

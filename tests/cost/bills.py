@@ -13,7 +13,7 @@ from pathlib import Path
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.history.line import BranchState
+from omnigraph.history.branch_state import BranchState
 from omnigraph.storage.effects import DurableEffect
 from omnigraph.storage.layout import COMMITS, INTENTS
 from tests.rig.proxy import Proxy, requests_of

@@ -8,7 +8,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.history import log
-from omnigraph.ids import deterministic_ids
+from omnigraph.values.ids import deterministic_ids
 from tests.cost.bills import add, cost_of_effects, golden, spoken, window
 from tests.rig.writes import (
     CITY,

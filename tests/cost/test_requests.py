@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph
 from omnigraph.history import log
-from omnigraph.ids import deterministic_ids
+from omnigraph.values.ids import deterministic_ids
 from tests.cost.bills import (
     Bill,
     Cost,

@@ -18,15 +18,15 @@ from typing import Any, Literal
 import pytest
 
 from omnigraph.api import opening as graphs
-from omnigraph.engine.tend import MAINTENANCE_ACTOR
 from omnigraph.errors import AlreadyExists, BranchNotFound, GraphNotInitialized, OmnigraphError
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import manifest_exists, read_manifest
-from omnigraph.history.recover import recover
 from omnigraph.history.refs import find_ref
 from omnigraph.history.tags import list_tags
+from omnigraph.maintenance.index_maintenance import MAINTENANCE_ACTOR
+from omnigraph.publish.recover import recover
 from omnigraph.storage.effects import DurableEffect, Fault
 from omnigraph.storage.layout import MAIN, TAGS
 from omnigraph.storage.store import Store, open_store
@@ -226,7 +226,7 @@ def told_by(done: object) -> str:
 
 
 def _next(line: Any) -> Commit:
-    from omnigraph.history.plan import CommitMetadata
+    from omnigraph.publish.plan import CommitMetadata
 
     commit = write(line, append({"next": 0}), signature=CommitMetadata(message="next"))
     assert commit is not None

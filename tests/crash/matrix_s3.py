@@ -15,11 +15,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from omnigraph import ids
 from omnigraph.errors import OmnigraphError
-from omnigraph.history.retention import sweep
+from omnigraph.maintenance.retention import sweep
 from omnigraph.storage import root as roots
 from omnigraph.storage.store import Store, open_store
+from omnigraph.values import ids
 from tests.crash.matrix import (
     Cut,
     Elsewhere,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from omnigraph.api import opening as graphs
-from omnigraph.history import intent as intents
-from omnigraph.history.audit import list_recovery_records
-from omnigraph.history.line import BranchState
+from omnigraph.history.branch_state import BranchState
+from omnigraph.publish import intent as intents
+from omnigraph.publish.recovery_records import list_recovery_records
 from tests.crash.verbs import make_start, overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import PERSON, append, line_at, read_branch, write

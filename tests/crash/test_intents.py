@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from omnigraph import ids
 from omnigraph.api import opening as graphs
 from omnigraph.errors import (
     ConcurrentCommit,
@@ -25,17 +24,18 @@ from omnigraph.errors import (
     StorageError,
     VersionConflict,
 )
-from omnigraph.history import intent as intents
-from omnigraph.history import long, recover
-from omnigraph.history import publish as publishing
-from omnigraph.history.audit import list_recovery_records
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch
-from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import swap_state
-from omnigraph.history.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish import intent as intents
+from omnigraph.publish import long_operations, recover
+from omnigraph.publish import publish as publishing
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish.recovery_records import list_recovery_records
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store
+from omnigraph.values import ids
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import (
@@ -109,7 +109,9 @@ def confirmed(two: Two, rows: dict[str, int]) -> tuple[intents.Intent, PublishPl
 
     # The intent, one staged table, the confirmation; the fourth effect is the verdict.
     with two.owner.store.effects.failing(Fault(4, "before")), pytest.raises(RecoveryRequired):
-        long.publish_long_operation(two.owner, "load", stage, CommitMetadata(actor="ann"))
+        long_operations.publish_long_operation(
+            two.owner, "load", stage, CommitMetadata(actor="ann")
+        )
     (pending,) = intents.list_intents(two.owner.store).pending
     assert pending.confirmed
     return pending.intent, seen[0]
@@ -142,7 +144,7 @@ def test_an_owner_that_sleeps_after_the_verdict_finds_its_commit(two: Two) -> No
     assert intents.decide(two.owner.store, intent, "publish") == "publish"
     two.recover()
     write(two.other, append({"later": 3}))
-    commit = long.finish_confirmed(two.owner, intent, lambda _: staged)
+    commit = long_operations.finish_confirmed(two.owner, intent, lambda _: staged)
     assert (commit.id, commit.actor, commit.created_at) == (
         intent.commit_id,
         "ann",
@@ -158,10 +160,10 @@ def test_without_the_look_for_the_commit_every_row_is_there_twice(
     """The schedule above, with the rule taken away: it is the rule that holds it."""
     intent, staged = confirmed(two, {"big": 2})
     two.recover()
-    monkeypatch.setattr(long, "find_intent_commit", lambda *_: None)
+    monkeypatch.setattr(long_operations, "find_intent_commit", lambda *_: None)
     naive = replace(staged, requirements=())  # ids are fresh: nobody looks for them
     with pytest.raises(ConcurrentCommit):
-        long.finish_confirmed(two.owner, intent, lambda _: naive)
+        long_operations.finish_confirmed(two.owner, intent, lambda _: naive)
     assert [row for row, _ in two.people()].count("big") == 2
 
 
@@ -182,7 +184,7 @@ def test_an_owner_repeats_the_checks_on_the_state_it_finds(two: Two) -> None:
         return staged
 
     with pytest.raises(KeyConflict):
-        long.publish_long_operation(two.owner, "load", stage, CommitMetadata())
+        long_operations.publish_long_operation(two.owner, "load", stage, CommitMetadata())
     assert two.people() == [("a", 1), ("big", 9)]
     check_invariants(two.root)
 
@@ -192,11 +194,11 @@ def test_a_refused_operation_is_not_published_by_who_had_read_it_before(two: Two
     assert intents.decide(two.owner.store, intent, "publish") == "publish"
     write(two.other, append({"ghost": 9}))
     with pytest.raises(KeyConflict):
-        long.finish_confirmed(two.owner, intent, lambda _: staged)
+        long_operations.finish_confirmed(two.owner, intent, lambda _: staged)
     # What it clashed with goes, and only then the finisher wakes.
     write(two.other, delete(["ghost"]))
     with pytest.raises(ReadSetConflict):
-        long.finish_confirmed(two.other, intent, lambda _: staged)
+        long_operations.finish_confirmed(two.other, intent, lambda _: staged)
     assert two.people() == [("a", 1)]
     check_invariants(two.root)
 
@@ -208,18 +210,18 @@ def test_without_the_refusal_a_failure_becomes_a_commit(
     intent, staged = confirmed(two, {"ghost": 2})
     write(two.other, append({"ghost": 9}))
     with monkeypatch.context() as patch:
-        patch.setattr(long, "publish_refusal", lambda *_: None)
+        patch.setattr(long_operations, "publish_refusal", lambda *_: None)
         with pytest.raises(KeyConflict):
-            long.finish_confirmed(two.owner, intent, lambda _: staged)
+            long_operations.finish_confirmed(two.owner, intent, lambda _: staged)
     write(two.other, delete(["ghost"]))
-    long.finish_confirmed(two.other, intent, lambda _: staged)
+    long_operations.finish_confirmed(two.other, intent, lambda _: staged)
     assert ("ghost", 2) in two.people()
 
 
 def test_who_refuses_while_another_publishes_hears_what_stands(two: Two) -> None:
     intent, staged = confirmed(two, {"big": 2})
-    commit = long.finish_confirmed(two.other, intent, lambda _: staged)
-    assert long.publish_refusal(two.owner, intent) == commit
+    commit = long_operations.finish_confirmed(two.other, intent, lambda _: staged)
+    assert long_operations.publish_refusal(two.owner, intent) == commit
     assert two.people() == [("a", 1), ("big", 2)]
     check_invariants(two.root, acknowledged=[commit])
 
@@ -275,7 +277,7 @@ def test_a_fence_does_not_keep_a_confirmed_operation_from_its_end(
         two.recover()
     else:
         monkeypatch.setattr(publishing, "swap_state", swap)
-        long.publish_long_operation(two.owner, "load", stage, CommitMetadata())
+        long_operations.publish_long_operation(two.owner, "load", stage, CommitMetadata())
     assert two.people() == [("a", 1), ("big", 2)]
     check_invariants(two.root)
 
@@ -292,7 +294,7 @@ def test_without_the_exemption_a_confirmed_operation_survives_no_fence(
             raise ReadSetConflict(member="tables", expected=intent.base_commit)
 
     with monkeypatch.context() as patch:
-        patch.setattr(long, "_check_still_applies", literal)
+        patch.setattr(long_operations, "_check_still_applies", literal)
         with pytest.raises(AssertionError):
             _finished(two)
 
@@ -356,7 +358,7 @@ def test_an_operation_on_a_deleted_branch_is_discarded(two: Two) -> None:
 
 
 def test_an_operation_on_a_dropped_table_is_refused(two: Two) -> None:
-    from omnigraph.history.publish import publish
+    from omnigraph.publish.publish import publish
 
     confirmed(two, {"big": 2})
     publish(two.other, lambda _: PublishPlan("schema", dropped_tables=frozenset({PERSON})))
@@ -377,7 +379,10 @@ def test_a_living_owner_is_left_alone(two: Two, monkeypatch: pytest.MonkeyPatch)
         assert recover.recover(two.other.store) == []
         return plan(txn, append({"big": 2}))
 
-    assert long.publish_long_operation(two.owner, "load", stage, CommitMetadata()) is not None
+    assert (
+        long_operations.publish_long_operation(two.owner, "load", stage, CommitMetadata())
+        is not None
+    )
     check_invariants(two.root)
 
 
@@ -388,14 +393,14 @@ def test_an_owner_whose_lease_ran_out_is_discarded_and_told(two: Two) -> None:
         return staged
 
     with pytest.raises(ConcurrentCommit, match="discarded"):
-        long.publish_long_operation(two.owner, "load", stage, CommitMetadata())
+        long_operations.publish_long_operation(two.owner, "load", stage, CommitMetadata())
     assert two.people() == [("a", 1)]
     assert two.kinds() == ["discarded"]
 
 
 def test_a_failure_while_staging_leaves_nothing(two: Two) -> None:
     with pytest.raises(ZeroDivisionError):
-        long.publish_long_operation(two.owner, "load", lambda _: 1 / 0, CommitMetadata())  # type: ignore[arg-type, return-value]
+        long_operations.publish_long_operation(two.owner, "load", lambda _: 1 / 0, CommitMetadata())  # type: ignore[arg-type, return-value]
     check_invariants(two.root)
 
 
@@ -580,6 +585,6 @@ def test_strict_operations_are_refused_after_a_logical_change(two: Two) -> None:
         return staged
 
     with pytest.raises(VersionConflict):
-        long.publish_long_operation(two.owner, "load", stage, CommitMetadata())
+        long_operations.publish_long_operation(two.owner, "load", stage, CommitMetadata())
     assert two.people() == [("a", 1), ("b", 2)]
     check_invariants(two.root)

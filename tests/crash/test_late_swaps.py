@@ -9,11 +9,12 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import BranchNotFound, InitializationIndeterminate, StorageError
-from omnigraph.history import branches, closing
-from omnigraph.history import publish as publishing
+from omnigraph.history import branches
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.history.manifest import LoadedManifest, read_manifest, swap_state
 from omnigraph.history.state import GraphState
+from omnigraph.publish import closing
+from omnigraph.publish import publish as publishing
 from omnigraph.storage import root as roots
 from omnigraph.storage.cell import SwapOutcomeUnknown
 from omnigraph.storage.effects import Fault
@@ -104,7 +105,7 @@ def test_nor_was_the_branch_merely_too_busy(
 
 def test_nor_is_there_nothing_to_do(root: str, on_its_way: list[Held]) -> None:
     line, calls = apart(root), list[int]()
-    from omnigraph.history.plan import PublishPlan
+    from omnigraph.publish.plan import PublishPlan
 
     def prepare(txn: Any) -> PublishPlan | None:
         calls.append(1)

@@ -13,14 +13,14 @@ from typing import Any, Literal
 import pytest
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.health.check import check_graph
-from omnigraph.health.finding import DAMAGE_KINDS
-from omnigraph.history import unnamed
 from omnigraph.history.manifest import manifest_exists, read_manifest
-from omnigraph.history.recover import recover
-from omnigraph.history.retention import claim
-from omnigraph.history.retention.collect import cleanup
-from omnigraph.history.retention.policy import RetentionPolicy
+from omnigraph.maintenance.check import check_graph
+from omnigraph.maintenance.finding import DAMAGE_KINDS
+from omnigraph.maintenance.retention import claim
+from omnigraph.maintenance.retention.collect import cleanup
+from omnigraph.maintenance.retention.policy import RetentionPolicy
+from omnigraph.publish import unnamed_manifests
+from omnigraph.publish.recover import recover
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import Store, open_store
 from tests.crash.verbs import VERBS, make_start, overdue
@@ -68,8 +68,8 @@ def judge(root: Path) -> None:
     done = cleanup(store, RetentionPolicy(keep=99, grace=timedelta()))
     assert not done.unnamed
     assert damage(root) == []
-    names = unnamed.list_refs_consistently(store)
-    for ulid in unnamed.list_manifest_ulids(store) - names.named_ulids:
+    names = unnamed_manifests.list_refs_consistently(store)
+    for ulid in unnamed_manifests.list_manifest_ulids(store) - names.named_ulids:
         assert read_manifest(store, ulid).state.head.closed
 
 
@@ -126,7 +126,9 @@ def test_a_creation_that_is_forgotten_by_its_intent_would_be_claimed(tmp_path: P
     with copied_after_effects(store, tmp_path) as copies:
         VERBS["branch-create"].run(store)
     stores = ((one, open_store(str(one))) for one in copies)
-    before_name = next(one for one, store in stores if len(unnamed.list_manifest_ulids(store)) == 2)
+    before_name = next(
+        one for one, store in stores if len(unnamed_manifests.list_manifest_ulids(store)) == 2
+    )
     assert damage(before_name) == []
     (record,) = (before_name / "__recovery").glob("*.json")
     record.write_bytes(b"{")  # damaged, but there: the creation is not over

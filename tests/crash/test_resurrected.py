@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from omnigraph.api import opening as graphs
-from omnigraph.history import intent as intents
-from omnigraph.history import recover
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
-from omnigraph.history.intent import INTENT_PARTS
-from omnigraph.history.line import BranchState
+from omnigraph.publish import intent as intents
+from omnigraph.publish import recover
+from omnigraph.publish.intent import INTENT_PARTS
 from omnigraph.storage import layout
 from omnigraph.storage.store import open_store
 from tests.crash.matrix import shape

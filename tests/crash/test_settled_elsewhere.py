@@ -9,13 +9,13 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InputError, ReadSetConflict, RecoveryRequired, StorageError
-from omnigraph.history import intent as intents
 from omnigraph.history import log as logs
-from omnigraph.history import publish as publishing
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import swap_state
-from omnigraph.history.plan import CommitMetadata
-from omnigraph.history.recover import recover
+from omnigraph.publish import intent as intents
+from omnigraph.publish import publish as publishing
+from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.recover import recover
 from omnigraph.storage.store import open_store
 from tests.rig.writes import PERSON, append, init_small, line_at, read_branch, write, write_long
 

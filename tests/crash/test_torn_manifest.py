@@ -8,12 +8,12 @@ import pytest
 
 from omnigraph.api import opening as graphs
 from omnigraph.errors import GraphNotInitialized, StorageError
-from omnigraph.history.audit import list_recovery_records
-from omnigraph.history.mend import set_aside_torn_versions
-from omnigraph.storage import layout, torn
+from omnigraph.publish.recovery_records import list_recovery_records
+from omnigraph.publish.torn_manifests import set_aside_torn_versions
+from omnigraph.storage import layout, torn_versions
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
-from omnigraph.storage.torn import TornVersionError
+from omnigraph.storage.torn_versions import TornVersionError
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import append, init_small, line_at, make_graph, read_graph, write
 
@@ -148,7 +148,7 @@ def test_files_that_may_not_be_read_are_not_torn(
         return real(path)
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    assert torn.find_torn_version(open_store(str(root)), "__manifest") is None
+    assert torn_versions.find_torn_version(open_store(str(root)), "__manifest") is None
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -173,13 +173,16 @@ def test_a_torn_first_version_is_an_init_that_never_ended(tmp_path: Path) -> Non
 def test_the_second_opener_reads_once_more_and_leaves_a_reused_number_alone(root: Path) -> None:
     store = open_store(str(root))
     tear(root, 4, TEARS["empty"])
-    assert torn.find_torn_version(store, "__manifest") == 4
+    assert torn_versions.find_torn_version(store, "__manifest") == 4
     # Both openers have seen version 4 torn; the first sets it aside and publishes a new one.
     graphs.open(root)
     commit = write(line_at(root), append({"new": 4}))
     assert commit is not None
     assert commit.manifest_version == 4
-    assert torn.set_aside_version(store, "__manifest", 4, lambda _: pytest.fail("recorded")) is None
+    assert (
+        torn_versions.set_aside_version(store, "__manifest", 4, lambda _: pytest.fail("recorded"))
+        is None
+    )
     check_invariants(root, acknowledged=[commit])
 
 
@@ -191,13 +194,13 @@ def test_an_aside_that_was_cut_off_after_its_record_leaves_one_record(root: Path
         """The process ended."""
 
     def cut(event: str) -> None:
-        from omnigraph.history.audit import record_torn_version
+        from omnigraph.publish.recovery_records import record_torn_version
 
         record_torn_version(store, event, "main")
         raise CutError
 
     with pytest.raises(CutError):
-        torn.set_aside_version(store, "__manifest", 4, cut)
+        torn_versions.set_aside_version(store, "__manifest", 4, cut)
     graphs.open(root)
     assert [one.kind for one in list_recovery_records(store)] == ["set_aside"]
 

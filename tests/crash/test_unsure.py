@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import StorageError
-from omnigraph.history import publish as publishing
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
-from omnigraph.history.line import BranchState
-from omnigraph.history.plan import CommitMetadata
+from omnigraph.publish import publish as publishing
+from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import root as roots
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store

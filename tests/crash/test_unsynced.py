@@ -10,9 +10,9 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InitializationIndeterminate, RecoveryRequired, StorageError
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
-from omnigraph.history.line import BranchState
-from omnigraph.history.plan import CommitMetadata
+from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import written_files
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store

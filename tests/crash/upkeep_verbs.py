@@ -13,22 +13,22 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
-from omnigraph.engine.optimize import optimize
-from omnigraph.engine.tend import ensure_indices
-from omnigraph.health.repair import repair_graph
-from omnigraph.history.audit import list_recovery_records
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, open_branch
-from omnigraph.history.line import BranchState
-from omnigraph.history.retention import claim
-from omnigraph.history.retention.absence import find_traces
-from omnigraph.history.retention.collect import cleanup, preview_cleanup
-from omnigraph.history.retention.erase import rewrite_deleted_data
-from omnigraph.history.retention.policy import RetentionPolicy
-from omnigraph.history.retention.report import Cleanup
 from omnigraph.history.tags import create_tag
-from omnigraph.storage.hands import LocalMaintenanceExecutor
+from omnigraph.maintenance.index_maintenance import ensure_indices
+from omnigraph.maintenance.optimize import optimize
+from omnigraph.maintenance.repair import repair_graph
+from omnigraph.maintenance.retention import claim
+from omnigraph.maintenance.retention.absence import find_traces
+from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.maintenance.retention.erase import rewrite_deleted_data
+from omnigraph.maintenance.retention.policy import RetentionPolicy
+from omnigraph.maintenance.retention.report import Cleanup
+from omnigraph.publish.recovery_records import list_recovery_records
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.layout import MAIN
+from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import open_table, stage_append
 from tests.crash.verb import Verb

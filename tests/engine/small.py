@@ -12,18 +12,18 @@ import pyarrow as pa
 from omnigraph.engine.limits import QueryLimits
 from omnigraph.engine.run import ReadOutput, run_read
 from omnigraph.history.branches import open_branch
-from omnigraph.history.init import init_graph
-from omnigraph.history.plan import PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.snapshot import Snapshot, load_snapshot
-from omnigraph.ids import new_ulid
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
+from omnigraph.publish.init import init_graph
+from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage import scan as scans
 from omnigraph.storage import table as tables
 from omnigraph.storage.store import open_store
+from omnigraph.values.ids import new_ulid
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 

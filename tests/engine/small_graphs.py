@@ -14,22 +14,22 @@ import pyarrow as pa
 from omnigraph.engine.cache import QueryCaches
 from omnigraph.engine.context import ExecutionContext
 from omnigraph.engine.limits import QueryMeter
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
-from omnigraph.history.init import init_graph
-from omnigraph.history.line import BranchState
-from omnigraph.history.plan import PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.snapshot import manifest_snapshot
-from omnigraph.ids import new_ulid
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
+from omnigraph.publish.init import init_graph
+from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage import scan as scans
 from omnigraph.storage import table as tables
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import StagedChange, Table
+from omnigraph.values.ids import new_ulid
 
 SCHEMA = """
 node Person { age: I64? }

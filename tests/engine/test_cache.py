@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omnigraph.engine import neighbours, recall
-from omnigraph.engine.adjacency import NeighbourLists
-from omnigraph.engine.arrays import ArrayFileCache
+from omnigraph.engine.adjacency import neighbours, topology_cache
+from omnigraph.engine.adjacency.array_files import ArrayFileCache
+from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
+from omnigraph.engine.adjacency.neighbours import load_topology
+from omnigraph.engine.adjacency.topology import Topology, build_topology
+from omnigraph.engine.adjacency.topology_cache import drop_root
 from omnigraph.engine.cache import MemoryCache, QueryCaches, open_caches, shared_caches
-from omnigraph.engine.neighbours import load_topology
-from omnigraph.engine.recall import drop_root
-from omnigraph.engine.topology import Topology, build_topology
 from tests.engine.small_graphs import SmallGraph, small_graph
 
 PERSON, KNOWS = "node:Person", "edge:Knows"
@@ -21,7 +21,7 @@ PERSON, KNOWS = "node:Person", "edge:Knows"
 
 @pytest.fixture(autouse=True)
 def _small_lists_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (neighbours, recall):
+    for module in (neighbours, topology_cache):
         monkeypatch.setattr(module, "LEAST", 0)
 
 

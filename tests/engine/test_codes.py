@@ -5,9 +5,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.codes import dense_ranks, order_codes, value_codes
-from omnigraph.engine.columns import HotColumn
-from omnigraph.engine.strings import string_ranks
+from omnigraph.engine.expressions.codes import dense_ranks, order_codes, value_codes
+from omnigraph.engine.expressions.hot_columns import HotColumn
+from omnigraph.engine.expressions.string_order import string_ranks
 
 TEXTS = st.lists(
     st.one_of(

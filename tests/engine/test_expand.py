@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.expand import expand
 from omnigraph.engine.limits import QueryLimits
-from omnigraph.engine.rows import Rows, VariableBinding
+from omnigraph.engine.operators.expand import expand
+from omnigraph.engine.operators.rows import Rows, VariableBinding
 from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.lang.query import plan
 from tests.engine.small_graphs import Pair, SmallGraph, Ungated, small_graph

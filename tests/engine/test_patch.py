@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.engine.adjacency import NeighbourLists
-from omnigraph.engine.patch import patch_topology
-from omnigraph.engine.topology import EdgeTables, Topology, build_topology
+from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
+from omnigraph.engine.adjacency.topology import EdgeTables, Topology, build_topology
+from omnigraph.engine.adjacency.topology_patch import patch_topology
 from omnigraph.storage.difference import changed_rows
 from tests.engine.small_graphs import SmallGraph, small_graph
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.evaluate import TableSource, true_mask
-from omnigraph.engine.push import to_storage_filter
+from omnigraph.engine.expressions.evaluate import TableSource, true_mask
+from omnigraph.engine.operators.pushdown import to_storage_filter
 from omnigraph.lang.query import plan
 from omnigraph.storage import scan
 from omnigraph.values import PropertyType, ScalarType

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine.stem import stem
-from omnigraph.engine.text import analyse_texts, token_of_word, tokenize
+from omnigraph.engine.search.stem import stem
+from omnigraph.engine.search.text import analyse_texts, token_of_word, tokenize
 from omnigraph.errors import EmbeddingError, ParameterError
 from tests.engine.small import Small
 

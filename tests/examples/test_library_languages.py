@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.diagnostics import Diagnostic
 from omnigraph.errors import LanguageError
+from omnigraph.errors.diagnostics import Diagnostic
 from omnigraph.lang.query import compile_queries, diagnose_queries, format_queries, lint_queries
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.schema import compile_schema, format_schema, lint_schema

@@ -6,8 +6,8 @@ import pyarrow as pa
 from lance.blob import blob_array
 
 import omnigraph
-from omnigraph.history.plan import PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
+from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.table import stage_append
 

@@ -7,10 +7,10 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.history import intent as intents
 from omnigraph.history import log
-from omnigraph.history.long import _build_intent
-from omnigraph.history.plan import CommitMetadata
+from omnigraph.publish import intent as intents
+from omnigraph.publish.long_operations import _build_intent
+from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage.layout import COMMITS
 from tests.graph.conftest import tree
 from tests.rig.writes import append, write

@@ -9,8 +9,8 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import CatalogError, InputError, OmnigraphError, StorageError
-from omnigraph.history.plan import PublishPlan
-from omnigraph.history.publish import publish
+from omnigraph.publish.plan import PublishPlan
+from omnigraph.publish.publish import publish
 from omnigraph.storage import layout
 from tests.graph.conftest import people, rewrite_manifest
 from tests.rig.writes import SCHEMA, append, write

@@ -19,9 +19,9 @@ from omnigraph.errors import (
     SchemaUnsupported,
     StorageError,
 )
-from omnigraph.history import init
 from omnigraph.history.commit import SchemaRow
 from omnigraph.history.schemas import StoredSchema, write_schema
+from omnigraph.publish import init
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import Store, open_store

@@ -17,9 +17,9 @@ from omnigraph.errors import (
     InitializationClaimed,
     InputError,
 )
-from omnigraph.history import copy as copying
 from omnigraph.history import log
-from omnigraph.history.copy import copy_graph
+from omnigraph.maintenance import copy as copying
+from omnigraph.maintenance.copy import copy_graph
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.objects import LocalBackend

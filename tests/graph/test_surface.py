@@ -21,8 +21,8 @@ from omnigraph.errors import (
     NotFound,
     SnapshotNotFound,
 )
-from omnigraph.history.idempotency import find_replayed_commit
-from omnigraph.history.plan import CommitMetadata
+from omnigraph.publish.idempotency import find_replayed_commit
+from omnigraph.publish.plan import CommitMetadata
 from tests.graph.conftest import people, tree
 from tests.rig.writes import SCHEMA, append, write
 

@@ -12,23 +12,23 @@ import pytest
 
 import omnigraph
 from omnigraph.api.branches import Branches
+from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
+from omnigraph.api.change_feed.baseline import Baseline
+from omnigraph.api.change_feed.feed import BlockChanges, ChangeBlock, Feed
 from omnigraph.api.changes import Changes
+from omnigraph.api.error_boundary import _GUARDED_SPECIAL_METHODS, guarded
 from omnigraph.api.graph import Graph
 from omnigraph.api.maintenance import Maintenance
+from omnigraph.api.merge_sessions import MergeResult, MergeSession
 from omnigraph.api.operations import Operations
+from omnigraph.api.results.diff import Diff, LazyTableChanges
+from omnigraph.api.results.result import ResultStream
 from omnigraph.api.revisions import Revisions
 from omnigraph.api.schema import Schema
 from omnigraph.api.spark import Spark
 from omnigraph.api.tags import Tags
 from omnigraph.api.transactions import Transaction
-from omnigraph.baseline import Baseline
-from omnigraph.boundary import _GUARDED_SPECIAL_METHODS, guarded
-from omnigraph.comparison import Diff, LazyTableChanges
 from omnigraph.errors import ConcurrentCommit, OmnigraphError, StorageError
-from omnigraph.feed import BlockChanges, ChangeBlock, Feed
-from omnigraph.merges import MergeResult, MergeSession
-from omnigraph.nodes import EdgeSet, NodeSet
-from omnigraph.result import ResultStream
 from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.failures import AbsentError
 

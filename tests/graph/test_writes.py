@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph, Receipt
-from omnigraph.engine import mutate
+from omnigraph.engine.writes import mutate
 from omnigraph.errors import (
     ConstraintViolation,
     KeyConflict,

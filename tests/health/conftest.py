@@ -11,8 +11,8 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.history.plan import PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
+from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import stage_append
 from tests.cli import conftest as cli

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
-from omnigraph import ids
 from omnigraph.api.graph import Graph
 from omnigraph.errors import BranchNotFound, OmnigraphError
-from omnigraph.health import check
-from omnigraph.history import audit, file_checksums, intent, log
-from omnigraph.history.intent import Intent
+from omnigraph.history import file_checksums, log
+from omnigraph.maintenance import check
+from omnigraph.publish import intent, recovery_records
+from omnigraph.publish.intent import Intent
+from omnigraph.values import ids
 
 SCHEMA = """
 node Doc {
@@ -113,7 +114,7 @@ def _write_intents(graph: Graph) -> None:
     for _ in range(2):
         begun = Intent(ids.new_ulid(), "load", "main", "main", head, 1, ids.new_ulid())
         intent.arm(graph._handle.store, begun)
-        audit.record_outcome(
+        recovery_records.record_outcome(
             graph._handle.store, Intent(ids.new_ulid(), "load", "main", "main", head, 1), "seen"
         )
 

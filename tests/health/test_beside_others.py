@@ -8,8 +8,8 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.health import check as checks
-from omnigraph.health.past import BranchLog, read_branch_log
+from omnigraph.maintenance import check as checks
+from omnigraph.maintenance.branch_log import BranchLog, read_branch_log
 from tests.health.conftest import again
 from tests.rig.plugin import S3
 
@@ -97,6 +97,6 @@ def test_on_s3(s3: S3) -> None:
     assert found.findings == ()
     assert graph.maintenance.status().bytes > 0
     assert graph.maintenance.repair().damage == ()
-    from omnigraph.health.doctor import diagnose_environment
+    from omnigraph.maintenance.doctor import diagnose_environment
 
     assert all(one.outcome != "error" for one in diagnose_environment(graph.uri))

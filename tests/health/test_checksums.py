@@ -224,7 +224,7 @@ def test_checksums_survive_merges_schema_changes_and_optimize(graph: Graph) -> N
 def test_a_graph_from_before_checksums_is_valid_and_says_so(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.health.check.read_checksums", lambda *_: {})
+    monkeypatch.setattr("omnigraph.maintenance.check.read_checksums", lambda *_: {})
     checkup = graph.maintenance.check()
     assert checkup
     assert checkup.findings == ()

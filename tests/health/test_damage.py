@@ -11,11 +11,11 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import GraphNotInitialized, IndexUnreadable, StorageError
-from omnigraph.health import check
-from omnigraph.health.check import check_graph
-from omnigraph.health.finding import Checkup
-from omnigraph.health.repair import repair_graph
 from omnigraph.history import log
+from omnigraph.maintenance import check
+from omnigraph.maintenance.check import check_graph
+from omnigraph.maintenance.finding import Checkup
+from omnigraph.maintenance.repair import repair_graph
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.store import open_store
 from omnigraph.storage.transfer import version_files

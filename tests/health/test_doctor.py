@@ -8,8 +8,8 @@ import pytest
 
 from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.health import doctor
-from omnigraph.health.doctor import EnvironmentDiagnosis, diagnose_environment
+from omnigraph.maintenance import doctor
+from omnigraph.maintenance.doctor import EnvironmentDiagnosis, diagnose_environment
 from tests.cli.conftest import Program
 from tests.health.conftest import files
 

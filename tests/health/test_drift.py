@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError, ReadOnlyError, UsageError
-from omnigraph.storage import head as heads
+from omnigraph.storage import table_head as heads
 from omnigraph.storage.effects import Fault
 from tests.health.conftest import (
     Foreign,

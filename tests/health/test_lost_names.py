@@ -10,10 +10,10 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import AlreadyExists, BranchNotFound, InputError, NotFound, StorageError
-from omnigraph.health.finding import Checkup, IntegrityFinding
 from omnigraph.history import branches, refs
-from omnigraph.history.closing import publish_closing_version
 from omnigraph.history.state import GraphState
+from omnigraph.maintenance.finding import Checkup, IntegrityFinding
+from omnigraph.publish.closing import publish_closing_version
 from omnigraph.storage.store import open_store
 from tests.cli.conftest import Program
 from tests.cli.conftest import omnigraph as shell  # noqa: F401 - a fixture

@@ -134,7 +134,7 @@ def test_a_damaged_table_keeps_no_other_from_being_optimized(
 
 
 def test_nothing_is_asked_again_of_a_store_that_does_not_answer(graph: Graph) -> None:
-    from omnigraph.history.missing import report_missing_files
+    from omnigraph.history.missing_table_files import report_missing_files
 
     store = open_store(graph.uri, effects=Effects(read_only=True))
 

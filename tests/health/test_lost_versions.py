@@ -8,9 +8,9 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import Conflict, InputError, StorageError
-from omnigraph.health.finding import IntegrityFinding
-from omnigraph.history import intent as intents
-from omnigraph.history.retention.fence import raise_fences
+from omnigraph.maintenance.finding import IntegrityFinding
+from omnigraph.maintenance.retention.fence import raise_fences
+from omnigraph.publish import intent as intents
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Fault
 from tests.cli.conftest import Program

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from omnigraph.api.graph import Graph
-from omnigraph.health import check as checks
-from omnigraph.health.check import check_graph
 from omnigraph.history.manifest import read_manifest, swap_state
-from omnigraph.history.plan import PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
 from omnigraph.history.state import GraphState
+from omnigraph.maintenance import check as checks
+from omnigraph.maintenance.check import check_graph
+from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage.store import open_store
 from tests.health.conftest import again, smuggle
 

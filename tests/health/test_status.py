@@ -11,7 +11,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.health import limits, seldom
+from omnigraph.maintenance import limits, write_warnings
 from omnigraph.storage import objects
 from tests.cli.conftest import Program
 from tests.health.conftest import SCHEMA, again, files, foreign_append
@@ -93,7 +93,7 @@ def test_a_write_asks_the_store_for_nothing_more(
     monkeypatch.setattr(limits, "FRAGMENTS", 1)
     monkeypatch.setattr(limits, "UNINDEXED", -1)
     graph.load({"Person": [{"name": "x"}]}, mode="append")
-    from omnigraph.health.written import commit_warnings
+    from omnigraph.maintenance.commit_warnings import commit_warnings
 
     opened, commit = graph._handle.branch_head.last_known(), graph.head
     held = graph._handle.store.dataset_cache.get(
@@ -136,11 +136,11 @@ def test_a_write_warns_of_a_full_cache(
     (place / "x.arrays").write_bytes(b"x" * 950)
     monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(place))
     monkeypatch.setenv("OMNIGRAPH_CACHE_BYTES", "1000")
-    monkeypatch.setattr(seldom, "_write_counter", count(1))
+    monkeypatch.setattr(write_warnings, "_write_counter", count(1))
     with caplog.at_level(logging.WARNING, "omnigraph"):
         graph.insert("City", {"name": "x"})
         assert graph.warnings == [], "not every write looks"
-        monkeypatch.setattr(seldom, "_write_counter", count())
+        monkeypatch.setattr(write_warnings, "_write_counter", count())
         graph.insert("City", {"name": "y"})
         graph.insert("City", {"name": "z"})
     (told,) = graph.warnings
@@ -152,7 +152,7 @@ def test_a_write_warns_of_a_full_cache(
 def test_a_write_warns_of_bytes_that_no_branch_shows(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seldom, "TABLE_CHECK_INTERVAL", 1)
+    monkeypatch.setattr(write_warnings, "TABLE_CHECK_INTERVAL", 1)
     graph.load({"City": [{"name": f"n{n}"} for n in range(500)]}, mode="append")
     graph.load({"City": [{"name": "only"}]}, mode="overwrite")
     assert graph.warnings == []
@@ -182,7 +182,7 @@ def test_the_look_at_bytes_is_rare_and_one_request(
 
     monkeypatch.setattr(objects.ControlObjects, "list_first", first)
     start = graph.snapshot.manifest_version
-    monkeypatch.setattr(seldom, "TABLE_CHECK_INTERVAL", start + 3)
+    monkeypatch.setattr(write_warnings, "TABLE_CHECK_INTERVAL", start + 3)
     for n in range(5):
         graph.insert("City", {"name": f"c{n}"})
     place = graph.snapshot.tables["node:City"].location
@@ -190,7 +190,7 @@ def test_the_look_at_bytes_is_rare_and_one_request(
 
 
 def test_a_look_that_fails_fails_no_write(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seldom, "TABLE_CHECK_INTERVAL", 1)
+    monkeypatch.setattr(write_warnings, "TABLE_CHECK_INTERVAL", 1)
 
     def fail(*_: object) -> None:
         raise StorageError("it does not answer", kind="transient", effect="none")

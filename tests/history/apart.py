@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from omnigraph.history import refs
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import BranchState
-from omnigraph.history.plan import CommitMetadata, PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage import cell, layout
 from omnigraph.storage.store import open_store
 from tests.rig.writes import PERSON, Change, append, plan

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import AlreadyExists, BranchNotFound, ReadSetConflict
-from omnigraph.history import branches, closing, intent, publish, refs
+from omnigraph.history import branches, refs
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
-from omnigraph.history.line import BranchState
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import create_manifest, read_manifest, swap_state
-from omnigraph.history.plan import CommitMetadata
 from omnigraph.history.snapshot import find_commit
+from omnigraph.publish import closing, intent, publish
+from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
 from omnigraph.storage.cell import SwapConflict

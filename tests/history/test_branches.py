@@ -12,12 +12,12 @@ from omnigraph.errors import (
     InputError,
     NotFound,
 )
+from omnigraph.history.branch_state import BranchState, branch_state_of
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
-from omnigraph.history.line import BranchState, branch_state_of
 from omnigraph.history.log import HistoryLog, sort_newest_first
 from omnigraph.history.refs import find_ref
-from omnigraph.ids import deterministic_ids, new_ulid
 from omnigraph.storage.store import Store, open_store
+from omnigraph.values.ids import deterministic_ids, new_ulid
 from tests.history.apart import apart, people
 from tests.rig.invariants import files
 from tests.rig.writes import PERSON, append, check_invariants, init_small, read_branch, write
@@ -147,8 +147,8 @@ def test_a_branch_of_a_past_commit_shows_what_it_showed(store: Store) -> None:
 
 
 def test_a_fork_inherits_the_tokens_of_streams(store: Store) -> None:
-    from omnigraph.history.plan import PublishPlan
-    from omnigraph.history.publish import publish
+    from omnigraph.publish.plan import PublishPlan
+    from omnigraph.publish.publish import publish
 
     publish(_main(store), lambda _: PublishPlan("load", streams={"s": "7"}))
     f = create_branch(store, "f", _main(store))

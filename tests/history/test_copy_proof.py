@@ -8,12 +8,12 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, StorageError
-from omnigraph.history import copy as copying
 from omnigraph.history import log
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.copy import copy_graph
-from omnigraph.history.line import BranchState
+from omnigraph.maintenance import copy as copying
+from omnigraph.maintenance.copy import copy_graph
 from omnigraph.storage import layout
 from omnigraph.storage import transfer as transferring
 from omnigraph.storage.store import Store, open_store

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import StorageError
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
-from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import create_manifest
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store

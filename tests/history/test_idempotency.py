@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph import ids
 from omnigraph.errors import InputError
-from omnigraph.history import idempotency
 from omnigraph.history.commit import Commit
-from omnigraph.history.plan import CommitMetadata
+from omnigraph.publish import idempotency
+from omnigraph.publish.plan import CommitMetadata
+from omnigraph.values import ids
 from tests.history.apart import apart, people
 from tests.rig.writes import PERSON, init_small, read_branch, write
 

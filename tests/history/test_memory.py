@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import VersionConflict
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import BranchState
-from omnigraph.history.memory import ShownReads
-from omnigraph.history.plan import CommitMetadata, PublishPlan, WriteTxn, requirement_from_json
-from omnigraph.history.publish import publish
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn, requirement_from_json
+from omnigraph.publish.publish import publish
+from omnigraph.publish.shown_reads import ShownReads
 from tests.history.apart import apart, held
 from tests.rig.writes import CITY, PERSON, append, init_small, plan, update, write
 
@@ -103,7 +103,7 @@ def test_a_watch_survives_being_written_down(root: Path) -> None:
 def test_a_confirmed_plan_keeps_its_watch(root: Path) -> None:
     from dataclasses import replace
 
-    from omnigraph.history.confirmed import plan_from_json, plan_to_json
+    from omnigraph.publish.plan_json import plan_from_json, plan_to_json
 
     line = apart(root)
     txn = WriteTxn(line.store, "main", line.last_known(), "", 0)

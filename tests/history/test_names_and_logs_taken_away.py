@@ -9,16 +9,17 @@ import pytest
 
 from omnigraph.api import opening as graphs
 from omnigraph.errors import AlreadyExists, ConcurrentCommit, OmnigraphError
-from omnigraph.history import branches, idempotency
-from omnigraph.history import intent as intents
+from omnigraph.history import branches
 from omnigraph.history import log as logs
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import BranchState
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.plan import CommitMetadata
 from omnigraph.history.state import GraphState, to_rows
-from omnigraph.storage import layout, torn
+from omnigraph.publish import idempotency
+from omnigraph.publish import intent as intents
+from omnigraph.publish.plan import CommitMetadata
+from omnigraph.storage import layout, torn_versions
 from omnigraph.storage.objects import ControlObjects, LocalBackend
 from omnigraph.storage.store import Store, open_store
 from tests.history.apart import apart, once, people, version_file
@@ -228,12 +229,12 @@ def _second_opener(root: Path) -> Commit:
         write(line, people(1, n))
     store = open_store(str(root))
     version_file(line, 3).write_bytes(b"")
-    assert torn.find_torn_version(store, layout.MANIFEST) == 3
+    assert torn_versions.find_torn_version(store, layout.MANIFEST) == 3
     graphs.open(root)
     made = write(apart(root), append({"new": 1}))
     assert made is not None
     assert made.manifest_version == 3
-    torn.set_aside_version(store, layout.MANIFEST, 3, lambda _: None)
+    torn_versions.set_aside_version(store, layout.MANIFEST, 3, lambda _: None)
     return made
 
 
@@ -244,14 +245,14 @@ def test_a_number_that_was_published_again_is_left_alone(root: Path) -> None:
 def test_not_read_again_an_acknowledged_version_would_be_moved_away(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = torn.set_aside_version
+    real = torn_versions.set_aside_version
 
     def hasty(store: Store, location: str, version: int, *rest: Any) -> str | None:
         with monkeypatch.context() as faulty:
-            faulty.setattr(torn, "find_torn_version", lambda *_: version)
+            faulty.setattr(torn_versions, "find_torn_version", lambda *_: version)
             return real(store, location, version, *rest)
 
-    monkeypatch.setattr(torn, "set_aside_version", hasty)
+    monkeypatch.setattr(torn_versions, "set_aside_version", hasty)
     made = _second_opener(root)
     state = apart(root).reload().state
     assert HistoryLog(apart(root).store, state).find(made.id) is None

@@ -14,11 +14,11 @@ import pytest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.history import manifest
-from omnigraph.history import publish as publishing
-from omnigraph.history.line import BranchState
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.manifest import LoadedManifest, read_manifest, swap_state
-from omnigraph.history.plan import CommitMetadata
 from omnigraph.history.state import GraphState
+from omnigraph.publish import publish as publishing
+from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import cell
 from omnigraph.storage.store import open_store
 from tests.history.apart import apart, version_file

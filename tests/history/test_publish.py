@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from omnigraph import ids
 from omnigraph.errors import (
     ConcurrentCommit,
     KeyConflict,
@@ -15,14 +14,15 @@ from omnigraph.errors import (
     VersionConflict,
 )
 from omnigraph.history import log as logs
-from omnigraph.history import publish as publishing
-from omnigraph.history.line import BranchState
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import read_manifest, swap_state
-from omnigraph.history.memory import ShownReads
-from omnigraph.history.plan import CommitMetadata, ExpectedHead, PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
+from omnigraph.publish import publish as publishing
+from omnigraph.publish.plan import CommitMetadata, ExpectedHead, PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
+from omnigraph.publish.shown_reads import ShownReads
 from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
+from omnigraph.values import ids
 from tests.history.apart import apart, people, write_while
 from tests.rig.patience import PATIENCE
 from tests.rig.writes import (
@@ -265,7 +265,7 @@ def test_a_state_that_names_what_was_swept_is_read_again(root: Path) -> None:
 
 def test_a_line_never_goes_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow reader does not make the line forget what a writer learned meanwhile."""
-    from omnigraph.history import line as lines
+    from omnigraph.history import branch_state as lines
 
     line = apart(root)
     line.reload()

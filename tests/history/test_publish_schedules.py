@@ -11,21 +11,21 @@ import pyarrow as pa
 import pytest
 from lance.fragment import write_fragments
 
-from omnigraph import ids
 from omnigraph.errors import HistoryReclaimed, VersionConflict
 from omnigraph.history import log as logs
-from omnigraph.history import plan as plans
-from omnigraph.history import publish as publishing
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.line import BranchState
 from omnigraph.history.log import HistoryLog, merge_bases
 from omnigraph.history.manifest import swap_state
-from omnigraph.history.plan import CommitMetadata, PublishPlan, SameContent, WriteTxn
-from omnigraph.history.publish import publish
+from omnigraph.publish import plan as plans
+from omnigraph.publish import publish as publishing
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameContent, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage import layout
 from omnigraph.storage import table as tables
 from omnigraph.storage.table import StagedChange, create_table, open_table
+from omnigraph.values import ids
 from tests.history.apart import apart, held, people, version_file, write_while
 from tests.rig.writes import (
     CITY,

@@ -8,10 +8,10 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import NotFound, OmnigraphError, ReadSetConflict
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, open_branch
-from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import read_manifest
-from omnigraph.history.plan import CommitMetadata
+from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage.store import open_store
 from tests.history.apart import apart, held, write_while
 from tests.rig.invariants import check_invariants

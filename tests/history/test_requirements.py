@@ -12,7 +12,7 @@ from omnigraph.errors import (
     ReadSetConflict,
     VersionConflict,
 )
-from omnigraph.history.plan import (
+from omnigraph.publish.plan import (
     AbsentIds,
     ExpectedHead,
     Requirement,

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from lance import LanceOperation
 
-from omnigraph import ids
 from omnigraph.api import opening as graphs
 from omnigraph.errors import (
     ConcurrentCommit,
@@ -21,19 +20,20 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.history import log as logs
-from omnigraph.history import publish as publishing
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.history.line import BranchState
 from omnigraph.history.manifest import swap_state
-from omnigraph.history.plan import PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
 from omnigraph.history.state import to_rows
+from omnigraph.publish import publish as publishing
+from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
 from omnigraph.storage import table as tables
 from omnigraph.storage.cell import SwapOutcomeUnknown
 from omnigraph.storage.store import open_store
+from omnigraph.values import ids
 from tests.history.apart import apart, once, people
 from tests.rig.writes import (
     PERSON,
@@ -356,7 +356,7 @@ def _largest_number(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
         found.extend(n for text in _texts(root, line) for n in _numbers(json.loads(text)))
 
     with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.history.long.finish_confirmed", look)
+        patch.setattr("omnigraph.publish.long_operations.finish_confirmed", look)
         write_long(line, append({"long": 1}))
     assert line.last_known().state.chunks
     return max(found)

@@ -8,21 +8,22 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph import ids
 from omnigraph.errors import BranchNotFound, Conflict, StorageError
-from omnigraph.history import branches, recover, refs
-from omnigraph.history import intent as intents
+from omnigraph.history import branches, refs
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
-from omnigraph.history.closing import publish_closing_version
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.line import BranchState
-from omnigraph.history.long import publish_long_operation
 from omnigraph.history.manifest import swap_state
-from omnigraph.history.plan import CommitMetadata, PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
+from omnigraph.publish import intent as intents
+from omnigraph.publish import recover
+from omnigraph.publish.closing import publish_closing_version
+from omnigraph.publish.long_operations import publish_long_operation
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import create_table
+from omnigraph.values import ids
 from tests.history.apart import apart, once, people
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import CITY, PERSON, append, init_small, plan, read_graph, write

@@ -12,10 +12,10 @@ from omnigraph.errors import (
     SnapshotNotFound,
     StorageError,
 )
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, open_branch
-from omnigraph.history.line import BranchState
 from omnigraph.history.snapshot import load_snapshot
-from omnigraph.ids import deterministic_ids, new_ulid
+from omnigraph.values.ids import deterministic_ids, new_ulid
 from tests.history.apart import apart, people
 from tests.rig.writes import PERSON, init_small, read_branch, write
 

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph import ids
 from omnigraph.errors import ConcurrentCommit
-from omnigraph.history import publish as publishing
-from omnigraph.history.line import BranchState
-from omnigraph.history.plan import PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
-from omnigraph.history.upkeep import shrink_on_retry
+from omnigraph.history.branch_state import BranchState
+from omnigraph.publish import publish as publishing
+from omnigraph.publish.maintenance_retry import shrink_on_retry
+from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.table import open_table
+from omnigraph.values import ids
 from tests.history.apart import apart
 from tests.rig.invariants import check_invariants
 from tests.rig.writes import PERSON, append, init_small, read_branch, update, write

@@ -284,7 +284,7 @@ def test_defaults_fill_what_is_left_out(make: Callable[[str], World]) -> None:
 
 
 def test_an_overwrite_lands_only_on_what_its_caller_saw(world: World) -> None:
-    from omnigraph.history.memory import ShownReads
+    from omnigraph.publish.shown_reads import ShownReads
 
     shown = ShownReads(world.line.refresh().state.tables)
     world.load([user(login="new")])

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.api.results.receipt import LoadReport
 from omnigraph.errors import InputError, ResourceLimitExceeded
 from omnigraph.ingest import files
 from omnigraph.ingest.files import cut_blocks, iter_blocks, iter_lines
 from omnigraph.ingest.limits import LoadLimits
-from omnigraph.pipeline.sources import InputFile, InputPiece, _read_span, read_piece_blocks
-from omnigraph.receipt import LoadReport
+from omnigraph.spark.load_inputs import InputFile, InputPiece, _read_span, read_piece_blocks
 from omnigraph.testing import graph as new_graph
 
 LIMIT = LoadLimits().line_bytes

@@ -3,8 +3,8 @@
 import pytest
 from lark import Lark
 
-from omnigraph.diagnostics import SourceText, Span
 from omnigraph.errors import ParseError
+from omnigraph.errors.diagnostics import SourceText, Span
 from omnigraph.lang import parsing, scan, tables
 from omnigraph.lang.layout import Layout
 from omnigraph.lang.query.parse import read_queries

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.pipeline import compare
-from omnigraph.pipeline.compare import DifferingFragments, ThreeWayTable
-from omnigraph.pipeline.merge import SparkMerge
-from omnigraph.pipeline.packed import unpack_table
-from omnigraph.pipeline.place import pin_graph
+from omnigraph.spark import compare
+from omnigraph.spark.arrow_bytes import unpack_table
+from omnigraph.spark.compare import DifferingFragments, ThreeWayTable
+from omnigraph.spark.merge import SparkMerge
+from omnigraph.spark.pinned_graph import pin_graph
 
 
 class Here(SparkMerge):

@@ -9,11 +9,11 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.engine.tend import ensure_indices
 from omnigraph.errors import ChangeSchemaBoundary, InputError
 from omnigraph.history.diff import diff_table
-from omnigraph.history.plan import PublishPlan
-from omnigraph.history.publish import publish
+from omnigraph.maintenance.index_maintenance import ensure_indices
+from omnigraph.publish.plan import PublishPlan
+from omnigraph.publish.publish import publish
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.equality import same_values
 from tests.merge.conftest import SCHEMA, Both, edge, person

@@ -18,10 +18,10 @@ from omnigraph.errors import (
     SchemaMismatch,
 )
 from omnigraph.history import branches
-from omnigraph.history.intent import list_intents
 from omnigraph.merging import merge as merging
-from omnigraph.merging.land import publish_merge
 from omnigraph.merging.limits import MergeLimits
+from omnigraph.merging.publish_merge import publish_merge
+from omnigraph.publish.intent import list_intents
 from tests.merge.conftest import SCHEMA, Both, edge, person, stored
 from tests.merge.test_diff import _compacted
 
@@ -66,7 +66,7 @@ def test_a_fast_forward_reads_no_rows_and_takes_the_tables_of_the_source(
     forked: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _people(forked, "dev", a=1)
-    monkeypatch.setattr("omnigraph.merging.work.diff_table", None)
+    monkeypatch.setattr("omnigraph.merging.planner.diff_table", None)
     done = forked.graph.merge("dev")
     theirs = forked.on("dev").snapshot.tables["node:Person"]
     ours = forked.on("main").snapshot.tables["node:Person"]

@@ -9,8 +9,8 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import MergeConflict
-from omnigraph.history.plan import PublishPlan
-from omnigraph.history.publish import publish
+from omnigraph.publish.plan import PublishPlan
+from omnigraph.publish.publish import publish
 from omnigraph.storage.table import stage_append
 from tests.merge.conftest import Both, person, stored
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.lang.query import model as m
-from omnigraph.lang.query.naming import column_name
+from omnigraph.lang.query.column_names import column_name
 
 from .reading import in_order
 from .reference import Matcher, Row, Unmodelled

@@ -11,9 +11,9 @@ from typing import Any
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.ids import is_ulid
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.values import ScalarType
+from omnigraph.values.ids import is_ulid
 
 from .shown import shown
 from .world import World

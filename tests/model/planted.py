@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from omnigraph.history import bases, diff
-from omnigraph.history.bases import find_merge_bases
+from omnigraph.history import diff, merge_inputs
 from omnigraph.history.commit import Commit
 from omnigraph.history.entities import TableChanges
-from omnigraph.history.retention import roots
+from omnigraph.history.merge_inputs import find_merge_bases
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.merging import merge, work
+from omnigraph.maintenance.retention import roots
+from omnigraph.merging import merge, planner
 from omnigraph.merging.sides import TableSides, changed_ids
 from omnigraph.rules import cardinality
 from omnigraph.rules.check import check_delta
@@ -63,13 +63,13 @@ def _choosing(patch: Patch, choose: Callable[[Ids, Ancestors], Ids]) -> None:
         mine, other = (one.log.ancestors(one.commit_id) for one in (ours, theirs))
         return choose(found, {one: mine[one] for one in mine.keys() & other.keys()}), only
 
-    patch.setattr(bases, "find_merge_bases", chosen)
+    patch.setattr(merge_inputs, "find_merge_bases", chosen)
 
 
 def swapped_sides(patch: Patch) -> None:
     """What the target changed is taken for what the source changed."""
     patch.setattr(
-        work, "TableSides", lambda key, ours, theirs, how: TableSides(key, theirs, ours, how)
+        planner, "TableSides", lambda key, ours, theirs, how: TableSides(key, theirs, ours, how)
     )
 
 
@@ -82,7 +82,7 @@ def resurrected_edges(patch: Patch) -> None:
         kept = ours.deleted.filter(pc.invert(back))
         return TableSides(key, replace(ours, deleted=kept), replace(theirs, inserted=again), how)
 
-    patch.setattr(work, "TableSides", sides)
+    patch.setattr(planner, "TableSides", sides)
 
 
 def no_orphan_check(patch: Patch) -> None:
@@ -103,7 +103,7 @@ def stale_cardinality(patch: Patch) -> None:
             inside.setattr(cardinality, "_read_retained_sources", lambda *_: NO_IDS)
             return check_delta(*args, **options)
 
-    patch.setattr(work, "check_delta", check)
+    patch.setattr(planner, "check_delta", check)
 
 
 def carried_row_ids(patch: Patch) -> None:
@@ -116,7 +116,7 @@ def carried_row_ids(patch: Patch) -> None:
         delta, found = check_delta(*args, **options)
         return Delta({key: shifted(one) for key, one in delta.tables.items()}), found
 
-    patch.setattr(work, "check_delta", check)
+    patch.setattr(planner, "check_delta", check)
 
 
 def no_foreign_commits(patch: Patch) -> None:
@@ -124,7 +124,7 @@ def no_foreign_commits(patch: Patch) -> None:
     patch.setattr(
         merge,
         "capture_merge_inputs",
-        lambda *lines: replace(bases.capture_merge_inputs(*lines), incoming_commits=()),
+        lambda *lines: replace(merge_inputs.capture_merge_inputs(*lines), incoming_commits=()),
     )
 
 
@@ -132,7 +132,7 @@ def merged_again(patch: Patch) -> None:
     """A merge that was done is done once more."""
 
     def capture(*lines: Any) -> Any:
-        frame = bases.capture_merge_inputs(*lines)
+        frame = merge_inputs.capture_merge_inputs(*lines)
         done = frame.outcome == "already_up_to_date"
         return replace(frame, outcome="fast_forward" if done else frame.outcome)
 
@@ -155,7 +155,7 @@ def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:
         delta, found = check_delta(*args, **options)
         return delta, keep(found)
 
-    patch.setattr(work, "check_delta", check)
+    patch.setattr(planner, "check_delta", check)
 
 
 _ADA = (("name", "a"), ("age", 1), ("nick", "A"), ("score", 0.0))

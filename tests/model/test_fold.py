@@ -15,15 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omnigraph import ids
 from omnigraph.history import log as logs
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
-from omnigraph.history.line import BranchState
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import read_manifest, swap_state
-from omnigraph.history.plan import CommitMetadata, PublishPlan
-from omnigraph.history.publish import publish
 from omnigraph.history.state import GraphState
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
+from omnigraph.publish.publish import publish
+from omnigraph.values import ids
 from tests.history.apart import apart
 from tests.rig.writes import CITY, append, init_small, rewrite, write
 

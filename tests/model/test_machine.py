@@ -24,13 +24,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 import omnigraph
-from omnigraph import ids
 from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError
-from omnigraph.ids import is_ulid
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import parse_queries
 from omnigraph.storage.effects import Fault
+from omnigraph.values import ids
+from omnigraph.values.ids import is_ulid
 from tests.model.door import answer_of, comparable, stored_world
 from tests.model.oracle import NOW, Oracle, numbers
 from tests.model.random_queries import Written

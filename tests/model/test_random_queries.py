@@ -23,15 +23,15 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import omnigraph
-from omnigraph import ids
 from omnigraph.api.graph import Graph
-from omnigraph.diagnostics import SourceText
-from omnigraph.engine.tend import ensure_indices
 from omnigraph.errors import TypeCheckError
+from omnigraph.errors.diagnostics import SourceText
 from omnigraph.lang.parsing import parse_declarations
 from omnigraph.lang.query import parse as parsing
 from omnigraph.lang.query.build import Builder
 from omnigraph.lang.query.build_bodies import RULES
+from omnigraph.maintenance.index_maintenance import ensure_indices
+from omnigraph.values import ids
 from tests.model.door import answer_of
 from tests.model.oracle import NOW, Oracle
 from tests.model.random_graphs import SCHEMA, ndjson, records

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.engine.mutate import WriteOutcome, run_mutation
-from omnigraph.history.line import BranchState
+from omnigraph.engine.writes.mutate import WriteOutcome, run_mutation
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.ingest.load import LoadOutcome, load
 from omnigraph.lang.query import compile_query

@@ -3,12 +3,12 @@
 import re
 
 import omnigraph
-from omnigraph.engine.mutate import run_mutation
-from omnigraph.history.line import BranchState
-from omnigraph.ids import deterministic_ids
+from omnigraph.engine.writes.mutate import run_mutation
+from omnigraph.history.branch_state import BranchState
 from omnigraph.ingest.load import load
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.values.ids import deterministic_ids
 from tests.cost.bills import Bill, golden
 from tests.rig.plugin import S3
 

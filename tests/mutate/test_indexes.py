@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pyarrow.compute as pc
 import pytest
 
-from omnigraph.engine.tend import ensure_indices
-from omnigraph.history.plan import PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
 from omnigraph.history.snapshot import load_snapshot
+from omnigraph.maintenance.index_maintenance import ensure_indices
+from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage import index
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.index import index_coverage

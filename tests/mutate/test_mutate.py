@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from omnigraph import ids
 from omnigraph.errors import (
     ConstraintViolation,
     ExternalBlobPolicyError,
@@ -16,7 +15,8 @@ from omnigraph.errors import (
     UniqueViolation,
     VersionConflict,
 )
-from omnigraph.history.plan import CommitMetadata, ExpectedHead
+from omnigraph.publish.plan import CommitMetadata, ExpectedHead
+from omnigraph.values import ids
 from tests.mutate.conftest import World
 
 
@@ -195,7 +195,7 @@ def test_signature_and_repetition(world: World) -> None:
 
 
 def test_strict_writes_do_not_land_on_what_was_never_shown(world: World) -> None:
-    from omnigraph.history.memory import ShownReads
+    from omnigraph.publish.shown_reads import ShownReads
 
     shown = ShownReads(world.line.refresh().state.tables)
     world.do('insert User { login: "c" }')

@@ -7,18 +7,18 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import ConstraintViolation, KeyConflict, ReadSetConflict, UniqueViolation
-from omnigraph.history.plan import (
+from omnigraph.ingest import load as loads
+from omnigraph.ingest.stage import stage_tables
+from omnigraph.publish.plan import (
     SameLookupResult,
     WriteTxn,
     check_requirements,
     requirement_from_json,
 )
-from omnigraph.ids import new_ulid
-from omnigraph.ingest import load as loads
-from omnigraph.ingest.stage import stage_tables
 from omnigraph.rules.delta import Delta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.storage.table import can_replay
+from omnigraph.values.ids import new_ulid
 from tests.mutate.conftest import World
 
 

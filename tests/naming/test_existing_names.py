@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph import ids
 from omnigraph.api.graph import Graph
 from omnigraph.errors import CatalogError, InputError
 from omnigraph.history import names
 from omnigraph.history.branches import open_branch
-from omnigraph.history.init import init_graph
-from omnigraph.history.plan import PublishPlan
-from omnigraph.history.publish import publish
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
+from omnigraph.publish.init import init_graph
+from omnigraph.publish.plan import PublishPlan
+from omnigraph.publish.publish import publish
 from omnigraph.storage.store import open_store
+from omnigraph.values import ids
 from tests.naming import lifecycle
 from tests.rig.invariants import check_invariants
 from tests.rig.plugin import S3

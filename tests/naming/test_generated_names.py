@@ -6,8 +6,8 @@ import pytest
 
 import omnigraph
 from omnigraph.history.branches import open_branch
-from omnigraph.history.plan import PublishPlan
-from omnigraph.history.publish import publish
+from omnigraph.publish.plan import PublishPlan
+from omnigraph.publish.publish import publish
 from omnigraph.storage.store import open_store
 from tests.naming import lifecycle
 from tests.naming.generated import COUNT, generate_names, sample_names

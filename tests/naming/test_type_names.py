@@ -8,7 +8,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import LanguageError
 from omnigraph.lang.schema import diagnose_schema
-from omnigraph.naming import MAX_NAME_BYTES
+from omnigraph.values.names import MAX_NAME_BYTES
 from tests.naming.generated import generate_names, identifier_of, sample_names
 from tests.naming.lifecycle import check_at_rest
 from tests.rig.plugin import S3

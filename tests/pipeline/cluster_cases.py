@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 import omnigraph
 from omnigraph.errors import RecoveryRequired, ServerError, StorageError
-from omnigraph.history import intent, long
-from omnigraph.pipeline import source
+from omnigraph.publish import intent, long_operations
+from omnigraph.spark import source
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants
 
@@ -285,11 +285,11 @@ def unpublished() -> Iterator[None]:
     def gone(*_: object) -> None:
         raise StorageError("the store is gone", kind="transient")
 
-    there, long.finish_confirmed = long.finish_confirmed, gone  # type: ignore[assignment]
+    there, long_operations.finish_confirmed = long_operations.finish_confirmed, gone  # type: ignore[assignment]
     try:
         yield
     finally:
-        long.finish_confirmed = there
+        long_operations.finish_confirmed = there
 
 
 def streaming_batch(site: Site) -> None:

@@ -17,7 +17,7 @@ from importlib.metadata import requires
 from importlib.util import find_spec
 from pathlib import Path
 
-from omnigraph.pipeline.session import find_java
+from omnigraph.spark.session import find_java
 from tests.rig.process import Program, free_ports, listens, start
 
 CHECKOUT = Path(__file__).parent.parent.parent

@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from omnigraph.pipeline.session import spark_session
+from omnigraph.spark.session import spark_session
 from tests.pipeline.cluster_cases import CASES, Site
 from tests.pipeline.cluster_rig import CHECKOUT, SHORT_LIVED
 from tests.pipeline.faults_cases import FAULTS

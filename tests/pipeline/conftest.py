@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.pipeline.session import spark_session
+from omnigraph.spark.session import spark_session
 from tests.pipeline.cluster_rig import SHORT_LIVED
 
 HERE = Path(__file__).parent

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
+from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import OmnigraphError
-from omnigraph.pipeline.engine import EngineOptions, resolve_load_source, run_load
-from omnigraph.terms import WriteOptions
+from omnigraph.spark.engine import EngineOptions, resolve_load_source, run_load
 
 ENGINES = ("local", "spark")
 
@@ -65,9 +65,9 @@ class Engines:
 
 
 def Files(data: Any) -> Any:
-    from omnigraph.pipeline import sources
+    from omnigraph.spark import load_inputs
 
-    return sources.InputFiles(sources.find_input_files(data))
+    return load_inputs.InputFiles(load_inputs.find_input_files(data))
 
 
 def shown(problems: Any) -> Counter[tuple[Any, ...]]:
@@ -79,7 +79,7 @@ def shown(problems: Any) -> Counter[tuple[Any, ...]]:
 
 
 def given(entity: str | None) -> str | None:
-    from omnigraph.ids import is_ulid
+    from omnigraph.values.ids import is_ulid
 
     return None if entity is None or is_ulid(entity) else entity
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import ServerError
-from omnigraph.pipeline.load import BulkLoad, load_on_spark
+from omnigraph.spark.load import BulkLoad, load_on_spark
 from tests.pipeline.cluster_cases import (
     Site,
     ages,

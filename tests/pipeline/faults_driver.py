@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import omnigraph
-from omnigraph.pipeline.session import spark_session
+from omnigraph.spark.session import spark_session
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Effects
 from tests.pipeline.cluster_rig import SHORT_LIVED

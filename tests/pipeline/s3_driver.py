@@ -11,8 +11,8 @@ from typing import Any
 
 import omnigraph
 from omnigraph.errors import RecoveryRequired
-from omnigraph.pipeline import source
-from omnigraph.pipeline.session import spark_session
+from omnigraph.spark import source
+from omnigraph.spark.session import spark_session
 from tests.pipeline.cluster_cases import SCHEMA, ages, person, unpublished
 from tests.pipeline.cluster_rig import SHORT_LIVED
 

@@ -12,9 +12,9 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InputError
-from omnigraph.naming import MAX_NAME_BYTES
-from omnigraph.pipeline.export import export_on_spark
-from omnigraph.pipeline.steps import StepProgress
+from omnigraph.spark.export import export_on_spark
+from omnigraph.spark.steps import StepProgress
+from omnigraph.values.names import MAX_NAME_BYTES
 from tests.mutate.conftest import DATA, SCHEMA
 
 MORE = b"""
@@ -53,7 +53,7 @@ def test_parquet_loads_back_and_the_export_says_how_far_it_is(
     spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[StepProgress] = []
-    monkeypatch.setattr("omnigraph.pipeline.steps._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("omnigraph.spark.steps._POLL_SECONDS", 0.01)
     teller = SimpleNamespace(step=told.append)
     done = graph.spark.frames(spark).export(tmp_path / "out", "parquet", progress=teller)
     assert list(done.steps) == [key.partition(":")[2] for key in done.rows]

@@ -18,11 +18,11 @@ from omnigraph.errors import (
     ServerError,
     StorageError,
 )
-from omnigraph.history import intent, long, recover
-from omnigraph.history.line import BranchState
-from omnigraph.pipeline.load import BulkLoad, load_on_spark
-from omnigraph.pipeline.session import running_tasks, translate_spark_errors
-from omnigraph.pipeline.sources import find_input_files
+from omnigraph.history.branch_state import BranchState
+from omnigraph.publish import intent, long_operations, recover
+from omnigraph.spark.load import BulkLoad, load_on_spark
+from omnigraph.spark.load_inputs import find_input_files
+from omnigraph.spark.session import running_tasks, translate_spark_errors
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants
 
@@ -170,7 +170,7 @@ def test_a_confirmed_load_is_finished_by_the_next_opening(
     def gone(*_: object) -> None:
         raise StorageError("the driver is gone", kind="transient")
 
-    monkeypatch.setattr(long, "finish_confirmed", gone)
+    monkeypatch.setattr(long_operations, "finish_confirmed", gone)
     with pytest.raises(RecoveryRequired):
         load_on_spark(spark, graph._handle.branch_head, bulk(tmp_path, "a"))
     monkeypatch.undo()

@@ -9,8 +9,8 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import HistoryReclaimed
-from omnigraph.pipeline import export, scan
-from omnigraph.pipeline.frames import SparkGraph
+from omnigraph.spark import export, scan
+from omnigraph.spark.frames import SparkGraph
 from omnigraph.storage.objects import ControlObjects
 from tests.crash.verbs import overdue
 
@@ -39,7 +39,7 @@ def replaced(graph: Any) -> None:
 
 def source_of(graph: Any) -> tuple[Any, list[Any]]:
     """A reader of the data source, with a partition for each fragment."""
-    from omnigraph.pipeline.source import GraphSource
+    from omnigraph.spark.source import GraphSource
 
     columns: Any = [SimpleNamespace(name="k")]
     reader = GraphSource({"graph": graph.uri, "type": "A"}).reader(columns)
@@ -123,7 +123,7 @@ def test_a_scan_and_an_export_on_spark_are_held(
 
 
 def test_a_commit_of_another_branch_is_held(graph: Any) -> None:
-    from omnigraph.pipeline.source import GraphSource
+    from omnigraph.spark.source import GraphSource
 
     graph.branches.create("dev")
     graph.checkout("dev").load([{"type": "A", "data": {"k": "dev"}}], mode="append")

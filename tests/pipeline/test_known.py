@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.pipeline import known as index
-from omnigraph.pipeline.known import open_id_index
-from omnigraph.pipeline.staged import pack_positions, unpack_positions
-from omnigraph.pipeline.texts import TextArray, UInt64Array, hash_texts, texts_equal
+from omnigraph.spark import id_index as index
+from omnigraph.spark.id_index import open_id_index
+from omnigraph.spark.staged_fragments import pack_positions, unpack_positions
+from omnigraph.spark.text_hashes import TextArray, UInt64Array, hash_texts, texts_equal
 
 texts = st.lists(st.text(alphabet="ab\0é", max_size=20) | st.sampled_from(["x" * 300, "x" * 256]))
 

@@ -13,8 +13,8 @@ import pytest
 import omnigraph
 from omnigraph.cli.main import run as cli
 from omnigraph.errors import ConfigError, UsageError
-from omnigraph.pipeline import merge as large
-from omnigraph.pipeline.merge import SparkMerge
+from omnigraph.spark import merge as large
+from omnigraph.spark.merge import SparkMerge
 from tests.merge.afar import merged_by
 from tests.merge.conftest import Both, edge, person, stored
 from tests.merge.test_far import WAYS, answers, row_ids

@@ -11,8 +11,8 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import ResourceLimitExceeded
-from omnigraph.pipeline.room import estimate_input, require_disk_space
-from omnigraph.pipeline.sources import find_input_files
+from omnigraph.spark.disk_space import estimate_input, require_disk_space
+from omnigraph.spark.load_inputs import find_input_files
 
 Usage = namedtuple("Usage", "total used free")
 

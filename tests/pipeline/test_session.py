@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import ConfigError
-from omnigraph.pipeline import versions
-from omnigraph.pipeline.session import find_java, parallelism, spark_session
+from omnigraph.spark import versions
+from omnigraph.spark.session import find_java, parallelism, spark_session
 
 
 def test_the_active_session_is_taken(spark: Any) -> None:
@@ -31,7 +31,7 @@ def test_another_master_than_the_one_that_runs_is_refused(spark: Any) -> None:
 def test_missing_packages_of_connect_are_named() -> None:
     code = (
         "import sys; sys.modules['grpc'] = None\n"
-        "from omnigraph.pipeline.session import spark_session\n"
+        "from omnigraph.spark.session import spark_session\n"
         "from omnigraph.errors import ConfigError\n"
         "try: spark_session(remote='sc://127.0.0.1:1')\n"
         "except ConfigError as error: print(error, error.hint)"
@@ -57,7 +57,7 @@ def test_java_is_found_by_its_version(tmp_path: Path) -> None:
 
 def test_a_missing_java_is_explained(tmp_path: Path) -> None:
     code = (
-        "from omnigraph.pipeline.session import spark_session\n"
+        "from omnigraph.spark.session import spark_session\n"
         "from omnigraph.errors import ConfigError\n"
         "import sys; sys.prefix = sys.argv[1]\n"
         "try: spark_session()\n"

@@ -8,10 +8,10 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InputError
-from omnigraph.history.plan import CommitMetadata
-from omnigraph.pipeline import source
-from omnigraph.pipeline.place import pin_graph
-from omnigraph.pipeline.stream import StreamLoad, is_batch_loaded, load_batch, read_query_id
+from omnigraph.publish.plan import CommitMetadata
+from omnigraph.spark import source
+from omnigraph.spark.pinned_graph import pin_graph
+from omnigraph.spark.stream import StreamLoad, is_batch_loaded, load_batch, read_query_id
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  size: U64? }

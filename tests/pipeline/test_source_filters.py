@@ -7,9 +7,9 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import OmnigraphError
-from omnigraph.pipeline import source
-from omnigraph.pipeline.filters import SparkFilter, parse_filter
-from omnigraph.pipeline.place import entity_type_of
+from omnigraph.spark import source
+from omnigraph.spark.filters import SparkFilter, parse_filter
+from omnigraph.spark.pinned_graph import entity_type_of
 from omnigraph.storage.fragments import list_fragment_ids, read_fragments
 
 SCHEMA = """

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph import ids
 from omnigraph.api.graph import Graph
 from omnigraph.errors import ServerError
-from omnigraph.history.retention.condemned import list_runs
-from omnigraph.history.retention.hands import LocalCleanupExecutor
-from omnigraph.history.retention.survey import take_survey
-from omnigraph.pipeline import cleanup as on_spark
+from omnigraph.history.delete_queue import list_runs
+from omnigraph.maintenance.retention.executor import LocalCleanupExecutor
+from omnigraph.maintenance.retention.survey import take_survey
+from omnigraph.spark import cleanup as on_spark
+from omnigraph.values import ids
 from tests.rig.invariants import check_invariants, files
 from tests.rig.plugin import S3
 

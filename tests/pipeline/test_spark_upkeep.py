@@ -12,11 +12,11 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.engine import words
+from omnigraph.engine.search import fulltext_scan
 from omnigraph.errors import NotFound, ServerError, UsageError
-from omnigraph.pipeline import optimize as on_spark
-from omnigraph.pipeline import pick, session
-from omnigraph.storage import compact, fold
+from omnigraph.spark import optimize as on_spark
+from omnigraph.spark import session, session_choice
+from omnigraph.storage import compact, tail_compaction
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.table import open_table
 from tests.rig.invariants import check_invariants
@@ -36,9 +36,9 @@ edge E: P -> P { x: I64? }
 @pytest.fixture(autouse=True)
 def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes leave their tails to optimize, and few rows are enough for an index of words."""
-    monkeypatch.setattr(fold, "MIN_FRAGMENTS", 1 << 20)
-    monkeypatch.setattr(words, "MIN_INDEXED_ROWS", 1)
-    monkeypatch.setattr(words, "_MIN_ROWS_PER_CANDIDATE", 1)
+    monkeypatch.setattr(tail_compaction, "MIN_FRAGMENTS", 1 << 20)
+    monkeypatch.setattr(fulltext_scan, "MIN_INDEXED_ROWS", 1)
+    monkeypatch.setattr(fulltext_scan, "_MIN_ROWS_PER_CANDIDATE", 1)
 
 
 def grown(place: Path, seed: int) -> Graph:
@@ -210,11 +210,13 @@ def test_what_cannot_be_is_refused(spark: Any, tmp_path: Path) -> None:
 
 def test_auto_takes_spark_for_much_work_only(monkeypatch: pytest.MonkeyPatch) -> None:
     given = object()
-    assert pick.choose_session("auto", given, lambda: False) is None
-    assert pick.choose_session("auto", given, lambda: True) is given
-    assert pick.choose_session("local", given, lambda: True) is None
+    assert session_choice.choose_session("auto", given, lambda: False) is None
+    assert session_choice.choose_session("auto", given, lambda: True) is given
+    assert session_choice.choose_session("local", given, lambda: True) is None
     monkeypatch.setattr(session, "find_spec", lambda _: None)
-    assert pick.choose_session("auto", None, lambda: True) is None, "without Spark it goes on"
+    assert session_choice.choose_session("auto", None, lambda: True) is None, (
+        "without Spark it goes on"
+    )
 
 
 def test_both_engines_find_the_same_damaged_files(spark: Any, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import ResourceLimitExceeded
-from omnigraph.pipeline import ends
-from omnigraph.pipeline.steps import StepProgress, StepTracker
+from omnigraph.spark import endpoint_lookup
+from omnigraph.spark.steps import StepProgress, StepTracker
 
 SCHEMA = "node N { k: String @key }\nedge E: N -> N"
 NODES = "".join(f'{{"type":"N","data":{{"k":"n{at}"}}}}\n' for at in range(30))
@@ -33,13 +33,13 @@ def test_a_load_says_what_it_took(
     spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[bool] = []
-    forget = ends.remove_scratch_folders
+    forget = endpoint_lookup.remove_scratch_folders
 
     def looked(*given: Any) -> None:
         built.append(bool(left(spark)))
         forget(*given)
 
-    monkeypatch.setattr("omnigraph.pipeline.load.remove_scratch_folders", looked)
+    monkeypatch.setattr("omnigraph.spark.load.remove_scratch_folders", looked)
     how: dict[str, Any] = {"engine": "spark", "spark": spark, "mode": "append"}
     found = graph.load(str(tmp_path / "bad.ndjson"), on_error="report", **how)
     assert [(one.line, one.type) for one in found] == [(60, "E")]
@@ -67,8 +67,8 @@ def test_a_load_that_cannot_fit_is_refused(
 
 
 def test_steps_are_told_as_long_as_they_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnigraph.pipeline.steps.running_tasks", lambda _: (1, 4))
-    monkeypatch.setattr("omnigraph.pipeline.steps._POLL_SECONDS", 0.001)
+    monkeypatch.setattr("omnigraph.spark.steps.running_tasks", lambda _: (1, 4))
+    monkeypatch.setattr("omnigraph.spark.steps._POLL_SECONDS", 0.001)
     told: list[StepProgress] = []
     steps = StepTracker(None, told.append)  # type: ignore[arg-type]
     with steps.report_progress():

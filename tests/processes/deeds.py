@@ -7,15 +7,15 @@ from pathlib import Path
 
 from omnigraph.errors import AlreadyExists, BranchNotFound, Conflict, VersionConflict
 from omnigraph.history import branches
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import BranchState
-from omnigraph.history.memory import ShownReads
-from omnigraph.history.plan import CommitMetadata, PreparePlan, PublishPlan, SameContent, WriteTxn
-from omnigraph.history.publish import publish
-from omnigraph.ids import random_fraction
+from omnigraph.publish.plan import CommitMetadata, PreparePlan, PublishPlan, SameContent, WriteTxn
+from omnigraph.publish.publish import publish
+from omnigraph.publish.shown_reads import ShownReads
 from omnigraph.storage.scan import find_rows
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import stage_change
+from omnigraph.values.ids import random_fraction
 from tests.rig.patience import PATIENCE
 from tests.rig.writes import (
     CITY,

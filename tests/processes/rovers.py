@@ -13,10 +13,11 @@ from random import Random
 from typing import Any
 
 from omnigraph.errors import Conflict, NotFound, RecoveryRequired
-from omnigraph.history import branches, intent, long, publish, recover
+from omnigraph.history import branches
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.line import BranchState
-from omnigraph.history.plan import CommitMetadata
+from omnigraph.publish import intent, long_operations, publish, recover
+from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage.store import Store, open_store
 from tests.rig.writes import (
     PERSON,
@@ -39,7 +40,7 @@ Rows = dict[str, int]
 
 def _replay_everything() -> None:
     """A write that lost is tried again as it is, whatever changed meanwhile."""
-    for module in (publish, long):
+    for module in (publish, long_operations):
         _put(module, "replays", lambda *_: True)
     _put(publish, "_holds", lambda *_: True)
 

@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.errors import VersionConflict
 from omnigraph.history.commit import Commit
-from omnigraph.history.memory import ShownReads
+from omnigraph.publish.shown_reads import ShownReads
 from omnigraph.storage.table import open_table
 from tests.processes import deeds
 from tests.processes.conftest import Crew

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.history import recover
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.log import HistoryLog
+from omnigraph.publish import recover
 from omnigraph.storage.store import Store, open_store
 from tests.processes.rovers import replay, rove
 from tests.rig.writes import (

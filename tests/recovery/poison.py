@@ -12,9 +12,9 @@ from typing import Any
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.history import intent as intents
-from omnigraph.history.intent import Intent
-from omnigraph.history.recover import recover
+from omnigraph.publish import intent as intents
+from omnigraph.publish.intent import Intent
+from omnigraph.publish.recover import recover
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store

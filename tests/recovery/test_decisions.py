@@ -17,11 +17,12 @@ from omnigraph.errors import (
     ReadOnlyError,
     StorageError,
 )
-from omnigraph.history import branches, long, refs
-from omnigraph.history import intent as intents
-from omnigraph.history.intent import Intent
+from omnigraph.history import branches, refs
 from omnigraph.history.manifest import create_manifest
-from omnigraph.history.rename import finish_rename
+from omnigraph.publish import intent as intents
+from omnigraph.publish import long_operations
+from omnigraph.publish.intent import Intent
+from omnigraph.publish.rename import finish_rename
 from omnigraph.storage import layout
 from omnigraph.storage.store import open_store
 from tests.crash.verbs import make_start, overdue
@@ -114,7 +115,9 @@ def test_owner_that_wakes_after_a_drop_publishes_nothing(root: Path) -> None:
     omnigraph.open(root, durability="os").maintenance.operations.drop(pending.id)
     lost.write_bytes(body)
     with pytest.raises(OmnigraphError):
-        long.finish_confirmed(line, pending.intent, lambda _: pytest.fail("it prepares again"))
+        long_operations.finish_confirmed(
+            line, pending.intent, lambda _: pytest.fail("it prepares again")
+        )
     assert read_branch(line) == before
     assert line.refresh().state.tail[-1].operation == "refused"
 
@@ -245,7 +248,7 @@ def test_drop_waits_for_a_store_that_does_not_answer(
         raise ConcurrentCommit("the branch is busy")
 
     with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.history.withdraw.publish_refusal", busy)
+        patch.setattr("omnigraph.publish.withdraw.publish_refusal", busy)
         with pytest.raises(ConcurrentCommit):
             graph.maintenance.operations.drop(ID)
     assert [one.id for one in graph.maintenance.operations.set_aside()] == [ID]
@@ -269,7 +272,7 @@ def test_two_processes_set_the_same_operation_aside_once(graph: Graph) -> None:
     put(graph._handle.store, BROKEN["load whose plan is gone"](graph))
     stores = [open_store(graph.uri, durability=one) for one in ("os", "fsync")]
     (pending,) = intents.list_intents(stores[0]).pending
-    from omnigraph.history.set_aside import set_operation_aside
+    from omnigraph.publish.set_aside import set_operation_aside
 
     for store in stores:
         assert (

@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.history import settle
+from omnigraph.publish import settle
 from omnigraph.storage.store import open_store
 from tests.cli import conftest as cli
 from tests.cli.conftest import Program
@@ -141,7 +141,7 @@ def test_without_setting_aside_every_look_tries_again(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rule taken away: the operation is neither reported nor left alone."""
-    monkeypatch.setattr("omnigraph.history.recover._try_set_aside", lambda *_: None)
+    monkeypatch.setattr("omnigraph.publish.recover._try_set_aside", lambda *_: None)
     poison = BROKEN["branch with a name too long"](graph)
     put(graph._handle.store, poison)
     with overdue():
@@ -213,8 +213,8 @@ def test_a_newer_release_settles_what_an_older_one_set_aside(
         opened = omnigraph.open(graph.uri, durability="os")
         check = [(one.id, one.needs) for one in opened.maintenance.operations.set_aside()]
         assert check == [(ID, {"schema_version": 2})]
-        older.setattr("omnigraph.history.intent_record.SCHEMA_VERSION", 2)
-        older.setattr("omnigraph.history.settle.SCHEMA_VERSION", 2)
+        older.setattr("omnigraph.publish.intent_record.SCHEMA_VERSION", 2)
+        older.setattr("omnigraph.publish.settle.SCHEMA_VERSION", 2)
         omnigraph.open(graph.uri, durability="os")
     assert "fresh" in graph.branches
     assert kinds(graph) == ["set_aside", "finished"]

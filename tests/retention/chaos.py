@@ -14,13 +14,13 @@ from multiprocessing.process import BaseProcess as Process
 from pathlib import Path
 
 from omnigraph.errors import BranchNotFound, ClientError, HistoryReclaimed, StorageError
-from omnigraph.history import intent as intents
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.hold import protect_snapshot
-from omnigraph.history.retention import claim
 from omnigraph.history.snapshot import Snapshot, load_snapshot
 from omnigraph.history.tags import list_tags, open_tag
+from omnigraph.maintenance.retention import claim
+from omnigraph.publish import intent as intents
+from omnigraph.publish.read_lease import protect_snapshot
 from omnigraph.storage.store import Store, open_store
 from tests.retention import crew
 from tests.retention.crew import Diary, Part, retained_commits

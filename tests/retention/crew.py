@@ -15,20 +15,21 @@ from pathlib import Path
 
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
-from omnigraph.engine.optimize import optimize
 from omnigraph.errors import ClientError, ConcurrentCommit, HistoryReclaimed, StorageError
-from omnigraph.history import intent as intents
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.hold import protect_snapshot
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.recover import install_recovery_hook, recover
-from omnigraph.history.retention import claim, trim
-from omnigraph.history.retention.collect import cleanup
-from omnigraph.history.retention.policy import RetentionPolicy
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.state import GraphState
 from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
+from omnigraph.maintenance.optimize import optimize
+from omnigraph.maintenance.retention import claim
+from omnigraph.maintenance.retention.collect import cleanup
+from omnigraph.maintenance.retention.policy import RetentionPolicy
+from omnigraph.publish import intent as intents
+from omnigraph.publish import trim
+from omnigraph.publish.read_lease import protect_snapshot
+from omnigraph.publish.recover import install_recovery_hook, recover
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import Store, open_store
 from tests.retention.ticks import SECOND, Pulse, by, clock_at

@@ -8,7 +8,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.history import refs
-from omnigraph.history.closing import publish_closing_version
+from omnigraph.publish.closing import publish_closing_version
 from tests.history.apart import apart
 from tests.schema_apply.test_races import before_effect
 

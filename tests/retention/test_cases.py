@@ -9,8 +9,8 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import AlreadyExists, Conflict, HistoryReclaimed
-from omnigraph.history import hold
-from omnigraph.history.retention.report import Cleanup
+from omnigraph.maintenance.retention.report import Cleanup
+from omnigraph.publish import read_lease
 from omnigraph.storage.effects import Fault
 from tests.cli.conftest import Program
 from tests.cli.conftest import omnigraph as shell  # noqa: F401 - a fixture
@@ -109,7 +109,7 @@ def test_a_report_names_what_holds_history_back(graph: Graph) -> None:
 def test_a_large_export_is_held_to_its_end(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     graph.load({"P": [{"k": "a"}], "Q": [{"k": "of old"}]}, mode="append")
     for held in (False, True):
-        monkeypatch.setattr(hold, "LONG_READ_ROWS", 1 if held else 100)
+        monkeypatch.setattr(read_lease, "LONG_READ_ROWS", 1 if held else 100)
         lines = again(graph).export()
         assert next(lines)
         graph.load({"P": [{"k": "a"}], "Q": [{"k": "of new"}]}, mode="overwrite")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.health.check import check_graph
-from omnigraph.history import intent as intents
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.retention import claim
-from omnigraph.history.retention.collect import cleanup, preview_cleanup
+from omnigraph.maintenance.check import check_graph
+from omnigraph.maintenance.retention import claim
+from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.publish import intent as intents
 from omnigraph.storage.store import Store, open_store
 from tests.retention.chaos import entries, play_until
 from tests.retention.crew import POLICY

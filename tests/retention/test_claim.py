@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import ConcurrentCommit
-from omnigraph.health.check import check_graph
 from omnigraph.history.branches import open_branch
-from omnigraph.history.plan import PublishPlan, WriteTxn
-from omnigraph.history.publish import publish
-from omnigraph.history.retention import claim
-from omnigraph.history.retention.claim import hold_claim
-from omnigraph.history.retention.collect import cleanup
-from omnigraph.history.retention.hands import LocalCleanupExecutor, VersionKey
-from omnigraph.history.retention.policy import RetentionPolicy
+from omnigraph.maintenance.check import check_graph
+from omnigraph.maintenance.retention import claim
+from omnigraph.maintenance.retention.claim import hold_claim
+from omnigraph.maintenance.retention.collect import cleanup
+from omnigraph.maintenance.retention.executor import LocalCleanupExecutor, VersionKey
+from omnigraph.maintenance.retention.policy import RetentionPolicy
+from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.scan import scan

@@ -16,18 +16,18 @@ from omnigraph.errors import (
     ReadOnlyError,
     StorageError,
 )
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, open_branch
-from omnigraph.history.line import BranchState
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.recover import recover
-from omnigraph.history.retention import collect
-from omnigraph.history.retention.collect import cleanup, preview_cleanup
-from omnigraph.history.retention.policy import RetentionPolicy, make_policy
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.tags import create_tag, delete_tag, open_tag
-from omnigraph.ids import deterministic_ids
+from omnigraph.maintenance.retention import collect
+from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.maintenance.retention.policy import RetentionPolicy, make_policy
+from omnigraph.publish.recover import recover
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
+from omnigraph.values.ids import deterministic_ids
 from tests.rig.invariants import files
 from tests.rig.writes import (
     PERSON,
@@ -269,7 +269,7 @@ def test_something_unreadable_stops_the_run(store: Store) -> None:
 
 
 def test_two_collectors_do_not_work_at_once(store: Store) -> None:
-    from omnigraph.history.retention.claim import CLAIM_NAME
+    from omnigraph.maintenance.retention.claim import CLAIM_NAME
 
     fill(main_of(store), 2)
     store.objects.create_json(CLAIM_NAME, {"run": "another"})

@@ -18,16 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.engine.tend import MAINTENANCE_ACTOR
-from omnigraph.health.check import check_graph
-from omnigraph.history import intent as intents
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.line import BranchState
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.recover import recover
-from omnigraph.history.retention import claim
-from omnigraph.history.retention.collect import cleanup, preview_cleanup
 from omnigraph.history.tags import list_tags, open_tag
+from omnigraph.maintenance.check import check_graph
+from omnigraph.maintenance.index_maintenance import MAINTENANCE_ACTOR
+from omnigraph.maintenance.retention import claim
+from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.publish import intent as intents
+from omnigraph.publish.recover import recover
 from omnigraph.storage.store import Store, open_store
 from tests.retention.crew import POLICY, Part, retained_commits, work
 from tests.retention.ticks import SharedClock, by, clock_at, has_seen

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
 from omnigraph.history.log import HistoryLog, merge_bases
-from omnigraph.history.retention.collect import cleanup, preview_cleanup
-from omnigraph.history.retention.policy import RetentionPolicy
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
+from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.storage.store import Store, open_store
 from tests.rig.writes import (
     CITY,

@@ -8,8 +8,8 @@ import pytest
 import omnigraph
 from omnigraph.errors import HistoryReclaimed
 from omnigraph.history.branches import delete_branch
-from omnigraph.history.retention.collect import preview_cleanup
-from omnigraph.history.retention.policy import RetentionPolicy
+from omnigraph.maintenance.retention.collect import preview_cleanup
+from omnigraph.maintenance.retention.policy import RetentionPolicy
 from tests.rig.plugin import S3
 
 QUERY = "query q() { match { $p: P } return { $p.n } }"

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from omnigraph import ids
 from omnigraph.errors import ConcurrentCommit, HistoryReclaimed
-from omnigraph.history import branches, publish
-from omnigraph.history import intent as intents
+from omnigraph.history import branches
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
-from omnigraph.history.line import BranchState
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.retention import claim, collect
-from omnigraph.history.retention.collect import cleanup
-from omnigraph.history.retention.policy import RetentionPolicy
 from omnigraph.history.tags import create_tag, list_tags, open_tag
+from omnigraph.maintenance.retention import claim, collect
+from omnigraph.maintenance.retention.collect import cleanup
+from omnigraph.maintenance.retention.policy import RetentionPolicy
+from omnigraph.publish import intent as intents
+from omnigraph.publish import publish
 from omnigraph.storage.store import Store, open_store
+from omnigraph.values import ids
 from tests.history.apart import apart
 from tests.rig.writes import (
     TABLES,
@@ -97,10 +98,10 @@ def test_a_writer_that_staged_before_the_list_stages_again(
 def test_a_long_operation_keeps_what_it_staged(
     root: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    from omnigraph.history import long
+    from omnigraph.publish import long_operations
 
     line = apart(root)
-    module: Any = long if place == "_stage" else intents
+    module: Any = long_operations if place == "_stage" else intents
     with monkeypatch.context() as patch:
         pause(patch, module, place, lambda: cleanup(elsewhere(root), POLICY), after=False)
         made = write_long(line, append({"late": 1}), TABLES)

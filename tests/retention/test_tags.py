@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import AlreadyExists, CommitNotFound, InputError, NotFound, StorageError
-from omnigraph.history import intent as intents
 from omnigraph.history import refs
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
-from omnigraph.history.copy import copy_graph
-from omnigraph.history.line import BranchState
-from omnigraph.history.recover import recover
 from omnigraph.history.tags import create_tag, delete_tag, find_tag, list_tags, open_tag
-from omnigraph.ids import new_ulid
+from omnigraph.maintenance.copy import copy_graph
+from omnigraph.publish import intent as intents
+from omnigraph.publish.recover import recover
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
+from omnigraph.values.ids import new_ulid
 from tests.rig.invariants import files
 from tests.rig.writes import PERSON, append, check_invariants, init_small, read_rows, write
 

@@ -17,13 +17,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from omnigraph.errors import StorageError
-from omnigraph.history import hold, long
-from omnigraph.history import intent as intents
-from omnigraph.history.intent import Intent
-from omnigraph.history.lease import READ_OPERATION
-from omnigraph.ids import ManualClock, deterministic_ids
+from omnigraph.publish import intent as intents
+from omnigraph.publish import long_operations, read_lease
+from omnigraph.publish.intent import Intent
+from omnigraph.publish.lease import READ_OPERATION
 from omnigraph.storage.objects import ListedObject, LocalBackend
 from omnigraph.storage.store import Store
+from omnigraph.values.ids import ManualClock, deterministic_ids
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)  # a tick
@@ -116,7 +116,7 @@ class Pulse:
             retire(store, intent, parts)
 
         intents.arm, intents.retire = armed, retired
-        for module in (hold, long):
+        for module in (read_lease, long_operations):
             vars(module).update(kept_alive=self.kept_alive)
         threading.Thread(target=self._beat, name="pulse", daemon=True).start()
 

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from omnigraph.api import opening as graphs
-from omnigraph.history import audit, intent, recover, refs
+from omnigraph.history import refs
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.history.lease import READ_OPERATION
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import LoadedManifest, read_manifest
 from omnigraph.history.state import GraphState
+from omnigraph.publish import intent, recover, recovery_records
+from omnigraph.publish.lease import READ_OPERATION
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import open_table
@@ -162,7 +163,9 @@ def _acknowledged(store: Store, commits: Iterable[Commit]) -> Iterator[str]:
 
 def _audit(store: Store) -> Iterator[str]:
     # That it was set aside for a while is a record of its own, beside how it ended.
-    ended = (one for one in audit.list_recovery_records(store) if one.kind != "set_aside")
+    ended = (
+        one for one in recovery_records.list_recovery_records(store) if one.kind != "set_aside"
+    )
     records = Counter(one.operation_id for one in ended)
     for operation, count in records.items():
         if count > 1:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 import omnigraph.storage  # noqa: F401 - before a test uses Lance, it is told how to behave
-from omnigraph import ids
+from omnigraph.values import ids
 from tests.rig.proxy import Proxy
 from tests.rig.rclone import rclone
 from tests.rig.seaweed import seaweed

@@ -11,12 +11,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.history.init import init_graph
-from omnigraph.history.line import BranchState
-from omnigraph.history.long import publish_long_operation
-from omnigraph.history.plan import (
+from omnigraph.history.schemas import StoredSchema
+from omnigraph.history.snapshot import SnapshotSelector, load_snapshot
+from omnigraph.lang.schema import compile_schema
+from omnigraph.lang.schema.identity import new_identity
+from omnigraph.publish.init import init_graph
+from omnigraph.publish.long_operations import publish_long_operation
+from omnigraph.publish.plan import (
     AbsentIds,
     CommitMetadata,
     PublishPlan,
@@ -24,12 +28,7 @@ from omnigraph.history.plan import (
     SameContent,
     WriteTxn,
 )
-from omnigraph.history.publish import publish
-from omnigraph.history.schemas import StoredSchema
-from omnigraph.history.snapshot import SnapshotSelector, load_snapshot
-from omnigraph.ids import new_ulid
-from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.identity import new_identity
+from omnigraph.publish.publish import publish
 from omnigraph.storage import scan as scans
 from omnigraph.storage import table as tables
 from omnigraph.storage.compact import stage_compaction
@@ -37,6 +36,7 @@ from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.storage.table import StagedChange
+from omnigraph.values.ids import new_ulid
 from tests.rig import invariants
 
 SCHEMA = """

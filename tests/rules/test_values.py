@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.catalog import NodeType, Range
-from omnigraph.rules.values import row_violations
+from omnigraph.rules.row_rules import row_violations
 from omnigraph.storage.arrow import arrow_type
 
 

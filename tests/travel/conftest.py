@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph import Graph, ids
+from omnigraph import Graph
+from omnigraph.values import ids
 
 SCHEMA = """
 node Person { name: String @key  age: I64?  city: String?  score: F64?  photo: Blob? }

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import omnigraph
-from omnigraph import Graph, ids
-from omnigraph.commits import CommitLog
+from omnigraph import Graph
+from omnigraph.api.commit_lanes import assign_lanes, draw_rows
+from omnigraph.api.results.commit_log import CommitLog
 from omnigraph.history.commit import Commit
-from omnigraph.lanes import assign_lanes, draw_rows
+from omnigraph.values import ids
 from tests.travel.conftest import SCHEMA, START
 
 CASES = Path(__file__).parent.parent / "cases" / "travel"

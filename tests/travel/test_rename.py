@@ -8,9 +8,9 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import AlreadyExists, BranchNotFound, InputError, ReadOnlyError
-from omnigraph.history import intent as intents
 from omnigraph.history import refs
-from omnigraph.history.rename import rename_branch
+from omnigraph.publish import intent as intents
+from omnigraph.publish.rename import rename_branch
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
 from tests.crash.verbs import overdue

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import InputError, MergeConflict, PreconditionFailed
-from omnigraph.history.line import BranchState
+from omnigraph.history.branch_state import BranchState
 from omnigraph.ingest.stage import stage_tables
 from omnigraph.merging import replay
 from omnigraph.testing import graph as temporary

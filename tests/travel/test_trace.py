@@ -7,7 +7,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import EntityNotFound
-from omnigraph.history.trace import EntityVersion
+from omnigraph.history.entity_history import EntityVersion
 
 
 def told(found: list[EntityVersion]) -> list[tuple[str | None, str, tuple[str, ...]]]:

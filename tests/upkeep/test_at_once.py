@@ -11,9 +11,9 @@ import pytest
 
 from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.storage import fold
+from omnigraph.storage import tail_compaction
 from omnigraph.storage.effects import Fault
-from omnigraph.storage.hands import maintenance_concurrency
+from omnigraph.storage.maintenance_executor import maintenance_concurrency
 from omnigraph.testing import graph as new_graph
 from tests.rig.patience import PATIENCE
 from tests.schema_apply.test_races import elsewhere
@@ -26,7 +26,7 @@ SCHEMA = "\n".join(f"node {name} {{ k: String @key }}" for name in NAMES)
 @pytest.fixture
 def graph(monkeypatch: pytest.MonkeyPatch) -> Iterator[Graph]:
     """Nine tables with two fragments each."""
-    monkeypatch.setattr(fold, "MIN_FRAGMENTS", 1 << 20)
+    monkeypatch.setattr(tail_compaction, "MIN_FRAGMENTS", 1 << 20)
     with new_graph(SCHEMA) as graph:
         for n in range(2):
             graph.load({name: [{"k": f"k{n}"}] for name in NAMES}, mode="append")

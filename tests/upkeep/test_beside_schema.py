@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from omnigraph.api.graph import Graph
-from omnigraph.engine.optimize import OptimizeReport
-from omnigraph.storage import fold
+from omnigraph.maintenance.optimize import OptimizeReport
+from omnigraph.storage import tail_compaction
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.test_races import before_effect, elsewhere
 
@@ -33,7 +33,7 @@ UNQUEUED = effects(11)
 @pytest.fixture(autouse=True)
 def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave small fragments for optimize to compact."""
-    monkeypatch.setattr(fold, "MIN_FRAGMENTS", 1 << 20)
+    monkeypatch.setattr(tail_compaction, "MIN_FRAGMENTS", 1 << 20)
 
 
 def fill(graph: Graph) -> None:

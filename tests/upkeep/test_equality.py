@@ -17,9 +17,9 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.engine import scan
+from omnigraph.engine.operators import scan
 from omnigraph.errors import TypeCheckError
-from omnigraph.storage import fold
+from omnigraph.storage import tail_compaction
 from omnigraph.storage.index import index_coverage
 from tests.model.door import answer_of
 from tests.model.oracle import Oracle
@@ -82,8 +82,8 @@ def coverage(graph: Graph, key: str = "node:Person") -> float:
 def folded(graph: Graph) -> None:
     """Small writes that fold, and leave what was there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fold, "MIN_FRAGMENTS", 2)
-        patch.setattr(fold, "MIN_INDEXED_ROWS", 2)
+        patch.setattr(tail_compaction, "MIN_FRAGMENTS", 2)
+        patch.setattr(tail_compaction, "MIN_INDEXED_ROWS", 2)
         for _ in range(3):
             graph.mutate('insert Person { name: "new" } insert Firm { name: "new" }')
             graph.mutate('insert In { from: "new", to: "new" }')

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.api.graph import Graph
-from omnigraph.storage import fold
-from omnigraph.storage.fold import due_fragment_count
+from omnigraph.storage import tail_compaction
+from omnigraph.storage.tail_compaction import due_fragment_count
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.test_races import before_effect, elsewhere
 
@@ -24,7 +24,7 @@ BRIEF = {"FEWEST": 4, "INDEXED": 8, "LARGEST": 64}
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fold and index so early that a short test sees all of it."""
     for name, value in BRIEF.items():
-        monkeypatch.setattr(fold, name, value)
+        monkeypatch.setattr(tail_compaction, name, value)
 
 
 def sizes(graph: Graph, name: str = "P") -> list[int]:
@@ -61,7 +61,7 @@ def test_fragments_stay_few_and_rows_move_seldom(writes: list[int]) -> None:
             tail = held[-due:]
             held[-due:] = [(sum(n for n, _ in tail), 1 + max(moves for _, moves in tail))]
         held.append((rows, 0))
-    assert len(held) <= fold.MIN_FRAGMENTS + 9
+    assert len(held) <= tail_compaction.MIN_FRAGMENTS + 9
     assert max(moves for _, moves in held) <= 25
 
 

@@ -9,8 +9,8 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
-from omnigraph.ids import deterministic_ids
 from omnigraph.storage.layout import COMMITS, INTENTS
+from omnigraph.values.ids import deterministic_ids
 from tests.cost.bills import METHODS, golden, open_cold, spoken
 from tests.history.apart import apart
 from tests.rig.brought import bring

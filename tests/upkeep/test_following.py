@@ -3,7 +3,7 @@
 import pytest
 
 from omnigraph.api.graph import Graph
-from omnigraph.storage import fold
+from omnigraph.storage import tail_compaction
 from omnigraph.testing import graph as new_graph
 from tests.upkeep.test_fold import BRIEF
 
@@ -24,8 +24,8 @@ def count(graph: Graph, word: str) -> int:
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in BRIEF.items():
-        monkeypatch.setattr(fold, name, value)
-    monkeypatch.setattr("omnigraph.engine.scan.hot_rows", lambda *_: None)
+        monkeypatch.setattr(tail_compaction, name, value)
+    monkeypatch.setattr("omnigraph.engine.operators.scan.hot_rows", lambda *_: None)
 
 
 def held(graph: Graph) -> bool:

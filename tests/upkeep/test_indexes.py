@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omnigraph.api.graph import Graph
-from omnigraph.engine import scan
+from omnigraph.engine.operators import scan
 from omnigraph.errors import UniqueViolation
 from omnigraph.testing import graph as new_graph
 

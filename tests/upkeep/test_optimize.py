@@ -7,7 +7,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import NotFound, ReadOnlyError, StorageError, UsageError
-from omnigraph.storage import compact, fold
+from omnigraph.storage import compact, tail_compaction
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.find import read_rows
 from omnigraph.storage.table import open_table
@@ -26,7 +26,7 @@ edge E: P -> P
 @pytest.fixture(autouse=True)
 def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes leave their tails to optimize."""
-    monkeypatch.setattr(fold, "MIN_FRAGMENTS", 1 << 20)
+    monkeypatch.setattr(tail_compaction, "MIN_FRAGMENTS", 1 << 20)
 
 
 def filled(graph: Graph, count: int = 6) -> dict[str, tuple[int, Any]]:

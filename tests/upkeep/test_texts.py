@@ -16,13 +16,15 @@ from lance.query import MatchQuery
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.engine import scan, words
-from omnigraph.engine.stem import openings, stem
-from omnigraph.engine.text import analyse_texts, match_texts
+from omnigraph.engine.operators import scan
+from omnigraph.engine.search import fulltext_scan
+from omnigraph.engine.search.stem import openings, stem
+from omnigraph.engine.search.text import analyse_texts, match_texts
 from omnigraph.errors import IndexUnreadable
-from omnigraph.storage import fold, texts
+from omnigraph.storage import tail_compaction
 from omnigraph.storage.index import index_coverage
-from omnigraph.storage.texts import text_index_key
+from omnigraph.storage.text import fulltext
+from omnigraph.storage.text.fulltext import text_index_key
 from omnigraph.testing import graph as new_graph
 from tests.rig.plugin import S3
 
@@ -77,22 +79,22 @@ QUERIES = [
 @pytest.fixture(autouse=True)
 def seldom_simple(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are many already, and no question is too broad."""
-    monkeypatch.setattr(words, "MIN_INDEXED_ROWS", 1)
-    monkeypatch.setattr(words, "_MIN_ROWS_PER_CANDIDATE", 0.001)
-    monkeypatch.setattr(words, "_MAX_WITH_PUSHDOWN", 1 << 30)
+    monkeypatch.setattr(fulltext_scan, "MIN_INDEXED_ROWS", 1)
+    monkeypatch.setattr(fulltext_scan, "_MIN_ROWS_PER_CANDIDATE", 0.001)
+    monkeypatch.setattr(fulltext_scan, "_MAX_WITH_PUSHDOWN", 1 << 30)
 
 
 @pytest.fixture
 def proposals(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """The words that an index was asked for."""
     asked: list[tuple[str, ...]] = []
-    real = texts.candidate_rows
+    real = fulltext.candidate_rows
 
     def counted(*given: Any) -> Any:
         asked.append(tuple(given[-1]))
         return real(*given)
 
-    monkeypatch.setattr(texts, "candidate_rows", counted)
+    monkeypatch.setattr(fulltext, "candidate_rows", counted)
     return asked
 
 
@@ -185,8 +187,8 @@ def test_what_was_written_after_the_index_counts(proposals: list[tuple[str, ...]
 def test_no_upkeep_changes_an_answer(
     proposals: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fold, "MIN_FRAGMENTS", 2)
-    monkeypatch.setattr(fold, "MIN_INDEXED_ROWS", 2)
+    monkeypatch.setattr(tail_compaction, "MIN_FRAGMENTS", 2)
+    monkeypatch.setattr(tail_compaction, "MIN_INDEXED_ROWS", 2)
     rows = rows_of(TEXTS)
     some = ["search", "brulee", "привет", "die", "istanbul", "tm"]
     wider = SCHEMA.replace("n: I64?", "n: I64?  more: I64 @default(3)")
@@ -238,13 +240,13 @@ def test_few_rows_and_broad_questions_need_no_index(monkeypatch: pytest.MonkeyPa
         graph.maintenance.ensure_indices()
         assert "(index" in str(graph.explain(query))
         with monkeypatch.context() as patch:
-            patch.setattr(words, "_MIN_ROWS_PER_CANDIDATE", 8)
+            patch.setattr(fulltext_scan, "_MIN_ROWS_PER_CANDIDATE", 8)
             assert "(index" not in str(graph.explain(query))
             assert "(index" in str(graph.explain(query.replace("common", "word7")))
-            patch.setattr(words, "_MAX_WITH_PUSHDOWN", 0)
+            patch.setattr(fulltext_scan, "_MAX_WITH_PUSHDOWN", 0)
             assert "(index" not in str(graph.explain(query.replace("common", "word7")))
         with monkeypatch.context() as patch:
-            patch.setattr(words, "MIN_INDEXED_ROWS", 61)
+            patch.setattr(fulltext_scan, "MIN_INDEXED_ROWS", 61)
             assert "(index" not in str(graph.explain(query))
 
 
@@ -303,18 +305,18 @@ def test_a_word_begins_as_its_stem_says() -> None:
 
 
 def test_check_tells_of_words_that_an_index_misses(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = texts.candidate_rows
+    real = fulltext.candidate_rows
     with new_graph(SCHEMA, {"D": rows_of(TEXTS)}) as graph:
         graph.maintenance.ensure_indices()
         assert graph.maintenance.check().findings == ()
-        monkeypatch.setattr(texts, "candidate_rows", lambda *given: real(*given)[1:])  # type: ignore[index]
+        monkeypatch.setattr(fulltext, "candidate_rows", lambda *given: real(*given)[1:])  # type: ignore[index]
         (found,) = graph.maintenance.check().findings
         assert (found.kind, found.type_key) == ("index", "node:D")
         assert "full-text index of body" in found.reason
         assert "1 missing" in found.reason
-        monkeypatch.setattr(texts, "candidate_rows", real)
-        listed = texts.read_tokens
-        monkeypatch.setattr(texts, "read_tokens", lambda *given: listed(*given)[:-2])  # type: ignore[index]
+        monkeypatch.setattr(fulltext, "candidate_rows", real)
+        listed = fulltext.read_tokens
+        monkeypatch.setattr(fulltext, "read_tokens", lambda *given: listed(*given)[:-2])  # type: ignore[index]
         (found,) = graph.maintenance.check().findings
         assert "does not list 2 of the words" in found.reason
 
@@ -365,19 +367,21 @@ def test_texts_are_cut_where_lance_cuts_too(tmp_path: Path) -> None:
     letters = [chr(at) for at in range(0x110000) if not 0xD800 <= at < 0xE000]
     column = pa.array([f"xx{one}yy" for one in letters])
     data = lance.write_dataset(pa.table({"n": range(len(letters)), "t": column}), tmp_path / "d")
-    data.create_scalar_index("t", "INVERTED", **texts._TOKENIZER_OPTIONS)
+    data.create_scalar_index("t", "INVERTED", **fulltext._TOKENIZER_OPTIONS)
     asked = data.scanner(columns=["n", "_score"], full_text_query=MatchQuery("xx", "t"))
     cut_by_lance = set(asked.to_table()["n"].to_pylist())
     held = pa.array(letters)
     ours = np.flatnonzero(
-        pc.match_substring_regex(held, f"^{texts.SEPARATOR_PATTERN}$").to_numpy(False)
+        pc.match_substring_regex(held, f"^{fulltext.SEPARATOR_PATTERN}$").to_numpy(False)
     )
     assert set(ours.tolist()) <= cut_by_lance
     tokens = analyse_texts(column.take(pa.array(ours)))
     assert set(tokens.vocabulary) == {"xx", "yy"}, (
         "the engine cuts there, and nothing is left of it"
     )
-    seen = np.flatnonzero(pc.match_substring_regex(held, texts.INDEXED_CHARACTERS).to_numpy(False))
+    seen = np.flatnonzero(
+        pc.match_substring_regex(held, fulltext.INDEXED_CHARACTERS).to_numpy(False)
+    )
     assert not cut_by_lance & set(seen.tolist())
     assert len(ours) > 100_000
     assert len(seen) > 100_000

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from omnigraph.api.graph import Graph
-from omnigraph.engine import nearest
-from omnigraph.storage import vectors
+from omnigraph.engine.search import nearest
+from omnigraph.storage import vector_index
 from omnigraph.testing import graph as new_graph
 
 WIDTH = 6
@@ -31,13 +31,13 @@ def seldom_simple(monkeypatch: pytest.MonkeyPatch) -> None:
 def proposals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many candidates each question to an index asked for."""
     asked: list[int] = []
-    real = vectors.nearest_candidates
+    real = vector_index.nearest_candidates
 
     def counted(*given: Any) -> Any:
         asked.append(given[-1])
         return real(*given)
 
-    monkeypatch.setattr(vectors, "nearest_candidates", counted)
+    monkeypatch.setattr(vector_index, "nearest_candidates", counted)
     return asked
 
 
@@ -184,7 +184,7 @@ def test_vectors_that_an_index_cannot_hold(metric: str, odd: list[float]) -> Non
     with new_graph(SCHEMA.format(metric=metric), {"P": rows}) as graph:
         graph.maintenance.ensure_indices()
         waits = [why for _, name, why in graph.maintenance.pending_indices() if name == "v"]
-        assert waits == ([] if not any(odd) else [vectors.NOT_INDEXABLE])
+        assert waits == ([] if not any(odd) else [vector_index.NOT_INDEXABLE])
         assert not graph.maintenance.ensure_indices(), "what waits is no work"
         list(looks(graph))
         for how in QUESTIONS:
@@ -245,7 +245,7 @@ def test_explain_names_the_index() -> None:
 def test_a_lost_index_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with new_graph(SCHEMA.format(metric="l2"), {"P": rows_of(points(60))}) as graph:
         graph.maintenance.ensure_indices()
-        monkeypatch.setattr(vectors, "nearest_candidates", lambda *_: None)
+        monkeypatch.setattr(vector_index, "nearest_candidates", lambda *_: None)
         list(looks(graph))
 
 

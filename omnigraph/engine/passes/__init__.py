@@ -7,14 +7,14 @@ their result can be cached with the compiled query.
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 
-from .anti_membership import anti_join_probe
+from .anti_join_probe import anti_join_probe
 from .close_by_probe import close_by_probe
 from .count_only import count_only
+from .deduplicate_expansions import deduplicate_expansions
+from .drop_variables import drop_variables
 from .find_by_key import find_by_key
-from .fold_values import use_distinct_value_scan
-from .forget import drop_variables
 from .push_filters import push_filters
-from .reach_only import deduplicate_expansions
+from .use_distinct_value_scan import use_distinct_value_scan
 
 PASSES = (
     push_filters,

@@ -10,7 +10,7 @@ from omnigraph.engine.physical import EdgeExists
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 
-from .anti_membership import is_single_hop
+from .anti_join_probe import is_single_hop
 
 
 def close_by_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:

@@ -11,7 +11,7 @@ from typing import Any
 
 from omnigraph.engine.physical import EdgeExists, NoNeighbour, WeightByDegree
 from omnigraph.lang.query import plan
-from omnigraph.lang.query.free import variables_needed_by, variables_of
+from omnigraph.lang.query.plan_variables import variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR
 
 _REVERSED_DIRECTION: dict[plan.Direction, plan.Direction] = {

@@ -6,9 +6,9 @@ The id of a keyed node is derived from its key, so equality of all members is eq
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.fetch import columns_read
+from omnigraph.engine.operators.fetch import columns_read
+from omnigraph.engine.operators.project import projected_columns
 from omnigraph.engine.physical import KeyScan
-from omnigraph.engine.project import projected_columns
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.values import PropertyType

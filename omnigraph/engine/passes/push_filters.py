@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from omnigraph.lang.query import plan
-from omnigraph.lang.query.free import variables_of
+from omnigraph.lang.query.plan_variables import variables_of
 from omnigraph.lang.schema.ir import SchemaIR
 
 PlanOperators = tuple[plan.Operator, ...]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from omnigraph.diagnostics import Diagnostic, SourceText
+    from omnigraph.errors.diagnostics import Diagnostic, SourceText
     from omnigraph.lang.schema.catalog import Catalog
     from omnigraph.values.coerce import ParameterMode
 
@@ -104,7 +104,7 @@ def lint_queries(
     >>> lint_queries("query bad() {", compile_schema("")).status
     'error'
     """
-    from omnigraph.diagnostics import SourceText
+    from omnigraph.errors.diagnostics import SourceText
 
     from . import lint as linter
 

@@ -8,7 +8,7 @@ are in `build_expressions`, `build_conditions`, `build_clauses` and `build_bodie
 from collections.abc import Callable
 from typing import Any
 
-from omnigraph.diagnostics import Diagnostic, SourceText, Span
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 
 from .model import Name, Query, Variable
 

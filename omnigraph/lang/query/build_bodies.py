@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.values import PropertyType, ScalarType
 
 from .build import Builder, RuleAction

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 
 from .build import Builder, RuleAction, is_token
 from .build_conditions import RULES as CONDITIONS

@@ -6,7 +6,7 @@ no trace. A word between two variables becomes a test here; as a clause it stays
 
 from typing import Any
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 
 from .build import Builder, RuleAction, is_token
 from .build_expressions import RULES as EXPRESSIONS
@@ -40,8 +40,11 @@ def comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Compar
     """`left operator right`."""
     left, operator, right = children
     return Comparison(
-        as_expression(builder, left), str(operator), as_expression(builder, right), rule_span
-    )  # type: ignore[arg-type]
+        as_expression(builder, left),
+        str(operator),  # type: ignore[arg-type]
+        as_expression(builder, right),
+        rule_span,
+    )
 
 
 def membership(builder: Builder, rule_span: Span, children: list[Any]) -> Membership:

@@ -6,7 +6,7 @@ Owns the decoding of strings and numbers. It does not check types: date texts st
 import math
 from typing import Any
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import literals
 
 from .build import Builder, RuleAction, is_token

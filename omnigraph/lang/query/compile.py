@@ -7,19 +7,19 @@ another; all diagnostics of a text are raised in one error.
 from dataclasses import replace
 from typing import Literal as OneOf
 
-from omnigraph.diagnostics import Diagnostic, SourceText
 from omnigraph.errors import UsageError, language_error
+from omnigraph.errors.diagnostics import Diagnostic, SourceText
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from . import model as m
 from . import plan
-from .advice import collect_warnings
 from .check import CheckedQuery, check_query
 from .check.parameters import CheckedParameter
 from .describe import Operation, describe_plan
 from .lower import lower_read
 from .parse import read_queries
+from .query_warnings import collect_warnings
 
 QueryKind = OneOf["read", "mutation"]
 

@@ -6,8 +6,8 @@ uses them to choose seeds, lint to find cross products.
 
 from collections.abc import Iterable
 
-from omnigraph.diagnostics import Span
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import Span
+from omnigraph.records.frozen import record
 
 from .check.checked import CheckedBinding, CheckedMatch, CheckedTraversal
 

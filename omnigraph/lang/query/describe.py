@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal as OneOf
 
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
 
 from . import plan

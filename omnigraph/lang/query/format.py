@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from omnigraph.diagnostics import NO_SPAN, Span
+from omnigraph.errors.diagnostics import NO_SPAN, Span
 from omnigraph.lang import scan
 from omnigraph.lang.layout import INDENT, BlankLinePolicy, Layout
 

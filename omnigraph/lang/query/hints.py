@@ -6,7 +6,7 @@ Owns wording only. Nothing here decides whether a text is valid, so a wrong hint
 import re
 from collections.abc import Callable
 
-from omnigraph.diagnostics import SourceText, Span
+from omnigraph.errors.diagnostics import SourceText, Span
 
 DECLARATION_FORM = "a query (`query name(..) { .. }`)"
 

@@ -6,9 +6,9 @@ of parser and checker are only arranged here.
 
 from dataclasses import field
 
-from omnigraph.diagnostics import Diagnostic, SourceText
+from omnigraph.errors.diagnostics import Diagnostic, SourceText
 from omnigraph.lang.schema.catalog import Catalog, NodeType
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from . import model as m
 from .compile import QueryDiagnosis, diagnose_each_query

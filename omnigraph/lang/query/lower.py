@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from itertools import count, islice
 
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from . import plan
 from .check.checked import (
@@ -26,7 +26,7 @@ from .check.checked import (
 )
 from .check.scope import implementers
 from .components import Component, find_components
-from .free import variables_needed_by, variables_of
+from .plan_variables import variables_needed_by, variables_of
 
 _REVERSED_DIRECTIONS: dict[plan.Direction, plan.Direction] = {
     "out": "in",

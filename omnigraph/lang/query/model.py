@@ -7,8 +7,8 @@ Spans are excluded from equality, so that texts with the same meaning have equal
 from dataclasses import field
 from typing import Literal as OneOf
 
-from omnigraph.diagnostics import NO_SPAN, Span
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import NO_SPAN, Span
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
 LiteralKind = OneOf["string", "int", "float", "bool", "null", "date", "datetime"]

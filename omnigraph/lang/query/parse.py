@@ -4,8 +4,8 @@ Owns how a query begins, the words used in syntax errors, and the two entry poin
 for files that must be valid, `read_queries` for whatever can be parsed.
 """
 
-from omnigraph.diagnostics import Diagnostic, SourceText
 from omnigraph.errors import ParseError
+from omnigraph.errors.diagnostics import Diagnostic, SourceText
 from omnigraph.lang import scan
 from omnigraph.lang.parsing import Language, parse_declarations
 

@@ -6,7 +6,7 @@ the same meaning lower to equal plans. It never says how an engine finds neighbo
 
 from typing import Literal as OneOf
 
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
 Direction = OneOf["out", "in", "both"]

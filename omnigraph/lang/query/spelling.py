@@ -6,7 +6,7 @@ spelled text must parse to an equal tree. Line breaks are decided by the formatt
 
 from collections.abc import Iterable
 
-from omnigraph.diagnostics import NO_SPAN
+from omnigraph.errors.diagnostics import NO_SPAN
 
 from .model import (
     Aggregate,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from omnigraph.diagnostics import Diagnostic
+    from omnigraph.errors.diagnostics import Diagnostic
 
     from .catalog import Catalog
     from .lint import LintLevel
@@ -31,8 +31,8 @@ def parse_schema(schema_text: str, source_name: str = "<schema>") -> "SchemaFile
     >>> [d.name.text for d in parse_schema("node Lamp {} edge Lights: Lamp -> Room").declarations]
     ['Lamp', 'Lights']
     """
-    from omnigraph.diagnostics import SourceText
     from omnigraph.errors import language_error
+    from omnigraph.errors.diagnostics import SourceText
 
     from .model import SchemaFile
     from .parse import parse
@@ -53,8 +53,8 @@ def compile_schema(
     >>> compile_schema("node Lamp { watts: I32  name: String @key }").nodes[0].key
     ('name',)
     """
-    from omnigraph.diagnostics import SourceText
     from omnigraph.errors import language_error
+    from omnigraph.errors.diagnostics import SourceText
 
     catalog, diagnostics = diagnose_schema(schema_text, source_name, existing_names=existing_names)
     if catalog is None:
@@ -70,7 +70,7 @@ def diagnose_schema(
     >>> diagnose_schema("edge Lights: Lamp -> Room")[1][0].message
     'edge `Lights` starts at `Lamp`, which is not a declared node type'
     """
-    from omnigraph.diagnostics import SourceText
+    from omnigraph.errors.diagnostics import SourceText
 
     from .check import check
     from .parse import parse
@@ -111,7 +111,7 @@ def examine_schema(
     >>> catalog.nodes[0].name, found[0].severity
     ('Big_Lamp', 'warning')
     """
-    from omnigraph.diagnostics import SourceText
+    from omnigraph.errors.diagnostics import SourceText
 
     from .check import check
     from .lint import lint

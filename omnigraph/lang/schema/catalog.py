@@ -8,8 +8,8 @@ from dataclasses import field
 from functools import cached_property
 from typing import Literal as OneOf
 
-from omnigraph.diagnostics import NO_SPAN, Span
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import NO_SPAN, Span
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
 from .model import Literal

@@ -9,8 +9,8 @@ migration plan or of names, the others of lint.
 
 from typing import Literal
 
-from omnigraph.diagnostics import DiagnosticSeverity
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import DiagnosticSeverity
+from omnigraph.records.frozen import record
 
 Tier = Literal["safe", "validated", "destructive"]
 

@@ -6,7 +6,7 @@ declarations and the spelling of strings and numbers are preserved; the meaning 
 
 from bisect import bisect_left
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang import scan
 from omnigraph.lang.layout import INDENT, BlankLinePolicy, Layout
 

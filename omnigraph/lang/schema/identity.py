@@ -8,9 +8,9 @@ domain of a graph is an argument.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from omnigraph.diagnostics import Diagnostic, DiagnosticSeverity, SourceText
 from omnigraph.errors import language_error
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import Diagnostic, DiagnosticSeverity, SourceText
+from omnigraph.records.frozen import record
 
 from .catalog import Catalog, PropertyDefinition, TypeKind
 from .ir import TYPE_KINDS, CatalogType, SchemaIR, TypeIdentity, catalog_types

@@ -7,7 +7,7 @@ assigns the ids and `ir_reading` reads records back; nothing here decides either
 from functools import cached_property
 from typing import Any
 
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from .catalog import (
     Catalog,

@@ -8,7 +8,7 @@ compares, so that every id in every reference is checked too. Soundness rules ar
 from typing import Any, NoReturn
 
 from omnigraph.errors import IdentityError
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
 
 from .catalog import (

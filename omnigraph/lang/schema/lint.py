@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from omnigraph.diagnostics import Diagnostic, DiagnosticSeverity, SourceText, Span
 from omnigraph.errors import UsageError
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import Diagnostic, DiagnosticSeverity, SourceText, Span
+from omnigraph.records.frozen import record
 
 from . import model
 from .check.annotations import KNOWN_ANNOTATIONS

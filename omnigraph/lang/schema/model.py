@@ -9,8 +9,8 @@ A `body` is the span from `{` to `}`.
 from dataclasses import field
 from typing import Literal as OneOf
 
-from omnigraph.diagnostics import NO_SPAN, Span
-from omnigraph.record import record
+from omnigraph.errors.diagnostics import NO_SPAN, Span
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
 ConstraintKind = OneOf["key", "unique", "index", "range", "check"]

@@ -8,11 +8,11 @@ declaration is still read to its end, so that all its mistakes are reported toge
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from omnigraph.diagnostics import Diagnostic, SourceText, Span
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.lang import scan
 from omnigraph.lang.parsing import Language, parse_declarations
-from omnigraph.naming import shorten_name
-from omnigraph.record import record
+from omnigraph.records.frozen import record
+from omnigraph.values.names import shorten_name
 
 from . import literals
 from .model import (
@@ -32,7 +32,7 @@ from .model import (
     Option,
     Property,
 )
-from .types import TypeReader
+from .type_reader import TypeReader
 from .wording import EXPECTED_DECLARATION, TERMINAL_GROUPS, TERMINAL_NAMES, suggest_fix
 
 _DECLARATION_OPENING = scan.DeclarationOpening(frozenset({"node", "edge", "interface"}), ("word",))

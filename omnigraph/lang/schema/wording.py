@@ -2,7 +2,7 @@
 
 import re
 
-from omnigraph.diagnostics import SourceText, Span
+from omnigraph.errors.diagnostics import SourceText, Span
 
 EXPECTED_DECLARATION = "a declaration (`node`, `edge` or `interface`)"
 TERMINAL_GROUPS = (

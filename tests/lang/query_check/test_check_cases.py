@@ -2,8 +2,8 @@
 
 import pytest
 
-from omnigraph.diagnostics import Diagnostic
 from omnigraph.errors import LanguageError, ParseError, TypeCheckError
+from omnigraph.errors.diagnostics import Diagnostic
 from omnigraph.lang.query import compile_queries, diagnose_queries
 from omnigraph.lang.query.codes import LINT_CODES, TYPE_CODES
 from tests.lang.query_check.blocks import Block, blocks

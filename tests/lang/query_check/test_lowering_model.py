@@ -5,12 +5,12 @@ from random import Random
 
 from hypothesis import given
 
-from omnigraph.diagnostics import SourceText
 from omnigraph.errors import TypeCheckError
+from omnigraph.errors.diagnostics import SourceText
 from omnigraph.lang.query import compile_query, explain_plan, plan
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query.compile import diagnose_query
-from omnigraph.lang.query.free import variables_needed_by, variables_of
+from omnigraph.lang.query.plan_variables import variables_needed_by, variables_of
 from omnigraph.lang.schema import compile_schema
 from tests.lang.query_check.tiny_graph import FIRMS, PERSONS, Row, rows_of_plan, rows_of_tree
 from tests.lang.query_strategies import queries

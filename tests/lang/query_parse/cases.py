@@ -8,7 +8,7 @@ begin with `#` before the first block or anywhere in a file of lines are comment
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.values import PropertyType
 
 CASES = Path(__file__).parent.parent.parent / "cases" / "query"

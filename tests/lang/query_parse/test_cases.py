@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from omnigraph.diagnostics import SourceText, render
 from omnigraph.errors import ParseError
+from omnigraph.errors.diagnostics import SourceText, render
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query.format import format_queries
 from omnigraph.lang.query.parse import parse_queries, read_queries

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.diagnostics import SourceText, render
 from omnigraph.errors import ParseError
+from omnigraph.errors.diagnostics import SourceText, render
 from omnigraph.lang.query.format import format_queries
 from omnigraph.lang.query.parse import parse_queries, read_queries
 from omnigraph.lang.query.spelling import Speller

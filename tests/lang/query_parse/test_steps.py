@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from lark.parsers.lalr_parser_state import ParserState
 
-from omnigraph.diagnostics import SourceText
 from omnigraph.errors import ParseError
+from omnigraph.errors.diagnostics import SourceText
 from omnigraph.lang import lexer, scan, tables
 from omnigraph.lang.query.format import format_queries
 from omnigraph.lang.query.parse import read_queries

@@ -2,8 +2,8 @@
 
 import pytest
 
-from omnigraph.diagnostics import Diagnostic, SourceText
 from omnigraph.errors import CatalogError, LanguageError, ParseError
+from omnigraph.errors.diagnostics import Diagnostic, SourceText
 from omnigraph.lang.schema import compile_schema, diagnose_schema
 from omnigraph.lang.schema.catalog import (
     Catalog,

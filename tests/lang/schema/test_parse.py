@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
-from omnigraph.diagnostics import SourceText, Span
 from omnigraph.errors import LanguageError, ParseError
+from omnigraph.errors.diagnostics import SourceText, Span
 from omnigraph.lang import tables
 from omnigraph.lang.schema import compile_schema, diagnose_schema, lint_schema, parse_schema
 from omnigraph.lang.schema.model import (

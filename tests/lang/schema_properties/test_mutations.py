@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.diagnostics import Diagnostic, SourceText, render
 from omnigraph.errors import LanguageError, OmnigraphError
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, render
 from omnigraph.lang import scan
 from omnigraph.lang.query import diagnose_queries, format_queries, lint_queries, parse_queries
 from omnigraph.lang.query.parse import _QUERY_OPENING as QUERY

@@ -4,11 +4,11 @@ Names are resolved in textual order, and one run reports all mistakes of a query
 resolved values and is the input of `lower`. Never reads data.
 """
 
-from omnigraph.diagnostics import Diagnostic, SourceText, Span
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from .checked import CheckedBinding, CheckedRead, CheckedTraversal
 from .clauses import check_match

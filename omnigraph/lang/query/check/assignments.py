@@ -12,7 +12,7 @@ from omnigraph.values import PropertyType
 
 from . import expressions, literals
 from .scope import Scope
-from .typed import STRING, TypedValue, is_assignable, is_text
+from .typed_values import STRING, TypedValue, is_assignable, is_text
 
 _ENDPOINT_NAMES = ("from", "to")
 

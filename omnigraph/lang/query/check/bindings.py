@@ -21,7 +21,7 @@ from .scope import (
     entity_type,
     narrower_type,
 )
-from .typed import STRING, TypedValue, is_comparable
+from .typed_values import STRING, TypedValue, is_comparable
 
 
 def check_binding(scope: Scope, binding: m.Binding) -> list[CheckedClause]:

@@ -5,9 +5,9 @@ Owns the form between checker and lowering. Variables have their plan names.
 
 from dataclasses import field
 
-from omnigraph.diagnostics import NO_SPAN, Span
+from omnigraph.errors.diagnostics import NO_SPAN, Span
 from omnigraph.lang.query import plan
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 
 @record

@@ -4,7 +4,7 @@ Owns the dispatch of clauses to their checks and which names nested lists can se
 which clauses run is decided later, by lowering.
 """
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 

@@ -6,12 +6,12 @@ keys.
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.lang.query.naming import column_name
+from omnigraph.lang.query.column_names import column_name
 from omnigraph.values import PropertyType, ScalarType
 
 from . import expressions, search
 from .scope import Scope
-from .typed import F64, I64, TypedValue, is_scalar
+from .typed_values import F64, I64, TypedValue, is_scalar
 
 _ID_TYPE = PropertyType(ScalarType.STRING)
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from . import search
 from .report import CheckReport
-from .typed import STRING, TypedValue, is_comparable, is_scalar, is_text, typed_null
+from .typed_values import STRING, TypedValue, is_comparable, is_scalar, is_text, typed_null
 
 
 @record

@@ -6,7 +6,7 @@ names are meaningful only in some places and are resolved there.
 
 from typing import cast
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import PropertyDefinition
@@ -23,7 +23,7 @@ from .scope import (
     declared_edge_types,
     entity_type,
 )
-from .typed import DATETIME, STRING, TypedValue
+from .typed_values import DATETIME, STRING, TypedValue
 
 _MAX_GUESS_NAMES = 100  # with more names than this, guessing a similar one is slow and mostly wrong
 _EDGE_FIELDS = ("id", "from", "to")

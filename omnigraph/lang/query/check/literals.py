@@ -19,7 +19,7 @@ from omnigraph.values import (
 )
 
 from .report import CheckReport
-from .typed import BOOL, DATETIME, F64, I64, STRING, TypedValue, is_assignable
+from .typed_values import BOOL, DATETIME, F64, I64, STRING, TypedValue, is_assignable
 
 _LITERAL_TYPES = {
     "string": STRING,

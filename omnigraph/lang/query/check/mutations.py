@@ -10,7 +10,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 
 from .assignments import check_assignments
-from .rows import check_row_condition
+from .row_conditions import check_row_condition
 from .scope import Scope
 
 

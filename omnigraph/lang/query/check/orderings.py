@@ -6,13 +6,13 @@ the first key and alone decides the order; keys after it only break its ties.
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from .columns import is_aggregated, resolve_column_value
 from .expressions import resolve_parameter
 from .literals import resolve_literal
 from .scope import Scope
-from .typed import TypedValue, is_scalar
+from .typed_values import TypedValue, is_scalar
 
 _BEST_FIRST_DIRECTIONS = {"bm25": "desc", "rrf": "desc", "nearest": "asc"}
 
@@ -195,7 +195,7 @@ def _check_sort_key(
 def _find_named_column(
     scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...], bare_word: m.Alias
 ) -> plan.PlanColumn | None:
-    from omnigraph.lang.query.naming import column_name
+    from omnigraph.lang.query.column_names import column_name
 
     column = next((candidate for candidate in columns if candidate.name == bare_word.name), None)
     column_names = [column_name(projection) for projection in read_body.projections]

@@ -3,10 +3,10 @@
 Owns the rules of a declaration. Values passed at run time are bound elsewhere.
 """
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
 from . import literals

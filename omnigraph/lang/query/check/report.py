@@ -4,7 +4,7 @@ Owns the list of diagnostics, each at a span of the source. Never raises and nev
 reports and continues, so that one run finds every mistake.
 """
 
-from omnigraph.diagnostics import Diagnostic, SourceText, Span
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 
 
 class CheckReport:

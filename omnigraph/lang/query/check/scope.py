@@ -9,7 +9,7 @@ from dataclasses import replace as changed
 from itertools import islice
 
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, InterfaceType, NodeType
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
 from .report import CheckReport

@@ -5,13 +5,13 @@ Owns the rules for their arguments (T15, T19, T20, T21). The caller decides wher
 
 from typing import Literal as OneOf
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 
 from . import expressions, literals
 from .scope import EdgeVariable, Scope
-from .typed import I64, TypedValue, is_text
+from .typed_values import I64, TypedValue, is_text
 
 TextFunction = OneOf["search", "fuzzy", "match_text"]
 

@@ -8,7 +8,7 @@ from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog, EdgeType
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from .bindings import check_bindable, narrow_variable
 from .checked import CheckedClause, CheckedTraversal

@@ -7,10 +7,11 @@ be read is left out, and errors that only follow from the omission are not repor
 from collections.abc import Container, Iterable
 from typing import Protocol, TypeVar
 
-from omnigraph.diagnostics import Diagnostic
+from omnigraph.errors.diagnostics import Diagnostic
 from omnigraph.lang.schema import catalog, model
 from omnigraph.lang.schema.parse import ParsedSchema
 
+from .across_declarations import check_edge_name_case, check_endpoints, check_unique_names
 from .annotations import read_header_annotations, read_property
 from .constraints import read_constraints, read_inline_constraints
 from .draft import PropertyDraft, TypeDraft
@@ -19,8 +20,7 @@ from .findings import SchemaFindings
 from .interfaces import expand_interfaces
 from .lengths import check_name_lengths
 from .properties import find_own_properties
-from .values import check_defaults
-from .whole import check_edge_name_case, check_endpoints, check_unique_names
+from .value_rules import check_defaults
 
 
 def check(

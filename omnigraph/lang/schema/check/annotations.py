@@ -4,9 +4,9 @@ Owns where they are allowed, how often, and with which arguments. Unknown annota
 verbatim. `constraints` checks whether columns exist and fit, `embeds` whether `@embed` sources do.
 """
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import catalog, model
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from .arguments import check_arguments, read_required_text
 from .defaults import read_default

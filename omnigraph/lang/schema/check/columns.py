@@ -1,9 +1,9 @@
 """Resolves the columns that a constraint names, with their types."""
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import model
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
 
 from .arguments import is_identifier

@@ -4,7 +4,7 @@ Owns which columns they may use. `indexes` checks the options of an index, `valu
 `@range` and `@check`.
 """
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import catalog, model
 from omnigraph.values import PropertyType, ScalarType
 
@@ -13,7 +13,7 @@ from .columns import ConstraintColumn, resolve_columns
 from .draft import PropertyDraft, TypeDraft, inline_constraint_span
 from .findings import CheckStage, SchemaFindings
 from .indexes import read_index_options
-from .values import read_value_rule
+from .value_rules import read_value_rule
 
 
 def read_constraints(draft: TypeDraft, findings: SchemaFindings) -> tuple[catalog.Constraint, ...]:

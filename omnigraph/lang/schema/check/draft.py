@@ -1,8 +1,8 @@
 """Partially checked declarations that one check passes to the next."""
 
-from omnigraph.diagnostics import Span
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import catalog, model
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 
 @record

@@ -6,7 +6,7 @@ determines the error class, so the order of the stages is part of the language.
 
 from enum import IntEnum
 
-from omnigraph.diagnostics import Diagnostic, DiagnosticKind, SourceText, Span
+from omnigraph.errors.diagnostics import Diagnostic, DiagnosticKind, SourceText, Span
 
 
 class CheckStage(IntEnum):

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from omnigraph.lang.schema.catalog import Constraint, Index, Key, PropertyDefinition, Range, Unique
 from omnigraph.lang.schema.shape import constraint_columns
 
-from .pair import INLINE_CONSTRAINT_CLASSES, ConstraintsByKey, TypePair
 from .steps import (
     AddConstraint,
     ChangeIndexOptions,
@@ -19,6 +18,7 @@ from .steps import (
     make_unsupported_change,
     rating_members,
 )
+from .type_pair import INLINE_CONSTRAINT_CLASSES, ConstraintsByKey, TypePair
 
 _VALIDATION_CODES = {"unique": "OG-MF-107", "range": "OG-MF-108", "check": "OG-MF-109"}
 

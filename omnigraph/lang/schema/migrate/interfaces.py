@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from omnigraph.lang.schema.catalog import InterfaceType, NodeType, PropertyDefinition
 from omnigraph.lang.schema.ir import CatalogType, SchemaIR
 
-from .pair import TypePair
 from .steps import MigrationStep, make_unsupported_change
+from .type_pair import TypePair
 
 
 def implements_steps(type_pair: TypePair) -> Iterator[MigrationStep]:

@@ -1,12 +1,12 @@
 """Plans the migration from an accepted schema to a desired one. Reads and changes no data."""
 
-from omnigraph.diagnostics import Diagnostic
 from omnigraph.errors import SchemaUnsupported
+from omnigraph.errors.diagnostics import Diagnostic
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.identity import new_identity, resolve_identity
 from omnigraph.lang.schema.ir import SchemaIR, hash_ir
 from omnigraph.lang.schema.shape import JsonObject
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 
 from .steps import DropMode, MigrationStep, UnsupportedChange, make_unsupported_change
 from .types import all_steps

@@ -11,9 +11,9 @@ from typing import Any
 from omnigraph.lang.schema.catalog import EmbeddingDefinition, PropertyDefinition
 from omnigraph.values import PropertyType, ScalarType
 
+from .annotation_changes import reader_texts_differ, refuse_annotation_changes
 from .constraints import dropped_column_steps, inline_constraint_steps, key_columns, restate_steps
 from .interfaces import origin_steps
-from .pair import TypePair
 from .steps import (
     AddProperty,
     ChangeDefault,
@@ -29,7 +29,7 @@ from .steps import (
     make_unsupported_change,
     rating_members,
 )
-from .texts import reader_texts_differ, refuse_annotation_changes
+from .type_pair import TypePair
 
 # Number types that represent every value of another exactly.
 _WIDER_TYPES = {

@@ -7,7 +7,7 @@ step; executing a step is the job of `evolve`. Field names of steps are JSON mem
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
-from omnigraph.diagnostics import DiagnosticSeverity
+from omnigraph.errors.diagnostics import DiagnosticSeverity
 from omnigraph.lang.schema.catalog import (
     Check,
     Constraint,
@@ -20,7 +20,7 @@ from omnigraph.lang.schema.catalog import (
 )
 from omnigraph.lang.schema.codes import CODES, Tier
 from omnigraph.lang.schema.shape import JsonObject, annotation_json, constraint_json, type_json
-from omnigraph.record import record
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
 DropMode = Literal["soft", "hard"]

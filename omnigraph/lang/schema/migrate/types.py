@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from omnigraph.lang.schema.catalog import EdgeType, InterfaceType
 from omnigraph.lang.schema.ir import TYPE_KINDS, CatalogType, SchemaIR, catalog_types
 
+from .annotation_changes import reader_texts_differ, refuse_annotation_changes
 from .constraints import constraint_steps
 from .interfaces import implements_steps, remaining_nodes
-from .pair import TypePair
 from .properties import property_steps
 from .steps import (
     AddType,
@@ -28,7 +28,7 @@ from .steps import (
     make_unsupported_change,
     rating_members,
 )
-from .texts import reader_texts_differ, refuse_annotation_changes
+from .type_pair import TypePair
 
 _DROP_CODES = {"node": "OG-DS-102", "edge": "OG-DS-103"}
 

@@ -1,0 +1,441 @@
+"""Node and edge sets: chained calls that build one query of the query language.
+
+Never a second engine: a chain only builds query text, which `to_query` shows, and every value is a
+parameter. Sets are immutable; each call returns a new one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from omnigraph.api.builders.predicates import parameter_declaration, translate_predicate
+from omnigraph.api.results.lazy_result import LazyResult
+from omnigraph.api.results.result import Result
+from omnigraph.errors import InputError, UsageError
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, InterfaceType
+from omnigraph.lang.schema.catalog import NodeType as NodeType
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.values import PropertyType, ScalarType
+from omnigraph.values.names import quote_name, require_text
+
+QueryRunner = Callable[[str, Mapping[str, Any]], Result]
+HopRange = int | tuple[int, int]
+_STRING_TYPE = PropertyType(ScalarType.STRING)
+_COUNT_TYPE = PropertyType(ScalarType.I64)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryParameter:
+    """A parameter of the query being built: its declared type and its value."""
+
+    type: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class EntitySet(LazyResult):
+    """The common base of node and edge sets: clauses, parameters, columns and order so far.
+
+    `variable` stands for the entities of the set; `properties` are theirs, with system fields.
+    """
+
+    run_query: QueryRunner = field(repr=False)
+    catalog: Catalog = field(repr=False)
+    type_name: str
+    variable: str
+    properties: Mapping[str, PropertyType] = field(repr=False)
+    clauses: tuple[str, ...] = ()
+    parameters: Mapping[str, QueryParameter] = field(default_factory=dict, repr=False)
+    columns: tuple[str, ...] | None = None
+    order: tuple[tuple[str, bool], ...] = ()
+    hops: int = 0
+    limit_parameter: str | None = None
+    offset_parameter: str | None = None
+
+    # Building -----------------------------------------------------------------------------------
+
+    def filter(self, predicate: str, /, **params: Any) -> Self:
+        """Keep entities for which a predicate holds: `filter("age > $min", min=30)`.
+
+        Write property names bare. `starts_with(name, 'A')` and `name starts_with 'A'` both work.
+        """
+        self._require_no_limit("filter")
+        owner = self.type_name
+        property_prefix = f"${self.variable}."
+        translated = translate_predicate(
+            predicate, self.properties, params, prefix=property_prefix, owner=owner
+        )
+        new_parameters = {
+            parameter_name: QueryParameter(translated.types[parameter_name], value)
+            for parameter_name, value in params.items()
+        }
+        conflicting_name = next(
+            (
+                candidate_name
+                for candidate_name in new_parameters
+                if candidate_name in self.parameters
+                and self.parameters[candidate_name] != new_parameters[candidate_name]
+            ),
+            None,
+        )
+        if conflicting_name is not None:
+            message = f"${conflicting_name} already has another value"
+            raise InputError(message, reason="duplicate parameter")
+        return self._add_clause(f"({translated.text})", new_parameters)
+
+    def where(self, **values: Any) -> Self:
+        """Keep entities whose properties have these values.
+
+        None matches a missing property, a list matches any of its members; a list property must
+        contain the value.
+        """
+        self._require_no_limit("where")
+        filtered_set = self
+        for property_name, value in values.items():
+            filtered_set = filtered_set._filter_equal(self._require_property(property_name), value)
+        return filtered_set
+
+    def select(self, *names: str) -> Self:
+        """Select the properties to return; the default is all except blobs."""
+        return replace(
+            self, columns=tuple(self._require_readable(property_name) for property_name in names)
+        )
+
+    def order_by(self, *names: str) -> Self:
+        """Sort by properties; `-age` sorts in descending order."""
+        sort_keys = tuple(
+            (self._require_readable(sort_name.removeprefix("-")), sort_name.startswith("-"))
+            for sort_name in names
+        )
+        return replace(self, order=sort_keys)
+
+    def limit(self, n: int) -> Self:
+        """Return at most `n` entities."""
+        parameter_name, parameters = self._add_parameter(_COUNT_TYPE, n)
+        return replace(self, limit_parameter=parameter_name, parameters=parameters)
+
+    def offset(self, n: int) -> Self:
+        """Skip the first `n` entities."""
+        parameter_name, parameters = self._add_parameter(_COUNT_TYPE, n)
+        return replace(self, offset_parameter=parameter_name, parameters=parameters)
+
+    # Running ------------------------------------------------------------------------------------
+
+    def result(self) -> Result:
+        """Run the query."""
+        return self.run_query(self.to_query(), self.params)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameter values of `to_query`."""
+        return {name: parameter.value for name, parameter in self.parameters.items()}
+
+    def to_query(self) -> str:
+        """Return the set as a query in the query language."""
+        columns = self._returned_columns()
+        return_items = [
+            f"${self.variable}.{column_name} as {column_name}" for column_name in columns
+        ]
+        order_items = [
+            f"{column_name if column_name in columns else self._property_reference(column_name)}{' desc' * descending}"
+            for column_name, descending in self.order
+        ]
+        return self._build_query(return_items, order_items, distinct=self.hops > 0)
+
+    def count(self) -> int:
+        """Return the number of entities."""
+        if self.limit_parameter or self.offset_parameter:
+            return len(self.ids())
+        counted_expression = (
+            f"distinct ${self.variable}.id" if self.hops else f"${self.variable}.id"
+        )
+        query_text = self._build_query(
+            [f"count({counted_expression}) as count"], [], distinct=False
+        )
+        return int(self.run_query(query_text, self.params).scalar())
+
+    def exists(self) -> bool:
+        """Return whether there is at least one entity."""
+        limited_set = self if self.limit_parameter else self.limit(1)
+        return bool(limited_set.select("id").result())
+
+    def ids(self) -> list[str]:
+        """Return only the ids."""
+        return self.select("id").result().scalars("id")
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        return self.exists()
+
+    # Helpers ------------------------------------------------------------------------------------
+
+    def _build_query(
+        self, return_items: list[str], order_items: list[str], *, distinct: bool
+    ) -> str:
+        declarations = ", ".join(
+            f"${parameter_name}: {parameter.type}"
+            for parameter_name, parameter in self.parameters.items()
+        )
+        query_lines = [f"query {self._query_name()}({declarations}) {{", "    match {"]
+        query_lines += [f"        {clause}" for clause in self.clauses]
+        query_lines += [
+            "    }",
+            f"    return {'distinct ' * distinct}{{ {', '.join(return_items)} }}",
+        ]
+        query_lines += [f"    order {{ {', '.join(order_items)} }}"] if order_items else []
+        query_lines += (
+            [f"    limit ${self.limit_parameter}"]
+            if self.limit_parameter and return_items[0][:6] != "count("
+            else []
+        )
+        query_lines += [f"    offset ${self.offset_parameter}"] if self.offset_parameter else []
+        return "\n".join([*query_lines, "}", ""])
+
+    def _returned_columns(self) -> list[str]:
+        """Return the columns; after a hop ids keep entities distinct, and sort keys are added."""
+        column_names = list(self.columns or self._readable_names())
+        if self.hops:
+            column_names = ["id", *column_names] + [sort_name for sort_name, _ in self.order]
+        return list(dict.fromkeys(column_names))
+
+    def _readable_names(self) -> Iterator[str]:
+        blob_names = {
+            property_name
+            for property_name, property_type in self.properties.items()
+            if property_type.scalar is ScalarType.BLOB
+        }
+        return (
+            property_name for property_name in self.properties if property_name not in blob_names
+        )
+
+    def _query_name(self) -> str:
+        return "nodes"
+
+    def _property_reference(self, property_name: str) -> str:
+        return f"${self.variable}.{property_name}"
+
+    def _filter_equal(self, property_name: str, value: Any) -> Self:
+        property_type = self.properties[property_name]
+        if value is None:
+            return self._add_clause(f"{self._property_reference(property_name)} is null", {})
+        self._check_enum(property_name, property_type, value)
+        if isinstance(value, list | tuple | set | frozenset) and not property_type.is_list:
+            parameter_type, comparison, value = (
+                PropertyType(property_type.scalar, is_list=True),
+                "in",
+                list(value),
+            )
+        elif property_type.is_list:
+            parameter_type, comparison = property_type.element_type(), "contains"
+        else:
+            parameter_type, comparison = property_type, "="
+        parameter_name, parameters = self._add_parameter(parameter_type, value)
+        return replace(self, parameters=parameters)._add_clause(
+            f"{self._property_reference(property_name)} {comparison} ${parameter_name}", {}
+        )
+
+    def _check_enum(self, property_name: str, property_type: PropertyType, value: Any) -> None:
+        """Refuse a value that no entity can have: it is a mistake, not an empty result."""
+        enum_values = property_type.enum_values or ()
+        for member in value if isinstance(value, list | tuple | set | frozenset) else (value,):
+            if (
+                enum_values
+                and isinstance(member, str)
+                and str(getattr(member, "value", member)) not in enum_values
+            ):
+                message = f"'{member}' is not a value of {self.type_name}.{property_name}"
+                hint = did_you_mean(member, enum_values, f"one of {', '.join(enum_values)}")
+                raise InputError(message, reason="unknown enum value", hint=hint)
+
+    def _add_parameter(
+        self, parameter_type: PropertyType, value: Any
+    ) -> tuple[str, dict[str, QueryParameter]]:
+        parameter_name = f"p{len(self.parameters)}"
+        return parameter_name, {
+            **self.parameters,
+            parameter_name: QueryParameter(parameter_declaration(parameter_type, value), value),
+        }
+
+    def _add_clause(self, clause: str, new_parameters: Mapping[str, QueryParameter]) -> Self:
+        return replace(
+            self, clauses=(*self.clauses, clause), parameters={**self.parameters, **new_parameters}
+        )
+
+    def _require_no_limit(self, operation: str) -> None:
+        if self.limit_parameter or self.offset_parameter:
+            raise UsageError(reason=f"{operation} must come before limit and offset")
+
+    def _require_property(self, property_name: str) -> str:
+        if property_name not in self.properties:
+            raise InputError(
+                f"{self.type_name} has no property '{property_name}'",
+                reason="unknown property",
+                hint=did_you_mean(property_name, self.properties),
+            )
+        return property_name
+
+    def _require_readable(self, property_name: str) -> str:
+        if self.properties[self._require_property(property_name)].scalar is ScalarType.BLOB:
+            message = (
+                f"{self.type_name}.{property_name} is a blob and cannot be selected or sorted by"
+            )
+            raise InputError(message, reason="blob property")
+        return property_name
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSet(EntitySet):
+    """Nodes of one type, or of one interface.
+
+    After a hop along edges each node occurs once, and its id is among the columns.
+    """
+
+    def out(self, edge: str, *, hops: HopRange = 1) -> "NodeSet":
+        """Return the nodes at the targets of outgoing edges."""
+        return self._follow_edges(edge, hops, "out")
+
+    def in_(self, edge: str, *, hops: HopRange = 1) -> "NodeSet":
+        """Return the nodes at the sources of incoming edges."""
+        return self._follow_edges(edge, hops, "in")
+
+    def both(self, edge: str, *, hops: HopRange = 1) -> "NodeSet":
+        """Return the neighbours along edges in either direction."""
+        return self._follow_edges(edge, hops, "both")
+
+    def _follow_edges(self, edge_name: str, hops: HopRange, direction: str) -> "NodeSet":
+        self._require_no_limit("a hop along edges")
+        edge = _require_edge_type(self.catalog, edge_name)
+        start_type, end_type = (edge.source, edge.target)[:: -1 if direction == "in" else 1]
+        if start_type != self.type_name or (direction == "both" and start_type != end_type):
+            raise InputError(
+                f"{edge.name} leads from {edge.source} to {edge.target}; it cannot be followed"
+                f" {direction} from {self.type_name}",
+                reason="wrong edge",
+            )
+        min_hops, max_hops = (hops, hops) if isinstance(hops, int) else hops
+        hop_bounds = (
+            "" if (min_hops, max_hops) == (1, 1) else f"{{{int(min_hops)},{int(max_hops)}}}"
+        )
+        new_variable = f"n{self.hops + 1}"
+        edge_keyword = _edge_keyword(edge)
+        clause_variables = {
+            "out": (self.variable, new_variable),
+            "in": (new_variable, self.variable),
+        }
+        left_variable, right_variable = clause_variables.get(
+            direction, (self.variable, new_variable)
+        )
+        clause = f"${left_variable} {f'<{edge_keyword}>' if direction == 'both' else edge_keyword}{hop_bounds} ${right_variable}"
+        extended_set = self._add_clause(clause, {})
+        end_properties = _node_properties(_require_node_type(self.catalog, end_type))
+        return replace(
+            extended_set,
+            type_name=end_type,
+            variable=new_variable,
+            properties=end_properties,
+            hops=self.hops + 1,
+            columns=None,
+            order=(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSet(EntitySet):
+    """Edges of one type: their ids, endpoints and properties."""
+
+    def _query_name(self) -> str:
+        return "edges"
+
+
+def node_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> NodeSet:
+    """Return all nodes of a type or interface."""
+    node_type = _require_node_type(catalog, type_name)
+    return NodeSet(
+        run_query,
+        catalog,
+        node_type.name,
+        "n0",
+        _node_properties(node_type),
+        (f"$n0: {node_type.name}",),
+    )
+
+
+def edge_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> EdgeSet:
+    """Return all edges of a type."""
+    edge = _require_edge_type(catalog, type_name)
+    edge_properties = {
+        "id": _STRING_TYPE,
+        "from": _STRING_TYPE,
+        "to": _STRING_TYPE,
+        **_declared_properties(edge),
+    }
+    clauses = (f"$n0: {edge.source}", f"$n0 $e0:{_edge_keyword(edge)} $n1")
+    return EdgeSet(run_query, catalog, edge.name, "e0", edge_properties, clauses)
+
+
+def _node_properties(node_type: NodeType | InterfaceType) -> dict[str, PropertyType]:
+    return {"id": _STRING_TYPE, **_declared_properties(node_type)}
+
+
+def _declared_properties(
+    entity_type: NodeType | InterfaceType | EdgeType,
+) -> dict[str, PropertyType]:
+    return {
+        declared_property.name: declared_property.type
+        for declared_property in entity_type.properties
+    }
+
+
+def _require_node_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType:
+    require_text(type_name, "type")
+    node_type = catalog.node(type_name) or catalog.interface(type_name)
+    if node_type is None:
+        known_names = [
+            *(declared_type.name for declared_type in catalog.nodes),
+            *(declared_type.name for declared_type in catalog.interfaces),
+        ]
+        message = f"unknown node type {quote_name(type_name)}"
+        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
+    return node_type
+
+
+def _require_edge_type(catalog: Catalog, type_name: str) -> EdgeType:
+    edge_type = catalog.edge_ignoring_case(require_text(type_name, "type"))
+    if edge_type is None:
+        known_names = [declared_type.name for declared_type in catalog.edges]
+        message = f"unknown edge type {quote_name(type_name)}"
+        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
+    return edge_type
+
+
+def _edge_keyword(edge: EdgeType) -> str:
+    """Return the name of an edge type as queries spell it."""
+    return edge.name[0].lower() + edge.name[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node: its id, its type and its properties.
+
+    >>> ada = Node("ada", "Person", {"age": 36})
+    >>> ada["age"], ada.age
+    (36, 36)
+    """
+
+    id: str
+    type: str
+    properties: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.id if name == "id" else self.properties[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self.properties:
+            return self.properties[name]
+        raise AttributeError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the id and the properties in one dict."""
+        return {"id": self.id, **self.properties}

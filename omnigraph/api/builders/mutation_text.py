@@ -1,0 +1,196 @@
+"""Convenience writes (update, delete, connect) as mutation text and as records.
+
+Never writes a value into query text: values are parameters, typed by their property.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import is_dataclass
+from typing import Any
+
+from omnigraph.api.builders.predicates import parameter_declaration, translate_predicate
+from omnigraph.errors import InputError, KeyConflict, ParameterError, UsageError
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.values import PropertyType, ScalarType, entity_id
+from omnigraph.values.coerce import coerce_parameter
+from omnigraph.values.names import quote_name, require_text
+
+_STRING_TYPE = PropertyType(ScalarType.STRING)
+_ENDPOINT_TYPES = {"from": _STRING_TYPE, "to": _STRING_TYPE}
+
+MutationText = tuple[str, dict[str, Any]]
+
+
+def build_update(
+    catalog: Catalog,
+    type_name: str,
+    predicate: str,
+    new_values: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+) -> MutationText:
+    """Return the mutation that sets properties, and its parameters."""
+    entity_type = require_entity_type(catalog, type_name)
+    property_types = {
+        declared_property.name: declared_property.type
+        for declared_property in entity_type.properties
+    }
+    if not new_values:
+        raise UsageError(reason="set must name at least one property")
+    parameter_types, assignments = dict[str, str](), list[str]()
+    for parameter_index, (property_name, value) in enumerate(new_values.items()):
+        if property_name not in property_types:
+            raise InputError(
+                f"{type_name} has no property '{property_name}'",
+                reason="unknown property",
+                hint=did_you_mean(property_name, property_types),
+            )
+        parameter_types[f"p{parameter_index}"] = parameter_declaration(
+            property_types[property_name], value
+        )
+        assignments.append(f"{property_name}: $p{parameter_index}")
+    condition, condition_types = _translate_condition(entity_type, predicate, arguments)
+    query_header = _query_header("update", parameter_types | condition_types)
+    assignment_text = ", ".join(assignments)
+    mutation_text = (
+        query_header
+        + f" {{ update {entity_type.name} set {{ {assignment_text} }} where {condition} }}"
+    )
+    return mutation_text, dict(zip(parameter_types, new_values.values(), strict=True)) | dict(
+        arguments
+    )
+
+
+def build_delete(
+    catalog: Catalog, type_name: str, predicate: str, arguments: Mapping[str, Any]
+) -> MutationText:
+    """Return the mutation that deletes entities, and its parameters."""
+    entity_type = require_entity_type(catalog, type_name)
+    condition, parameter_types = _translate_condition(entity_type, predicate, arguments)
+    return (
+        f"{_query_header('delete', parameter_types)} {{ delete {entity_type.name} where {condition} }}",
+        dict(arguments),
+    )
+
+
+def _translate_condition(
+    entity_type: NodeType | EdgeType, predicate: str, arguments: Mapping[str, Any]
+) -> tuple[str, dict[str, str]]:
+    property_types = {
+        "id": _STRING_TYPE,
+        **(_ENDPOINT_TYPES if isinstance(entity_type, EdgeType) else {}),
+    }
+    property_types |= {
+        declared_property.name: declared_property.type
+        for declared_property in entity_type.properties
+    }
+    translated = translate_predicate(predicate, property_types, arguments, owner=entity_type.name)
+    return translated.text, dict(translated.types)
+
+
+def _query_header(verb: str, parameter_types: Mapping[str, str]) -> str:
+    declarations = ", ".join(
+        f"${parameter_name}: {type_name}" for parameter_name, type_name in parameter_types.items()
+    )
+    return f"query {verb}_rows({declarations})"
+
+
+def require_entity_type(catalog: Catalog, type_name: str) -> NodeType | EdgeType:
+    """Return the node or edge type of that name; a node type takes precedence."""
+    require_text(type_name, "type")
+    entity_type = catalog.node(type_name) or catalog.edge(type_name)
+    if entity_type is None:
+        known_names = [
+            *(declared_type.name for declared_type in catalog.nodes),
+            *(declared_type.name for declared_type in catalog.edges),
+        ]
+        message = f"unknown type {quote_name(type_name)}"
+        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
+    return entity_type
+
+
+@contextmanager
+def suggest_upsert() -> Iterator[None]:
+    """Replace the hint of a key conflict: suggest `upsert`, not a load mode."""
+    try:
+        yield
+    except KeyConflict as error:
+        error.hint = "use upsert to replace existing entities"
+        raise
+
+
+def normalize_records(records: tuple[Any, ...]) -> Any:
+    """Return records as a load takes them: separate records as a list, a single batch as it is."""
+    if len(records) != 1:
+        return list(records)
+    (single_argument,) = records
+    is_one_record = isinstance(single_argument, Mapping) or (
+        is_dataclass(single_argument) and not isinstance(single_argument, type)
+    )
+    return [single_argument] if is_one_record else single_argument
+
+
+def build_edge_records(
+    ir: SchemaIR, edge_type: str, edge_tuples: Iterable[tuple[Any, ...]]
+) -> list[dict[str, Any]]:
+    """Return edges as records, with the keys of both endpoints as ids."""
+    edge = ir.catalog.edge_ignoring_case(require_text(edge_type, "type"))
+    if edge is None:
+        known_names = [item.name for item in ir.catalog.edges]
+        raise InputError(
+            f"unknown edge type {quote_name(edge_type)}",
+            reason="unknown type",
+            hint=did_you_mean(edge_type, known_names),
+        )
+    return [_build_edge_record(ir, edge, item) for item in edge_tuples]
+
+
+def _build_edge_record(ir: SchemaIR, edge: EdgeType, edge_tuple: tuple[Any, ...]) -> dict[str, Any]:
+    if not isinstance(edge_tuple, tuple | list) or len(edge_tuple) not in (2, 3):
+        message = "an edge must be (from, to) or (from, to, properties)"
+        raise InputError(message, reason="no edge")
+    source_key, target_key, *properties = edge_tuple
+    endpoint_ids = {
+        "from": resolve_node_id(ir, edge.source, source_key),
+        "to": resolve_node_id(ir, edge.target, target_key),
+    }
+    return {**(dict(properties[0]) if properties and properties[0] else {}), **endpoint_ids}
+
+
+def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
+    """Return the id of a node from its key: a value, a tuple or a mapping of members, or an id.
+
+    A type without a key, and a composite key given as text, is identified by its id alone.
+    """
+    key_columns = ordered_key_columns(ir, type_name)
+    if not key_columns or (len(key_columns) > 1 and isinstance(key, str)):
+        return str(key)
+    node = ir.catalog.node(type_name)
+    if isinstance(key, Mapping):
+        key_values = [key.get(column_name) for column_name in key_columns]
+    else:
+        key_values = list(key) if isinstance(key, tuple) else [key]
+    if node is None or len(key_values) != len(key_columns):
+        message = f"the key of {type_name} is ({', '.join(key_columns)})"
+        raise InputError(message, reason="incomplete key")
+    column_types = [node.properties_by_name[column_name].type for column_name in key_columns]
+    key_members = zip(column_types, key_columns, key_values, strict=True)
+    stored_values = [
+        _coerce_key_member(type_name, property_type, member_name, member_value)
+        for property_type, member_name, member_value in key_members
+    ]
+    return entity_id(column_types, stored_values, key_columns)
+
+
+def _coerce_key_member(
+    type_name: str, property_type: PropertyType, column_name: str, value: Any
+) -> Any:
+    try:
+        return coerce_parameter(property_type, value, parameter_name=column_name, mode="python")
+    except ParameterError as error:
+        raise InputError(
+            f"key {type_name}.{column_name}: expected {error.expected}, got {error.actual}",
+            reason="no key",
+            hint=f"pass the {column_name} of the {type_name}",
+        ) from None

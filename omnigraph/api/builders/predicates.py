@@ -1,0 +1,243 @@
+"""Translates predicates of Python callers, such as `age > 30 and name starts_with 'A'`.
+
+Owns the step from bare property names to those of a query variable, and the declared types of the
+parameters. Values never become text: they stay parameters, and the query language checks the rest.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.api.builders.prepared_queries import infer_type_name
+from omnigraph.errors import InputError, UsageError
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.values import PropertyType
+
+_TOKEN_PATTERN = re.compile(
+    r"""(?P<space>\s+) | (?P<text>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*')
+      | (?P<variable>\$[a-z_][A-Za-z0-9_]*) | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+      | (?P<number>-?[0-9][0-9.eE+-]*) | (?P<sign><=|>=|!=|==|[<>=]) | (?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE_PATTERN = re.compile(r"""\\.|\"""", re.DOTALL)
+_INFIX_OPERATORS = frozenset({"contains", "starts_with"})
+_KEYWORDS = _INFIX_OPERATORS | {"and", "or", "not", "in", "is", "null", "true", "false"}
+_COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "in", *_INFIX_OPERATORS})
+_RESERVED_NAME = re.compile(r"[nep][0-9]+")
+
+PredicateToken = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedPredicate:
+    """A predicate in the query language, and the declared type of each of its parameters."""
+
+    text: str
+    types: Mapping[str, str]
+
+
+def translate_predicate(
+    predicate_text: str,
+    properties: Mapping[str, PropertyType],
+    arguments: Mapping[str, Any],
+    *,
+    prefix: str = "",
+    owner: str = "this type",
+) -> TranslatedPredicate:
+    """Return the predicate with `prefix` before each property name.
+
+    >>> from omnigraph.values import ScalarType
+    >>> age = PropertyType(ScalarType.I32)
+    >>> predicate = translate_predicate("age > $min", {"age": age}, {"min": 3}, prefix="$n0.")
+    >>> predicate.text, predicate.types
+    ('$n0.age > $min', {'min': 'I32'})
+    """
+    if not isinstance(predicate_text, str):
+        raise UsageError(
+            reason=f"a predicate must be a string, not {type(predicate_text).__name__}",
+            hint='such as "age > 30"; "id != \'\'" is true for every entity',
+        )
+    raw_tokens = [
+        (match.lastgroup or "other", match.group())
+        for match in _TOKEN_PATTERN.finditer(predicate_text)
+    ]
+    normalized_tokens = _rewrite_in_lists(
+        _rewrite_prefix_calls([raw_token for raw_token in raw_tokens if raw_token[0] != "space"])
+    )
+    parameter_types = _parameter_types(normalized_tokens, properties, arguments)
+    output_words = [
+        _translate_token(normalized_tokens, token_index, properties, prefix, owner)
+        for token_index in range(len(normalized_tokens))
+    ]
+    return TranslatedPredicate(_join_words(output_words), parameter_types)
+
+
+def _translate_token(
+    tokens: list[PredicateToken],
+    token_index: int,
+    properties: Iterable[str],
+    prefix: str,
+    owner: str,
+) -> str:
+    token_kind, token_text = tokens[token_index]
+    is_call = token_index + 1 < len(tokens) and tokens[token_index + 1][1] == "("
+    if token_kind == "text" and token_text[0] == "'":
+        return f'"{_ESCAPE_PATTERN.sub(_requote_escape, token_text[1:-1])}"'
+    if token_kind == "sign":
+        return "=" if token_text == "==" else token_text
+    if token_kind != "word" or token_text in _KEYWORDS or is_call:
+        return token_text
+    if token_text in properties:
+        return prefix + token_text
+    raise InputError(
+        f"{owner} has no property '{token_text}'",
+        reason="unknown property",
+        hint=did_you_mean(token_text, properties, "quote a text, and pass a value as a parameter"),
+    )
+
+
+def _requote_escape(match: "re.Match[str]") -> str:
+    """Convert one escape of a single-quoted text to its form in double quotes."""
+    return {"\\'": "'", '"': '\\"'}.get(match.group(), match.group())
+
+
+def _join_words(output_words: list[str]) -> str:
+    """Join the words with single spaces, without spaces inside brackets and calls."""
+    joined_text = ""
+    for output_word in output_words:
+        opens_call = (
+            output_word == "("
+            and joined_text[-1:].isalnum()
+            and _last_word(joined_text) not in _KEYWORDS
+        )
+        needs_no_space = (
+            not joined_text or joined_text[-1] in "([" or output_word in ")]," or opens_call
+        )
+        joined_text += output_word if needs_no_space else f" {output_word}"
+    return joined_text
+
+
+def _last_word(joined_text: str) -> str:
+    return re.split(r"[ (\[]", joined_text)[-1]
+
+
+def _rewrite_prefix_calls(tokens: list[PredicateToken]) -> list[PredicateToken]:
+    """Rewrite `starts_with(name, 'A')` as `name starts_with 'A'`; keep everything else."""
+    for token_index, (token_kind, token_text) in enumerate(tokens[:-1]):
+        if (
+            token_kind == "word"
+            and token_text in _INFIX_OPERATORS
+            and tokens[token_index + 1][1] == "("
+            and _starts_condition(tokens, token_index)
+        ):
+            comma_index, closing_index = _find_argument_bounds(tokens, token_index + 1)
+            if comma_index and closing_index:
+                left_tokens, right_tokens = (
+                    tokens[token_index + 2 : comma_index],
+                    tokens[comma_index + 1 : closing_index],
+                )
+                infix_tokens = [*left_tokens, (token_kind, token_text), *right_tokens]
+                return [
+                    *tokens[:token_index],
+                    *infix_tokens,
+                    *_rewrite_prefix_calls(tokens[closing_index + 1 :]),
+                ]
+    return tokens
+
+
+def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
+    """Rewrite `age in (1, 2)` as `age in [1, 2]`; keep everything else."""
+    rewritten_tokens = list(tokens)
+    for token_index in range(len(rewritten_tokens) - 1):
+        if (
+            rewritten_tokens[token_index] == ("word", "in")
+            and rewritten_tokens[token_index + 1][1] == "("
+        ):
+            _, closing_index = _find_argument_bounds(rewritten_tokens, token_index + 1)
+            if closing_index:
+                rewritten_tokens[token_index + 1], rewritten_tokens[closing_index] = (
+                    ("other", "["),
+                    ("other", "]"),
+                )
+    return rewritten_tokens
+
+
+def _starts_condition(tokens: list[PredicateToken], token_index: int) -> bool:
+    """Return whether a condition begins here: first, after a bracket or after a connective."""
+    return token_index == 0 or tokens[token_index - 1][1] in ("(", "and", "or", "not")
+
+
+def _find_argument_bounds(tokens: list[PredicateToken], open_index: int) -> tuple[int, int]:
+    """Return the positions of the comma between two arguments and of the closing bracket."""
+    depth, comma_index = 0, 0
+    for token_index in range(open_index, len(tokens)):
+        token_text = tokens[token_index][1]
+        depth += (token_text in "([") - (token_text in ")]")
+        if depth == 0:
+            return comma_index, token_index
+        if token_text == "," and depth == 1:
+            comma_index = token_index
+    return 0, 0
+
+
+def _parameter_types(
+    tokens: list[PredicateToken],
+    properties: Mapping[str, PropertyType],
+    arguments: Mapping[str, Any],
+) -> dict[str, str]:
+    used_positions = {
+        token_text[1:]: token_index
+        for token_index, (token_kind, token_text) in enumerate(tokens)
+        if token_kind == "variable"
+    }
+    for parameter_name in arguments:
+        if parameter_name not in used_positions:
+            raise InputError(
+                f"${parameter_name} does not occur in the predicate", reason="unused parameter"
+            )
+        if _RESERVED_NAME.fullmatch(parameter_name):
+            message = f"a parameter cannot be called ${parameter_name} here: the name is reserved"
+            raise InputError(message, reason="reserved name")
+    for parameter_name in used_positions:
+        if parameter_name not in arguments:
+            raise InputError(f"${parameter_name} has no value", reason="missing parameter")
+    return {
+        parameter_name: _declare_parameter(
+            tokens, token_index, properties, arguments[parameter_name]
+        )
+        for parameter_name, token_index in used_positions.items()
+    }
+
+
+def _declare_parameter(
+    tokens: list[PredicateToken],
+    token_index: int,
+    properties: Mapping[str, PropertyType],
+    value: Any,
+) -> str:
+    """Return the type of the property that a parameter is compared with, or of its value."""
+    comparison, operand_text = "", ""
+    if token_index >= 2 and tokens[token_index - 1][1] in _COMPARISONS:
+        comparison, operand_text = tokens[token_index - 1][1], tokens[token_index - 2][1]
+    elif token_index + 2 < len(tokens) and tokens[token_index + 1][1] in _COMPARISONS:
+        comparison, operand_text = tokens[token_index + 1][1], tokens[token_index + 2][1]
+    property_type = properties.get(operand_text)
+    if property_type is None:
+        return infer_type_name(value)
+    if comparison == "in":
+        return parameter_declaration(PropertyType(property_type.scalar, is_list=True), value)
+    return parameter_declaration(
+        property_type.element_type() if comparison == "contains" else property_type, value
+    )
+
+
+def parameter_declaration(property_type: PropertyType, value: Any = 0) -> str:
+    """Return the declaration of a parameter: enums as strings, `?` only for None."""
+    parameter_type = PropertyType(
+        property_type.scalar,
+        value is None,
+        is_list=property_type.is_list,
+        vector_dim=property_type.vector_dim,
+    )
+    return parameter_type.display()

@@ -1,0 +1,314 @@
+"""Query input on its way to the engine: read, wrapped, compiled once, called.
+
+Owns the cache of compiled queries, by text and schema, and the forms of query input: text, a path,
+or a bare body. Values never become text: they are always parameters.
+"""
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import InputError, LanguageError, TypeCheckError, UsageError
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
+from omnigraph.errors.from_diagnostics import language_error
+from omnigraph.lang.query.compile import CompiledQuery, compile_queries, diagnose_each_query
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.values.names import quote_name, require_text
+
+QuerySource = str | PathLike[str] | SourceText
+ANONYMOUS = "anonymous"
+_CACHE_SIZE = 512
+_BARE_BODY = re.compile(
+    r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|update|delete)\b", re.DOTALL
+)
+_UNDECLARED_MESSAGE = re.compile(r"`\$(\w+)` is not (?:bound|a parameter)")
+_PATH_LIKE_TEXT = re.compile(r"[^\s{}()\"$]+\.[A-Za-z]+|[^\s{}()\"$]*/[^\s{}()\"$]+")
+_VARIABLE_OR_IGNORED_TEXT = re.compile(
+    r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryText:
+    """A text to compile; its first `prefix_length` characters are not part of the caller's text."""
+
+    text: str
+    source_name: str = "<query>"
+    prefix_length: int = 0
+
+
+def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
+    """Return the text to compile: passed, read from a file, or a bare body wrapped as a query.
+
+    The parameters of a bare body are declared by the types of their values.
+
+    >>> read_query("match { $p: Person  $p.age > $min } return { $p.source_name }", {"min": 30}).text
+    'query anonymous($min: I64) {match { $p: Person  $p.age > $min } return { $p.name }}'
+    """
+    if isinstance(source, SourceText):
+        query_text = QueryText(source.text, source.name)
+    elif isinstance(source, str) and not _is_query_path(source):
+        if _PATH_LIKE_TEXT.fullmatch(source):
+            raise InputError(
+                f"'{source}' is not a query",
+                reason="no query",
+                hint="a query file has the suffix .gq, or is passed as a pathlib.Path",
+            )
+        query_text = QueryText(source)
+    else:
+        query_text = _read_query_file(_require_path(source))
+    if _BARE_BODY.match(query_text.text) is None:
+        return query_text
+    used_names = {
+        variable_match[1]
+        for variable_match in _VARIABLE_OR_IGNORED_TEXT.finditer(query_text.text)
+        if variable_match[1]
+    }
+    declarations = (
+        f"${parameter_name}: {infer_type_name(value)}"
+        for parameter_name, value in params.items()
+        if parameter_name in used_names
+    )
+    query_header = f"query {ANONYMOUS}({', '.join(declarations)}) {{"
+    # The body may end in a comment, which must not swallow the brace.
+    query_end = "\n}" if "//" in query_text.text else "}"
+    return QueryText(
+        f"{query_header}{query_text.text}{query_end}", query_text.source_name, len(query_header)
+    )
+
+
+def _is_query_path(text: str) -> bool:
+    return text.endswith(".gq") and "\n" not in text and "{" not in text
+
+
+def _require_path(source: object) -> Path:
+    try:
+        return Path(source)  # type: ignore[arg-type]
+    except TypeError as error:
+        type_name = type(source).__name__
+        raise UsageError(reason=f"a query must be text or a path, not {type_name}") from error
+
+
+def _read_query_file(query_path: Path) -> QueryText:
+    from omnigraph.lang.parsing import decode_source
+
+    try:
+        decoded_source = decode_source(query_path.read_bytes(), str(query_path))
+    except OSError as error:
+        raise InputError(
+            f"cannot read {query_path}: {error.strerror}", reason="unreadable"
+        ) from error
+    return QueryText(decoded_source.text, decoded_source.name)
+
+
+def infer_type_name(value: Any) -> str:
+    """Return the type by which a value is declared when nothing else determines it.
+
+    >>> infer_type_name(1), infer_type_name([1.5]), infer_type_name(None), infer_type_name(date(2024, 1, 1))
+    ('I64', '[F64]', 'String?', 'Date')
+    """
+    if isinstance(value, Enum):
+        return infer_type_name(value.value)
+    for python_type, type_name in _PYTHON_TYPE_NAMES:
+        if isinstance(value, python_type):
+            return type_name
+    if value is None:
+        return "String?"
+    if isinstance(value, list | tuple | set | frozenset):
+        item_types = {infer_type_name(item) for item in value if item is not None} or {"String"}
+        return f"[{'F64' if item_types == {'I64', 'F64'} else min(item_types)}]"
+    if hasattr(value, "__len__"):  # a numpy or Arrow array
+        return f"Vector({len(value)})"
+    return infer_type_name(value.item()) if hasattr(value, "item") else "String"
+
+
+_PYTHON_TYPE_NAMES: tuple[tuple[type, str], ...] = (
+    (bool, "Bool"),
+    (int, "I64"),
+    (float, "F64"),
+    (str, "String"),
+    (datetime, "DateTime"),
+    (date, "Date"),
+    (bytes, "Blob"),
+)
+
+
+class CompiledQueryCache:
+    """A cache of compiled query texts, least recently used dropped first; shared by all handles."""
+
+    def __init__(self, max_entries: int = _CACHE_SIZE) -> None:
+        self._max_entries = max_entries
+        self._entries: OrderedDict[tuple[str, str], tuple[CompiledQuery, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get_or_compile(
+        self,
+        query_text: QueryText,
+        schema_hash: str,
+        catalog: Callable[[], Catalog],
+        query_name: str | None = None,
+    ) -> tuple[CompiledQuery, ...]:
+        """Return all queries of a text, compiled only if text or schema are new.
+
+        When one query is selected by name, mistakes in the others do not matter.
+        """
+        cache_key = (schema_hash, query_text.text)
+        with self._lock:
+            cached_queries = self._entries.get(cache_key)
+            if cached_queries is not None:
+                self._entries.move_to_end(cache_key)
+                return cached_queries
+        try:
+            with _map_errors_to_body(query_text):
+                compiled_queries = compile_queries(
+                    query_text.text, catalog(), query_text.source_name
+                )
+        except LanguageError:
+            if query_name is None or query_text.prefix_length:  # a bare body is the only query
+                raise
+            return _compile_named_query(query_text, catalog(), query_name)
+        with self._lock:
+            self._entries[cache_key] = compiled_queries
+            while len(self._entries) > self._max_entries:
+                self._entries.popitem(last=False)
+        return compiled_queries
+
+
+def _compile_named_query(
+    query_text: QueryText, catalog: Catalog, query_name: str
+) -> tuple[CompiledQuery, ...]:
+    """Compile only the named query of a text that has errors elsewhere."""
+    source = SourceText(query_text.source_name, query_text.text)
+    diagnosed_queries, parse_errors = diagnose_each_query(source, catalog)
+    named_queries = [
+        diagnosed_query
+        for diagnosed_query in diagnosed_queries
+        if diagnosed_query.query.name.text == query_name
+    ]
+    errors = [
+        replace(diagnostic, message=f"in query `{query_name}`: {diagnostic.message}")
+        for diagnosed_query in named_queries
+        for diagnostic in diagnosed_query.errors
+    ]
+    if not named_queries and parse_errors:  # the query may be in the unparsable part
+        errors = list(parse_errors)
+    if errors:
+        raise language_error(errors, source)
+    return tuple(
+        diagnosed_query.compiled
+        for diagnosed_query in named_queries or diagnosed_queries
+        if diagnosed_query.compiled is not None
+    )
+
+
+COMPILED_QUERIES = CompiledQueryCache()
+
+
+def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> CompiledQuery:
+    """Return the requested query; a name is needed only if there are several."""
+    query_names = [query.name for query in queries]
+    if query_name is None:
+        if len(queries) == 1:
+            return queries[0]
+        choice_text = (
+            f"one of {', '.join(query_names)}" if query_names else "there is no query in this text"
+        )
+        raise UsageError(reason=f"which query? {choice_text}", hint="pass the name of the query")
+    require_text(query_name, "query")
+    selected_query = next((query for query in queries if query.name == query_name), None)
+    if selected_query is None:
+        message = f"there is no query {quote_name(query_name)} in this text"
+        raise InputError(message, hint=did_you_mean(query_name, query_names))
+    return selected_query
+
+
+def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuery:
+    """Return the query if it reads (or writes) as the call requires; refuse it otherwise."""
+    if query.kind == required_kind:
+        return query
+    if required_kind == "read":
+        message, hint = f"'{query.name}' changes the graph", "use mutate to write"
+    else:
+        message, hint = f"'{query.name}' only reads", "use query to read"
+    raise TypeCheckError(message, hint=hint)
+
+
+@contextmanager
+def _map_errors_to_body(query_text: QueryText) -> Iterator[None]:
+    """Move diagnostics of a wrapped body into the body as its author wrote it."""
+    try:
+        yield
+    except LanguageError as error:
+        if not query_text.prefix_length:
+            raise
+        body_source = SourceText(
+            query_text.source_name,
+            query_text.text[query_text.prefix_length : -1].removesuffix("\n"),
+        )
+        moved_diagnostics = [
+            _move_diagnostic(diagnostic, body_source, query_text.prefix_length)
+            for diagnostic in error.diagnostics
+        ]
+        raise type(error)(diagnostics=moved_diagnostics, source=body_source) from None
+
+
+def _move_diagnostic(
+    diagnostic: Diagnostic, body_source: SourceText, prefix_length: int
+) -> Diagnostic:
+    body_length = len(body_source.text)
+    start, end = (
+        min(max(0, offset - prefix_length), body_length)
+        for offset in (diagnostic.start, diagnostic.end)
+    )
+    line, column = body_source.locate(start)
+    end = max(Span(start, end).end, start + 1)
+    hint = _add_value_hint(diagnostic)
+    return replace(diagnostic, start=start, end=end, line=line, column=column, hint=hint)
+
+
+def _add_value_hint(diagnostic: Diagnostic) -> str | None:
+    """Return the hint; in a bare body an undeclared variable may be a parameter without a value."""
+    undeclared_match = _UNDECLARED_MESSAGE.search(diagnostic.message)
+    if undeclared_match is None:
+        return diagnostic.hint
+    variable_name = undeclared_match[1]
+    parameter_hint = f"if it is a parameter, give it a value: `{variable_name}=…` or --params '{{\"{variable_name}\": …}}'"
+    return parameter_hint if diagnostic.hint is None else f"{diagnostic.hint}; {parameter_hint}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query that is checked once and called like a function.
+
+    It is compiled again only when the schema of the graph changes.
+    """
+
+    name: str
+    kind: str
+    params: Mapping[str, str]
+    description: str | None
+    _call: Callable[..., Any]
+    _explain: Callable[..., Any]
+
+    def __call__(self, /, **params: Any) -> Any:
+        """Run the query: a read returns a `Result`, a change a `Receipt`."""
+        return self._call(params)
+
+    def explain(self, /, *, analyze: bool = False, **params: Any) -> Any:
+        """Return the plan; with `analyze`, run the query and add measurements."""
+        return self._explain(params, analyze)
+
+    def __repr__(self) -> str:
+        declarations = ", ".join(
+            f"${parameter_name}: {type_name}" for parameter_name, type_name in self.params.items()
+        )
+        return f"<Prepared {self.kind}: {self.name}({declarations})>"

@@ -1,0 +1,105 @@
+"""A baseline: all entities of a branch at one commit, and the cursor that continues from there.
+
+Owns the stream with its closing record, and the file that the stream is written to. An interrupted
+stream has no cursor, and a file appears complete or not at all.
+"""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from omnigraph.api.change_feed.feed import (
+    ChangeFilterRequest,
+    build_cursor_binding,
+    encode_cursor,
+    resolve_change_filter,
+)
+from omnigraph.api.data_files import write_lines
+from omnigraph.api.error_boundary import Guarded
+from omnigraph.errors import InputError
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.ingest.export import export_lines
+
+
+class Baseline(Guarded, Iterator[dict[str, Any]]):
+    """The entities of one commit as loadable records; `cursor` is set once all are read.
+
+    `lines()` returns the same as NDJSON, with the closing record.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, branch_state: BranchState, filter_request: ChangeFilterRequest
+    ) -> None:
+        change_filter = resolve_change_filter(snapshot, filter_request, None)
+        self.commit_id = snapshot.commit_id
+        self.count = 0
+        self.cursor: str | None = None
+        self._resume_cursor = encode_cursor(
+            build_cursor_binding(snapshot, branch_state, change_filter), snapshot.commit_id
+        )
+        type_names = None if filter_request.types is None else _as_name_list(filter_request.types)
+        self._entity_lines = export_lines(snapshot, type_names, kinds=change_filter.kinds)
+
+    def __repr__(self) -> str:
+        progress_text = "complete" if self.cursor else f"{self.count} entities read"
+        return f"<Baseline of commit {self.commit_id}: {progress_text}>"
+
+    def __next__(self) -> dict[str, Any]:
+        record: dict[str, Any] = orjson.loads(self._next_line())
+        return record
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the remaining entities as NDJSON lines, then one record with commit and cursor."""
+        try:
+            while True:
+                yield self._next_line()
+        except StopIteration:
+            yield orjson.dumps({"baseline": self.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the closing record: the commit, and the cursor once all entities were read."""
+        return {"snapshot_commit_id": self.commit_id, "resume_cursor": self.cursor}
+
+    def _next_line(self) -> bytes:
+        entity_line = next(self._entity_lines, None)
+        if entity_line is None:
+            self.cursor = self._resume_cursor
+            raise StopIteration
+        self.count += 1
+        return entity_line
+
+    def write(self, path: Path) -> None:
+        """Write the whole stream to a file durably; other captures to the same path wait.
+
+        If another process replaces the file meanwhile, the write fails and there is no cursor.
+        """
+        with _hold_capture_lock(path):
+            try:
+                write_lines(path, self.lines(), durable=True)
+            except BaseException:
+                self.cursor = None
+                raise
+
+
+def _as_name_list(type_names: Any) -> list[str]:
+    return [type_names] if isinstance(type_names, str) else list(type_names)
+
+
+@contextmanager
+def _hold_capture_lock(baseline_path: Path) -> Iterator[None]:
+    """Hold the lock that serializes captures to one file; the lock file stays next to it."""
+    lock_path = baseline_path.with_name(f"{baseline_path.name}.lock")
+    try:
+        lock_file = lock_path.open("ab")
+    except OSError as error:
+        raise InputError(
+            f"cannot write {lock_path}: {error.strerror}", reason="unwritable"
+        ) from error
+    with lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,116 @@
+"""The error boundary of the public API: storage failures leave it as errors of `omnigraph.errors`.
+
+Owns the translation of Lance exceptions and of the signals that lower layers send each other.
+Defining a `Guarded` class wraps each of its public methods, so a new method cannot be forgotten.
+Errors of callers and bugs in our own code pass unchanged.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property, wraps
+from types import FunctionType, GeneratorType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from omnigraph.errors import ConcurrentCommit, Effect, OmnigraphError, StorageError
+
+if TYPE_CHECKING:
+    from omnigraph.storage.store import Store
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+_GUARDED_SPECIAL_METHODS = frozenset(
+    f"__{name}__"
+    for name in ("bool", "call", "contains", "enter", "exit", "getitem", "iter", "len", "next")
+) | {"_repr_html_", "__repr__", "__arrow_c_stream__"}
+
+
+class Guarded:
+    """A class whose public methods and properties raise typed errors when storage fails."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for member_name, member in list(vars(cls).items()):
+            if member_name in _GUARDED_SPECIAL_METHODS or not member_name.startswith("_"):
+                setattr(cls, member_name, _guard_member(member))
+
+    def _guarded_store(self) -> "Store | None":
+        """Return the store that methods of this object may write to; None if they only read."""
+        return None
+
+
+def guarded(function: FunctionT) -> FunctionT:
+    """Wrap a function or method so that it raises typed errors when storage fails."""
+
+    @wraps(function)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        store = args[0]._guarded_store() if args and isinstance(args[0], Guarded) else None
+        publishes_before = store.effects.publish_count if store is not None else 0
+        try:
+            returned = function(*args, **options)
+        except BaseException as error:
+            public_error = _translate_error(error, store, publishes_before)
+            if public_error is None:
+                raise
+            raise public_error from error
+        return _guard_iterator(returned) if isinstance(returned, GeneratorType) else returned
+
+    wrapped.__dict__["guarded"] = True
+    return wrapped  # type: ignore[return-value]
+
+
+def _guard_member(member: Any) -> Any:
+    if isinstance(member, property):
+        return property(
+            member.fget and _guard_unless_guarded(member.fget), member.fset, member.fdel
+        )
+    if isinstance(member, cached_property):
+        member.func = _guard_unless_guarded(member.func)
+    return _guard_unless_guarded(member) if isinstance(member, FunctionType) else member
+
+
+def _guard_unless_guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    # A dataclass with slots is defined twice; the second class gets the already wrapped methods.
+    return function if function.__dict__.get("guarded") else guarded(function)
+
+
+def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
+    """Translate errors raised while the items are consumed; nothing is written meanwhile."""
+    try:
+        yield from items
+    except BaseException as error:
+        public_error = _translate_error(error, None, 0)
+        if public_error is None:
+            raise
+        raise public_error from error
+
+
+def _translate_error(
+    error: BaseException, store: "Store | None", publishes_before: int
+) -> OmnigraphError | None:
+    """Return the error that the caller sees instead; None if the original error passes."""
+    if isinstance(error, OmnigraphError) and not isinstance(error, FileNotFoundError):
+        return None
+    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | StopIteration):
+        return None
+    from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
+    from omnigraph.storage.failures import AbsentError
+    from omnigraph.storage.lance_errors import lance_storage_error
+
+    has_published = store is not None and store.effects.publish_count != publishes_before
+    effect: Effect = "unknown" if has_published else "none"
+    if isinstance(error, AbsentError):
+        return _removed_object_error(error, effect)
+    if isinstance(error, SwapConflict):
+        return ConcurrentCommit("another process changed the branch concurrently", effect=effect)
+    if isinstance(error, SwapOutcomeUnknown):
+        return StorageError(f"the store did not confirm the write: {error}", effect="unknown")
+    return lance_storage_error(error, effect=effect)
+
+
+def _removed_object_error(error: OmnigraphError, effect: Effect) -> ConcurrentCommit:
+    """Return the error for an object that existed a moment ago and is now proven absent."""
+    return ConcurrentCommit(
+        f"{error.message}: another process removed it concurrently",
+        effect=effect,
+        hint="read again and retry; if it fails again, `omnigraph check` lists what is missing",
+    )

@@ -1,0 +1,156 @@
+"""One log event per operation, and per table of a maintenance run, on the logger `omnigraph`.
+
+Owns the content of an event: an id, the branch, rows, requests, milliseconds by phase, retries and
+the outcome. Events never hold values, parameters, query texts or secrets.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from omnigraph.values import ids
+
+LOGGER = logging.getLogger("omnigraph")
+LOGGER.addHandler(logging.NullHandler())
+
+
+@dataclass(slots=True)
+class OperationEvent:
+    """A running operation."""
+
+    operation: str
+    branch: str
+    started_at: float = field(default_factory=perf_counter)
+    rows: int | None = None
+    requests: int | None = None
+    retries: int = 0
+    phases: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    _current_phase: str = ""
+    _phase_started_at: float = 0.0
+    _event_id: str = ""
+
+    @property
+    def id(self) -> str:
+        """The id shared by all events of one operation; generated on first use."""
+        self._event_id = self._event_id or ids.new_ulid()
+        return self._event_id
+
+    def log_tables(self, event_name: str, table_rows: Iterable[Mapping[str, Any]]) -> None:
+        """Log one event for every table that the operation examined."""
+        if not LOGGER.isEnabledFor(logging.INFO):
+            return
+        for table_row in table_rows:
+            event_data = {
+                "id": self.id,
+                "operation": event_name,
+                "verb": self.operation,
+                "branch": self.branch,
+            }
+            event_data |= {
+                field_name: field_value
+                for field_name, field_value in table_row.items()
+                if field_value is not None
+            }
+            LOGGER.info("%s", _format_event(event_data), extra={"event": event_data})
+
+    def start_phase(self, phase_name: str) -> None:
+        """Start a phase; the previous phase ends here."""
+        current_time = perf_counter()
+        if self._current_phase:
+            elapsed_ms = (current_time - self._phase_started_at) * 1000
+            self.phases[self._current_phase] = (
+                self.phases.get(self._current_phase, 0.0) + elapsed_ms
+            )
+        self._current_phase, self._phase_started_at = phase_name, current_time
+
+    def elapsed_seconds(self) -> float:
+        """Return the seconds since the operation began."""
+        return perf_counter() - self.started_at
+
+    def to_json(self, outcome: str) -> dict[str, Any]:
+        """Return the event as plain data; absent facts are omitted."""
+        event_data = {
+            "id": self.id,
+            "operation": self.operation,
+            "branch": self.branch,
+            "rows": self.rows,
+            "requests": self.requests,
+            "milliseconds": round(self.elapsed_seconds() * 1000, 3),
+            "phases": {
+                field_name: round(elapsed_ms, 3) for field_name, elapsed_ms in self.phases.items()
+            },
+            "retries": self.retries,
+            "outcome": outcome,
+            **self.facts,
+        }
+        return {
+            field_name: field_value
+            for field_name, field_value in event_data.items()
+            if field_value is not None
+        }
+
+
+@contextmanager
+def log_operation(operation_name: str, branch: str) -> Iterator[OperationEvent]:
+    """Measure one operation and log it once, however it ends.
+
+    A failure caused by the caller is logged at level INFO, any other as a warning.
+    """
+    event = OperationEvent(operation_name, branch)
+    try:
+        yield event
+    except BaseException as error:
+        event.start_phase("")
+        _log_failure(event, error)
+        raise
+    event.start_phase("")
+    if LOGGER.isEnabledFor(logging.INFO):
+        _log_event(logging.INFO, event, "ok")
+
+
+def _log_failure(event: OperationEvent, error: BaseException) -> None:
+    from omnigraph.errors import ClientError
+
+    log_level = logging.INFO if isinstance(error, ClientError) else logging.WARNING
+    if LOGGER.isEnabledFor(log_level):
+        _log_event(log_level, event, getattr(error, "code", type(error).__name__))
+
+
+def _log_event(log_level: int, event: OperationEvent, outcome: str) -> None:
+    event_data = event.to_json(outcome)
+    LOGGER.log(log_level, "%s", _format_event(event_data), extra={"event": event_data})
+
+
+def _format_event(event_data: dict[str, Any]) -> str:
+    phase_text = " ".join(
+        f"{field_name}={elapsed_ms}"
+        for field_name, elapsed_ms in event_data.get("phases", {}).items()
+    )
+    fact_text = " ".join(
+        f"{field_name}={field_value}"
+        for field_name, field_value in event_data.items()
+        if field_name not in ("phases", "operation")
+    )
+    return f"{event_data['operation']} {fact_text}{f' ({phase_text})' if phase_text else ''}"
+
+
+class JsonLinesFormatter(logging.Formatter):
+    """Formats each record as one JSON object on one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the event, or the message of a record without one, with level and time."""
+        event_data = getattr(record, "event", None) or {"message": record.getMessage()}
+        log_entry = {"level": record.levelname.lower(), "time": _format_time(record), **event_data}
+        return json.dumps(log_entry, ensure_ascii=False)
+
+
+def _format_time(record: logging.LogRecord) -> str:
+    from datetime import UTC, datetime
+
+    created_at = datetime.fromtimestamp(record.created, UTC)
+    return created_at.isoformat(timespec="milliseconds")

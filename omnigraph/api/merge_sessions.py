@@ -1,0 +1,330 @@
+"""The results of a merge: `MergeResult`, and `MergeSession` to resolve conflicts one by one.
+
+Both work on two captured states. A session changes nothing before its `commit`.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.api.error_boundary import Guarded
+from omnigraph.api.results.diff import Diff, LazyTableChanges, sum_change_counts
+from omnigraph.errors import EntityConflict, InputError, MergeConflict, ReadSetConflict
+from omnigraph.errors.conflict import conflict_table
+from omnigraph.errors.conflict_card import conflict_card
+from omnigraph.history.commit import Commit
+from omnigraph.history.diff import diff_snapshots, match_rows_by_id
+from omnigraph.history.entities import TableChanges
+from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_target
+from omnigraph.merging import conflicts as found_conflicts
+from omnigraph.merging.lost_edges import LostEdge
+from omnigraph.merging.merge import (
+    MAX_ATTEMPTS,
+    MergeReport,
+    MergeRequest,
+    merge_captured,
+    only_maintained,
+)
+from omnigraph.merging.offloaded import OffloadedDelta
+from omnigraph.merging.parallel_edges import ParallelEdgePair
+from omnigraph.merging.planner import Decision, MergePlan, MergePlanner
+from omnigraph.merging.strategy import ConflictAnswer, record_answers, resolve_conflicts
+from omnigraph.publish.plan import CommitMetadata
+from omnigraph.rules.delta import TableDelta
+from omnigraph.storage.find import find
+from omnigraph.storage.store import Store
+
+
+@dataclass(frozen=True, repr=False)
+class MergeResult(Guarded):
+    """What a merge did, or would do. True if the target now contains everything of the source.
+
+    `outcome` is `already_up_to_date`, `fast_forward` or `merged`, and `conflict` in a dry run with
+    conflicts. `base`, `source` and `target` are the merged commits. `lost_edges` were deleted with
+    a node that one side deleted and the merge keeps: they are not restored.
+    """
+
+    outcome: MergeOutcome
+    commit: Commit | None
+    conflicts: tuple[EntityConflict, ...] = ()
+    parallel_edges: tuple[ParallelEdgePair, ...] = ()
+    base: str = ""
+    source: str = ""
+    target: str = ""
+    branch_deleted: bool = False
+    branch_delete_error: str | None = None
+    lost_edges: tuple[LostEdge, ...] = ()
+    merged: MergeReport | None = field(default=None, compare=False)
+
+    def __bool__(self) -> bool:
+        return self.outcome != "conflict"
+
+    def __repr__(self) -> str:
+        conflict_text = f", {len(self.conflicts)} conflicts" if self.conflicts else ""
+        commit_text = f", commit {self.commit.id}" if self.commit is not None else ""
+        return f"<Merge of {self.source} into {self.target}: {self.outcome}{conflict_text}{commit_text}>"
+
+    @cached_property
+    def delta(self) -> Diff:
+        """What changed on the target, or would change; computed on first use."""
+        if self.merged is None or self.outcome == "already_up_to_date":
+            return Diff(LazyTableChanges(lambda: iter(())), self.target, self.target)
+        new_commit_id = self.commit.id if self.commit is not None else self.source
+        merge_report = self.merged
+        return Diff(
+            LazyTableChanges(lambda: _iter_merge_changes(merge_report)), self.target, new_commit_id
+        )
+
+    @cached_property
+    def stats(self) -> dict[str, Any]:
+        """Counts of changes, conflicts, resolutions and combined properties."""
+        merge_plan = self.merged.plan if self.merged is not None else None
+        return {
+            **self._count_changes(),
+            "conflicts": len(self.conflicts),
+            "resolved": self.merged.resolved_count if self.merged is not None else 0,
+            "merged_properties": merge_plan.merged_properties if merge_plan is not None else 0,
+            "parallel_edges": len(self.parallel_edges),
+            "lost_edges": len(self.lost_edges),
+        }
+
+    def _count_changes(self) -> dict[str, Any]:
+        """Count the changes; rows of tables compared by an offload engine are not read."""
+        merge_plan = self.merged.plan if self.merged is not None else None
+        if self.merged is None or merge_plan is None or not merge_plan.offloaded_tables:
+            return self.delta.summary()
+        merge_report, offloaded_deltas = self.merged, merge_plan.offloaded_tables
+        local_diff = Diff(
+            LazyTableChanges(lambda: _iter_merge_changes(merge_report, set(offloaded_deltas))),
+            self.target,
+            self.target,
+        )
+        offloaded_counts = {
+            table_key: table_delta.count_changes()
+            for table_key, table_delta in offloaded_deltas.items()
+        }
+        return sum_change_counts(
+            {
+                **local_diff.counts(),
+                **{
+                    offloaded_key: op_counts
+                    for offloaded_key, op_counts in offloaded_counts.items()
+                    if any(op_counts.values())
+                },
+            }
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """Return the conflicts as an Arrow table."""
+        arrow_table: pa.Table = conflict_table(self.conflicts, pa)
+        return arrow_table
+
+    def _repr_html_(self) -> str:
+        if self.conflicts:
+            return conflict_card(self.conflicts, f"{self.source} into {self.target}")
+        return self.delta._repr_html_()
+
+
+def build_merge_result(merge_report: MergeReport) -> MergeResult:
+    """Return the user-facing result of a merge."""
+    merge_inputs = merge_report.merge_inputs
+    return MergeResult(
+        merge_report.outcome,
+        merge_report.commit,
+        merge_report.conflicts,
+        merge_report.parallel_edges,
+        merge_inputs.base_snapshot.commit_id,
+        merge_inputs.source_snapshot.commit_id,
+        merge_inputs.target_snapshot.commit_id,
+        lost_edges=merge_report.lost_edges,
+        merged=merge_report,
+    )
+
+
+class MergeSession(Guarded):
+    """A merge whose conflicts are resolved one by one: `resolve`, inspect, `commit`.
+
+    Conflicts keep their numbers. A decision may reveal others; they are appended.
+    """
+
+    def __init__(
+        self,
+        merge_inputs: MergeInputs,
+        request: MergeRequest,
+        on_merged: Callable[[MergeReport], MergeResult],
+    ) -> None:
+        self._merge_inputs = merge_inputs
+        self._request = request
+        self._on_merged = on_merged
+        self._planner = MergePlanner(merge_inputs, request.options)
+        self._decisions: dict[found_conflicts.EntityKey, Decision] = {}
+        self._detected_conflicts: list[found_conflicts.DetectedConflict] = []
+        self._merge_plan: MergePlan | None = None
+
+    def _guarded_store(self) -> Store:
+        return self._merge_inputs.target_branch.store
+
+    @property
+    def conflicts(self) -> tuple[EntityConflict, ...]:
+        """All conflicts found so far, resolved or not."""
+        self._update_plan()
+        return tuple(detected_conflict.conflict for detected_conflict in self._detected_conflicts)
+
+    @property
+    def open(self) -> tuple[EntityConflict, ...]:
+        """The unresolved conflicts."""
+        merge_plan = self._update_plan()
+        return (
+            ()
+            if merge_plan is None
+            else tuple(detected_conflict.conflict for detected_conflict in merge_plan.conflicts)
+        )
+
+    def __len__(self) -> int:
+        return len(self.open)
+
+    def __repr__(self) -> str:
+        branch_names = f"{self._merge_inputs.source_snapshot.branch!r} into {self._merge_inputs.target_snapshot.branch!r}"
+        return f"<MergeSession of {branch_names}: {len(self.open)} of {len(self.conflicts)} left>"
+
+    def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> "MergeSession":
+        """Resolve one conflict: `ours`, `theirs`, or a dict of properties and their values."""
+        all_conflicts = self.conflicts
+        try:
+            conflict_index = (
+                all_conflicts.index(which)
+                if isinstance(which, EntityConflict)
+                else range(len(all_conflicts))[which]
+            )
+        except (IndexError, ValueError):
+            message = f"unknown conflict {which}; there are {len(all_conflicts)}"
+            raise InputError(message, reason="unknown conflict") from None
+        self._record_decisions([self._detected_conflicts[conflict_index]], choice)
+        return self
+
+    def resolve_all(
+        self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None
+    ) -> "MergeSession":
+        """Resolve every open conflict, or those of a type or a kind."""
+        merge_plan = self._update_plan()
+        selected_conflicts = [
+            detected_conflict
+            for detected_conflict in (merge_plan.conflicts if merge_plan is not None else ())
+            if (type is None or detected_conflict.conflict.type_name == type)
+            and (kind is None or detected_conflict.conflict.kind == kind)
+        ]
+        self._record_decisions(selected_conflicts, choice)
+        return self
+
+    def preview(self) -> MergeResult:
+        """Return what a commit would do now, with the remaining conflicts."""
+        return build_merge_result(self._run_merge(replace(self._request, dry_run=True)))
+
+    def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
+        """Publish the merge; concurrent maintenance of the target does not block it.
+
+        Raises `MergeConflict` if a conflict remains, `ReadSetConflict` if the target has changed.
+        """
+        open_conflicts = self.open
+        if open_conflicts:
+            raise MergeConflict(conflicts=open_conflicts)
+        previous_metadata = self._request.commit_metadata
+        commit_metadata = CommitMetadata(
+            actor or previous_metadata.actor,
+            message if message is not None else previous_metadata.message,
+        )
+        return self._on_merged(
+            self._publish_merge(replace(self._request, commit_metadata=commit_metadata))
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """Return all conflicts as an Arrow table, for a notebook or a file."""
+        arrow_table: pa.Table = conflict_table(self.conflicts, pa)
+        return arrow_table
+
+    def _repr_html_(self) -> str:
+        return conflict_card(self.open, repr(self)[1:-1])
+
+    def _publish_merge(self, request: MergeRequest) -> MergeReport:
+        """Publish the merge; plan it again if only maintenance changed the target meanwhile."""
+        for _ in range(MAX_ATTEMPTS - 1):
+            try:
+                return self._run_merge(request)
+            except ReadSetConflict:
+                if not only_maintained(self._merge_inputs):
+                    raise
+                self._merge_inputs = recapture_target(self._merge_inputs)
+                self._planner, self._merge_plan = (
+                    MergePlanner(self._merge_inputs, request.options),
+                    None,
+                )
+        return self._run_merge(request)
+
+    def _run_merge(self, request: MergeRequest) -> MergeReport:
+        resolved_count = len(self.conflicts) - len(self.open)
+        return merge_captured(
+            self._merge_inputs, request, self._planner, self._decisions, resolved_count
+        )
+
+    def _record_decisions(
+        self, selected_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer
+    ) -> None:
+        for detected_conflict in selected_conflicts:
+            for (
+                entity
+            ) in detected_conflict.involved_entities:  # a second decision replaces the first
+                self._decisions.pop(entity, None)
+        record_answers(
+            self._planner,
+            self._decisions,
+            [(detected_conflict, choice) for detected_conflict in selected_conflicts],
+        )
+        self._merge_plan = None
+
+    def _update_plan(self) -> MergePlan | None:
+        if self._merge_inputs.outcome != "merged":
+            return None
+        if self._merge_plan is None:
+            self._merge_plan, _ = resolve_conflicts(self._planner, None, self._decisions)
+            known_orders = {
+                detected_conflict.sort_key for detected_conflict in self._detected_conflicts
+            }
+            self._detected_conflicts += [
+                detected_conflict
+                for detected_conflict in self._merge_plan.conflicts
+                if detected_conflict.sort_key not in known_orders
+            ]
+        return self._merge_plan
+
+
+def _iter_merge_changes(
+    merge_report: MergeReport, excluded_keys: Collection[str] = ()
+) -> Iterator[TableChanges]:
+    """Yield what a merge changes on the target, table by table, except some tables."""
+    merge_inputs, merge_plan = merge_report.merge_inputs, merge_report.plan
+    if merge_plan is None:
+        return
+    for table_key in sorted(
+        {*merge_plan.delta.tables, *merge_plan.adopted_tables} - {*excluded_keys}
+    ):
+        if table_key in merge_plan.adopted_tables:
+            yield from diff_snapshots(
+                merge_inputs.target_snapshot, merge_inputs.source_snapshot, [table_key]
+            )
+            continue
+        table_changes = _match_written_rows(merge_inputs, merge_plan.delta.tables[table_key])
+        if not table_changes.is_empty:
+            yield table_changes
+
+
+def _match_written_rows(merge_inputs: MergeInputs, table_delta: TableDelta) -> TableChanges:
+    target_table = merge_inputs.target_snapshot.table(table_delta.table_key)
+    new_rows = (
+        table_delta.read_all_rows() if isinstance(table_delta, OffloadedDelta) else table_delta.rows
+    )
+    affected_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
+    old_rows = find(target_table, {"id": affected_ids}, target_table.schema.names)
+    return match_rows_by_id(table_delta.table_key, old_rows, new_rows, new_rows.schema)

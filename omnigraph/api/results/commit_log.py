@@ -1,0 +1,259 @@
+"""`CommitLog`: a list of commits that draws itself, for terminals and for notebooks.
+
+Owns the labels next to the drawn lanes. Names of branches and tags are looked up only when a log is
+drawn.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from html import escape
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.api.commit_lanes import PositionedCommit, assign_lanes, draw_rows
+from omnigraph.api.optional_imports import import_optional
+from omnigraph.history.commit import Commit
+
+RefNamesLoader = Callable[[], Mapping[str, tuple[str, ...]]]  # branch and tag names by commit id
+MAX_DRAWN_COMMITS = 50  # commits in a drawing
+_ROW_HEIGHT, _LANE_WIDTH = 26, 18  # pixels between two rows, and between two lanes
+_LANE_COLORS = ("#3b7dd8", "#d8703b", "#3ba55d", "#a855c7", "#c7a01f", "#2aa5a5")
+_MAX_LABEL_LENGTH = 100
+
+
+def _no_ref_names() -> Mapping[str, tuple[str, ...]]:
+    return {}
+
+
+class CommitLog(list[Commit]):
+    """Commits, newest first."""
+
+    def __init__(
+        self, commits: Iterable[Commit] = (), load_ref_names: RefNamesLoader = _no_ref_names
+    ) -> None:
+        super().__init__(commits)
+        self._load_ref_names = load_ref_names
+
+    def draw(self, *, limit: int | None = MAX_DRAWN_COMMITS) -> "LogDrawing":
+        """Draw the graph of the newest commits: `str()` is text, a notebook shows a picture."""
+        return LogDrawing(
+            self if limit is None else self[:limit], self._load_ref_names(), len(self)
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """One row per commit."""
+        commit_rows = [
+            {
+                "id": commit.id,
+                "parents": list(commit.parents),
+                "branch": commit.branch,
+                "operation": commit.operation,
+                "actor": commit.actor,
+                "published": commit.published,
+                "message": commit.message,
+            }
+            for commit in self
+        ]
+        return pa.Table.from_pylist(commit_rows, schema=_LOG_SCHEMA)
+
+    def to_pandas(self) -> Any:
+        """Return the same as a pandas DataFrame."""
+        import_optional("pandas")
+        return self.to_arrow().to_pandas()
+
+    def _repr_html_(self) -> str:
+        return self.draw()._repr_html_()
+
+
+class LogDrawing:
+    """A drawn log. `str()` is text, `.svg` a picture without scripts or external resources."""
+
+    def __init__(
+        self, commits: Iterable[Commit], ref_names: Mapping[str, tuple[str, ...]], total_count: int
+    ) -> None:
+        self.positioned_commits = assign_lanes(list(commits))
+        self.ref_names = ref_names
+        self.hidden_count = total_count - len(self.positioned_commits)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def text(
+        self,
+        *,
+        ascii: bool = False,
+        label: Callable[[Commit, tuple[str, ...]], str] | None = None,
+    ) -> str:
+        """Return lanes and one line per commit; `label` makes the text next to a commit."""
+        make_label = label or format_commit_line
+        drawn_lines = [
+            lane_text
+            if commit is None
+            else f"{lane_text}  {make_label(commit, self.ref_names.get(commit.id, ()))}"
+            for lane_text, commit in draw_rows(self.positioned_commits, ascii=ascii)
+        ]
+        footer = f"{self.hidden_count} older commit{'s'[: self.hidden_count > 1]} not shown"
+        return "\n".join([*drawn_lines, *([footer] if self.hidden_count else [])])
+
+    @property
+    def svg(self) -> str:
+        """The drawing as SVG: lanes of branches, and next to each commit its message and author."""
+        image_height = (
+            _ROW_HEIGHT * (len(self.positioned_commits) + (1 if self.hidden_count else 0)) + 8
+        )
+        last_lane = max(
+            (
+                lane
+                for positioned_commit in self.positioned_commits
+                for lane in _touched_lanes(positioned_commit)
+            ),
+            default=0,
+        )
+        label_x = _LANE_WIDTH * (last_lane + 1) + 12
+        svg_elements = [
+            *self._svg_edges(),
+            *(
+                self._svg_dot(row_index, label_x)
+                for row_index in range(len(self.positioned_commits))
+            ),
+        ]
+        if self.hidden_count:
+            footer_y = _row_y(len(self.positioned_commits))
+            svg_elements.append(
+                f'<text x="{label_x}" y="{footer_y + 4}" opacity=".6">{self.hidden_count} older</text>'
+            )
+        svg_style = "font:12px sans-serif;color-scheme:light dark"
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{label_x + 640}" height="{image_height}"'
+            f' role="img" fill="currentColor" style="{svg_style}">{"".join(svg_elements)}</svg>'
+        )
+
+    def _repr_html_(self) -> str:
+        return f'<div class="og" style="overflow:auto">{self.svg}</div>'
+
+    def _svg_edges(self) -> Iterable[str]:
+        dot_positions = {
+            positioned_commit.commit.id: (row_index, positioned_commit.lane)
+            for row_index, positioned_commit in enumerate(self.positioned_commits)
+        }
+        for row_index, positioned_commit in enumerate(self.positioned_commits):
+            for parent_id, edge_lane in positioned_commit.parent_lanes:
+                parent_row, parent_lane = dot_positions[parent_id]
+                svg_path = _svg_edge_path(
+                    (row_index, positioned_commit.lane), edge_lane, (parent_row, parent_lane)
+                )
+                lane_color = _LANE_COLORS[edge_lane % len(_LANE_COLORS)]
+                yield f'<path d="{svg_path}" fill="none" stroke="{lane_color}" stroke-width="2"/>'
+
+    def _svg_dot(self, row_index: int, label_x: int) -> str:
+        positioned_commit = self.positioned_commits[row_index]
+        commit, ref_names = (
+            positioned_commit.commit,
+            self.ref_names.get(positioned_commit.commit.id, ()),
+        )
+        lane_color = _LANE_COLORS[positioned_commit.lane % len(_LANE_COLORS)]
+        tooltip = "\n".join(_tooltip_lines(commit))
+        ref_labels = "".join(
+            f'<tspan font-weight="bold">{_escape_label(ref_name)}</tspan> '
+            for ref_name in ref_names
+        )
+        description = _escape_label(commit.message or commit.operation)
+        author = _escape_label(
+            f"{commit.actor or 'unknown actor'}, {_format_time(commit.published)}"
+        )
+        return (
+            f'<g><title>{escape(tooltip)}</title><circle cx="{_lane_x(positioned_commit.lane)}" cy="{_row_y(row_index)}" r="5"'
+            f' fill="{lane_color}"/><text x="{label_x}" y="{_row_y(row_index) + 4}">{ref_labels}{description}'
+            f' <tspan opacity=".6">{author}</tspan></text></g>'
+        )
+
+
+def format_commit_line(commit: Commit, ref_names: tuple[str, ...]) -> str:
+    """Return a commit on one line, with the branches and tags that point to it."""
+    label_fields = [
+        commit.id,
+        _format_time(commit.published),
+        commit.actor or "-",
+        commit.operation,
+    ]
+    label_fields += [_shorten_to_line(commit.message)] if commit.message else []
+    return "  ".join([*label_fields, *([f"({', '.join(ref_names)})"] if ref_names else [])])
+
+
+def _tooltip_lines(commit: Commit) -> list[str]:
+    author = commit.actor or "unknown actor"
+    tooltip = [commit.id, f"{commit.operation} by {author}, {_format_time(commit.published)} UTC"]
+    tooltip += [commit.message[:_MAX_LABEL_LENGTH]] if commit.message else []
+    table_counts = (
+        f"{table_key}: {table_entry.row_count if table_entry else 'dropped'}"
+        for table_key, table_entry in commit.tables.items()
+    )
+    return [*tooltip, *sorted(table_counts)[:20]]
+
+
+def _format_time(published_at: datetime) -> str:
+    return f"{published_at:%Y-%m-%d %H:%M:%S}"
+
+
+def _shorten_to_line(message: str) -> str:
+    single_line = " ".join(message.split())
+    return (
+        single_line
+        if len(single_line) <= _MAX_LABEL_LENGTH
+        else f"{single_line[: _MAX_LABEL_LENGTH - 1]}…"
+    )
+
+
+def _escape_label(label: str) -> str:
+    return escape(_shorten_to_line(label))
+
+
+def _touched_lanes(positioned_commit: PositionedCommit) -> list[int]:
+    return [
+        positioned_commit.lane,
+        *positioned_commit.lanes_above,
+        *(edge_lane for _, edge_lane in positioned_commit.parent_lanes),
+    ]
+
+
+def _lane_x(lane: int) -> int:
+    return _LANE_WIDTH * lane + 12
+
+
+def _row_y(row_index: int) -> int:
+    return _ROW_HEIGHT * row_index + 16
+
+
+def _svg_edge_path(
+    child_position: tuple[int, int], edge_lane: int, parent_position: tuple[int, int]
+) -> str:
+    """Return the SVG path from a commit into a lane, along the lane, and into the parent."""
+    (child_row, child_lane), (parent_row, parent_lane) = child_position, parent_position
+    path_commands = [f"M{_lane_x(child_lane)} {_row_y(child_row)}"]
+    if parent_row - child_row > 1:
+        path_commands += [
+            f"L{_lane_x(edge_lane)} {_row_y(child_row + 1)}",
+            f"L{_lane_x(edge_lane)} {_row_y(parent_row - 1)}",
+        ]
+    elif edge_lane not in (child_lane, parent_lane):
+        path_commands.append(
+            f"L{_lane_x(edge_lane)} {(_row_y(child_row) + _row_y(parent_row)) // 2}"
+        )
+    return "".join([*path_commands, f"L{_lane_x(parent_lane)} {_row_y(parent_row)}"])
+
+
+_LOG_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("parents", pa.list_(pa.string())),
+        ("branch", pa.string()),
+        ("operation", pa.string()),
+        ("actor", pa.string()),
+        ("published", pa.timestamp("us", "UTC")),
+        ("message", pa.string()),
+    ]
+)

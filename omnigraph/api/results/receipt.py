@@ -1,0 +1,183 @@
+"""The results of a write: the commit, the number of entities, the problems of the input.
+
+Owns `Receipt` and `LoadReport`. They describe a finished operation and can neither undo nor repeat
+it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import ClientError
+from omnigraph.history.commit import Commit
+from omnigraph.ingest.problem import LoadProblem
+
+if TYPE_CHECKING:
+    from omnigraph.engine.writes.mutate import WriteOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a write did. True if it made a commit.
+
+    `nodes` and `edges` count the affected entities by type. `ids` are the ids of added or replaced
+    entities by type, in input order; a load omits them. For a load, `steps` has the seconds of each
+    step, and `written` the bytes, where known. `indexes` are the columns whose indexes were built,
+    by table.
+
+    >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
+    (False, 3)
+    """
+
+    commit: Commit | None
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    edges: Mapping[str, int] = field(default_factory=dict)
+    branch: str = "main"
+    branch_created: bool = False
+    elapsed: float = 0.0
+    ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    query_name: str | None = None
+    replayed: bool = False
+    steps: Mapping[str, float] = field(default_factory=dict)
+    written: int = 0
+    indexes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.commit is not None
+
+    @property
+    def commit_id(self) -> str | None:
+        """The id of the commit, or None when nothing changed."""
+        return self.commit.id if self.commit is not None else None
+
+    @property
+    def total(self) -> int:
+        """The number of affected nodes and edges."""
+        return sum(self.nodes.values()) + sum(self.edges.values())
+
+    @property
+    def affected_nodes(self) -> int:
+        """The number of affected nodes."""
+        return sum(self.nodes.values())
+
+    @property
+    def affected_edges(self) -> int:
+        """The number of affected edges."""
+        return sum(self.edges.values())
+
+    def __repr__(self) -> str:
+        type_counts = [
+            f"{entity_count} {type_name}"
+            for counts_by_type in (self.nodes, self.edges)
+            for type_name, entity_count in counts_by_type.items()
+        ]
+        if self.commit is None:
+            return f"<Receipt: nothing changed on {self.branch}>"
+        summary_text = ", ".join(type_counts) or f"{self.commit.operation}, no entity changed"
+        return f"<Receipt: {summary_text} on {self.branch}, commit {self.commit_id}>"
+
+    def _repr_html_(self) -> str:
+        from omnigraph.api.results.notebook_cards import facts_card
+
+        card_facts = {"commit": self.commit_id, "branch": self.branch, **self.nodes, **self.edges}
+        return facts_card("Receipt", card_facts)
+
+
+def build_receipt(
+    write_outcome: "WriteOutcome", branch: str, elapsed: float, query_name: str | None = None
+) -> Receipt:
+    """Return the receipt of executed operations; `name` is the name of their query."""
+    return Receipt(
+        write_outcome.commit,
+        write_outcome.nodes,
+        write_outcome.edges,
+        branch=branch,
+        elapsed=elapsed,
+        ids=write_outcome.ids,
+        query_name=query_name,
+        replayed=write_outcome.replayed,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A record that cannot be loaded: its position, what it is, and the reason."""
+
+    line: int | None
+    type: str | None
+    id: str | None
+    reason: str
+    property: str | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """All problems in the input of a load; nothing was written.
+
+    True if there are none. `steps` has the seconds of each step, where known, and `error` is the
+    error that is raised for the first problem.
+    """
+
+    problems: tuple[BadRow, ...] = ()
+    left_out: int = 0
+    steps: Mapping[str, float] = field(default_factory=dict)
+    error: ClientError | None = None
+
+    def __bool__(self) -> bool:
+        return not self.problems
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def __iter__(self) -> Iterator[BadRow]:
+        return iter(self.problems)
+
+    def first(self, most: int) -> "LoadReport":
+        """Return the report with at most `most` problems; `left_out` counts those not shown."""
+        shown_problems = self.problems[:most]
+        left_out = self.left_out + len(self.problems) - len(shown_problems)
+        return LoadReport(shown_problems, left_out, self.steps, self.error)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each problem as a dict."""
+        field_names = BadRow.__slots__
+        problem_rows = [
+            {field_name: getattr(problem, field_name) for field_name in field_names}
+            for problem in self.problems
+        ]
+        if all(problem["file"] is None for problem in problem_rows):
+            problem_rows = [
+                {
+                    field_name: problem[field_name]
+                    for field_name in field_names
+                    if field_name != "file"
+                }
+                for problem in problem_rows
+            ]
+        return problem_rows
+
+    def _repr_html_(self) -> str:
+        import pyarrow as pa
+
+        from omnigraph.api.results.notebook_cards import table_card
+
+        problem_rows = self.to_dicts()
+        return table_card(
+            pa.Table.from_pylist(problem_rows), f"{len(problem_rows)} bad rows; nothing was written"
+        )
+
+
+def build_load_report(
+    problems: Sequence[LoadProblem], steps: Mapping[str, float] | None = None
+) -> LoadReport:
+    """Return the problems of a load as a report for its caller."""
+    first_error = problems[0].error if problems else None
+    return LoadReport(tuple(map(_to_bad_row, problems)), steps=steps or {}, error=first_error)
+
+
+def _to_bad_row(problem: LoadProblem) -> BadRow:
+    property_name = problem.error.details.get("property")
+    return BadRow(
+        problem.line, problem.type, problem.id, problem.reason, property_name, problem.file
+    )

@@ -1,0 +1,126 @@
+"""Options that any write accepts: actor, message, precondition and idempotency key.
+
+Owns the step from a caller's options to the metadata of the commit and to the requirements that
+the write protocol checks on every attempt. It never writes anything itself.
+"""
+
+import os
+import threading
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from omnigraph.api.request_digest import digest_request
+from omnigraph.errors import Cancelled, InputError
+from omnigraph.publish.plan import CommitMetadata, ExpectedHead, ReadSet, Requirement, WriteTxn
+
+_RESERVED_PREFIX = "omnigraph:"
+_PLAIN_TYPES = (str, bytes, int, float, date)
+_MAX_TEXT_LENGTH = 4096  # characters of a message, an actor or a key
+
+# Set by code that may have to stop the writes of its context, such as a cancelled coroutine.
+STOP_EVENT: ContextVar[threading.Event | None] = ContextVar("omnigraph_stop", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Options that every write method accepts."""
+
+    if_commit: str | None = None
+    message: str | None = None
+    actor: str | None = None
+    idempotency_key: str | None = None
+
+    def commit_metadata(self, request: object = None) -> CommitMetadata:
+        """Return the metadata of the commit; with a key, also the digest of the request.
+
+        The digest tells a repetition of the request from another request under the same key.
+        """
+        for option_name in ("message", "actor", "idempotency_key"):
+            option_text = getattr(self, option_name)
+            if option_text is not None and len(option_text) > _MAX_TEXT_LENGTH:
+                raise InputError(
+                    f"{option_name} has more than {_MAX_TEXT_LENGTH} characters", reason="too long"
+                )
+        key = self.idempotency_key
+        digest = None if key is None else digest_request(request)
+        return CommitMetadata(self.actor, self.message, key, digest)
+
+    def requirements(
+        self, read_set: ReadSet, attempt_counter: "AttemptCounter"
+    ) -> tuple[Requirement, ...]:
+        """Return what every attempt must satisfy, the caller's own precondition first."""
+        head_requirement = () if self.if_commit is None else (ExpectedHead(self.if_commit),)
+        return (attempt_counter, *head_requirement, read_set)
+
+
+@dataclass(slots=True)
+class AttemptCounter:
+    """Counts the attempts of a write and stops it when its caller no longer waits."""
+
+    count: int = 0
+    stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
+
+    def to_json(self) -> list[Any]:
+        """Return an empty requirement: no other process can check this one."""
+        return ["watch", []]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Count an attempt; raise `Cancelled` when the caller no longer waits."""
+        self.count += 1
+        if self.stop_event is not None and self.stop_event.is_set():
+            raise Cancelled(f"the write to {txn.branch} was cancelled; nothing was changed")
+
+    @property
+    def retries(self) -> int:
+        """How often the write was repeated after a conflict."""
+        return max(0, self.count - 1)
+
+
+def resolve_actor(explicit_actor: str | None) -> str | None:
+    """Return the explicit actor or `OMNIGRAPH_ACTOR`; refuse names reserved for the system."""
+    actor = explicit_actor or os.environ.get("OMNIGRAPH_ACTOR") or None
+    if actor is not None and actor.startswith(_RESERVED_PREFIX):
+        raise InputError(
+            f"'{actor}' cannot be an actor: '{_RESERVED_PREFIX}' is reserved",
+            reason="reserved actor",
+        )
+    return actor
+
+
+def describe_load_request(mode: str, source: object) -> object:
+    """Return what distinguishes one load from another: its mode and its records.
+
+    Files and frames would have to be read first, so such a load is identified by its key alone.
+
+    >>> describe_load_request("append", {"Person": [{"name": "ann"}]})
+    ('append', [('Person', [[('name', "'ann'")]])])
+    """
+    if not isinstance(source, Mapping):
+        return mode
+    return mode, [
+        (type_name, describe_plain_value(source[type_name]))
+        for type_name in sorted(source, key=str)
+    ]
+
+
+def describe_plain_value(value: object) -> object:
+    """Describe plain data the same way in every process; return "" for anything else.
+
+    >>> describe_plain_value({"b": [1.5, None], "a": "x"})
+    [('a', "'x'"), ('b', ['1.5', 'None'])]
+    """
+    if isinstance(value, Mapping):
+        return [
+            (member_name, describe_plain_value(value[member_name]))
+            for member_name in sorted(value, key=str)
+        ]
+    if isinstance(value, list | tuple):
+        return [describe_plain_value(item) for item in value]
+    if value is None or isinstance(value, _PLAIN_TYPES):
+        return repr(value)
+    # The repr of a long array leaves out its middle.
+    to_list = getattr(value, "tolist", None)
+    return describe_plain_value(to_list()) if to_list is not None else ""

@@ -1,0 +1,118 @@
+"""The query a command runs, and the values of its parameters.
+
+Owns the flags that `query`, `mutate` and `explain` share: the source of the query, `--params`.
+All input is read and validated before a graph is opened.
+"""
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from omnigraph.errors import InputError
+from omnigraph.errors.diagnostics import SourceText
+from omnigraph.records.frozen import record
+
+from . import files
+
+_QUERY_OPTIONS = (
+    click.argument("name", required=False),
+    click.option(
+        "--query",
+        "query_path",
+        metavar="FILE",
+        type=click.Path(allow_dash=True),
+        help="Query file (.gq); NAME selects a query if it has several",
+    ),
+    click.option("-e", "--query-string", "text", metavar="GQ", help="Query text"),
+    click.option("--params", metavar="JSON", help="Query parameters as a JSON object"),
+    click.option(
+        "--params-file",
+        metavar="PATH",
+        type=click.Path(allow_dash=True),
+        help="JSON file with the query parameters",
+    ),
+)
+
+
+@record
+class QueryInput:
+    """A query text, the name of the query to run, and the values of its parameters."""
+
+    query_name: str | None
+    source: SourceText
+    params: dict[str, Any]
+
+
+def query_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add NAME, --query, -e, --params and --params-file; the command gets one `query_input`."""
+
+    @wraps(command)
+    def read_input(
+        name: str | None, query_path: str | None, text: str | None, **other_options: Any
+    ) -> None:
+        parameter_sources = other_options.pop("params"), other_options.pop("params_file")
+        source, params = read_query_source(query_path, text), read_parameters(*parameter_sources)
+        command(query_input=QueryInput(name, source, params), **other_options)
+
+    for option in reversed(_QUERY_OPTIONS):
+        read_input = option(read_input)
+    return read_input
+
+
+def read_query_source(query_path: str | None, query_text: str | None) -> SourceText:
+    """Read the query from its only source; two sources, or none, are rejected."""
+    if query_path is not None and query_text is not None:
+        raise click.UsageError("--query and -e both give a query: use only one of them")
+    if query_text is not None:
+        if not query_text.strip():
+            raise click.UsageError("-e is empty: pass a query")
+        return SourceText("-e", query_text)
+    if query_path is None:
+        raise click.UsageError(
+            "no query given: use --query FILE or -e GQ; a name alone refers to a query stored on a"
+            " server, which is not supported yet"
+        )
+    return files.read_source(query_path)
+
+
+def read_parameters(params_text: str | None, params_path: str | None) -> dict[str, Any]:
+    """Return the values from --params or --params-file."""
+    if params_text is not None and params_path is not None:
+        raise click.UsageError("--params and --params-file both give values: use only one of them")
+    source_name = "--params"
+    if params_path is not None:
+        source_name, params_text = (
+            files.display_name(params_path),
+            files.read_source(params_path).text,
+        )
+    if params_text is None:
+        return {}
+    try:
+        params = json.loads(
+            params_text, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant
+        )
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{source_name} is not valid JSON: {error}", reason="malformed JSON"
+        ) from None
+    if not isinstance(params, dict):
+        raise InputError(f"{source_name} must be a JSON object", reason="no object")
+    return params
+
+
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        member_names = [member_name for member_name, _ in pairs]
+        duplicate = next(
+            member_name for member_name in member_names if member_names.count(member_name) > 1
+        )
+        raise ValueError(f"'{duplicate}' is given twice")
+    return members
+
+
+def _reject_constant(constant: str) -> Any:
+    raise ValueError(f"{constant} is not a JSON number")

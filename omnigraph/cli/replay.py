@@ -1,0 +1,130 @@
+"""`omnigraph revert` and `omnigraph cherry-pick`: undo a commit, or apply it to another branch."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omnigraph.errors import MergeConflict
+
+from . import show
+from .address import actor_option, announce_target, resolve_root, store_option, uri_option
+from .conflicts import (
+    build_typed_command,
+    conflict_options,
+    describe_counts,
+    exit_with_conflicts,
+    lost_edge_documents,
+    parse_strategies,
+    preview_conflicts,
+    print_lost_edges,
+)
+from .options import mark_as_write, settings, shared_options
+
+if TYPE_CHECKING:
+    from omnigraph.api.merge_sessions import MergeResult
+
+_mainline_option = click.option(
+    "--mainline", type=click.IntRange(min=1), help="Parent number to diff a merge commit against"
+)
+
+
+@click.command()
+@click.argument("commit")
+@click.option("--branch", default="main", show_default=True, help="Branch to revert on")
+@_mainline_option
+@conflict_options
+@uri_option
+@store_option
+@actor_option
+@shared_options
+def revert(commit: str, branch: str, **options: Any) -> None:
+    """Undo the changes of a commit with a new commit; later changes are kept.
+
+    COMMIT is an id, a tag, HEAD or HEAD~2. Values that were changed again since are conflicts.
+    """
+    _replay_commit("revert", commit, branch, options)
+
+
+@click.command("cherry-pick")
+@click.argument("commit")
+@click.option("--into", "branch", default="main", show_default=True, help="Branch to apply to")
+@_mainline_option
+@conflict_options
+@uri_option
+@store_option
+@actor_option
+@shared_options
+def cherry_pick(commit: str, branch: str, **options: Any) -> None:
+    """Apply the changes of one commit to a branch.
+
+    COMMIT is an id, a tag, or a branch, optionally with steps back: review~1.
+    """
+    _replay_commit("cherry-pick", commit, branch, options)
+
+
+def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any]) -> None:
+    uri, store = options.pop("uri"), options.pop("store")
+    root = resolve_root(uri, store, argument_name="--uri")
+    actor, strategies = options.pop("actor"), options.pop("strategies")
+    strategy = parse_strategies(strategies)
+    if not options["dry_run"]:
+        announce_target(verb, root)
+        mark_as_write()
+    from omnigraph.api.opening import open as open_graph
+
+    graph = open_graph(root.uri, branch=branch, actor=actor, read_only=options["dry_run"])
+    branch_flag = "--branch" if verb == "revert" else "--into"
+    command_words = (verb, commit, *((branch_flag, branch) if branch != "main" else ()))
+    typed_command = build_typed_command(command_words, uri or store, options, strategies)
+    sides = branch, f"before {commit}" if verb == "revert" else commit
+    participle = "reverted" if verb == "revert" else "applied"
+    failure = f"'{commit}' cannot be {participle} on '{branch}'"
+    replay = graph.revisions.revert if verb == "revert" else graph.revisions.cherry_pick
+    try:
+        merge_result = replay(commit, strategy=strategy, **options)
+    except MergeConflict as error:
+        exit_with_conflicts(error, failure, sides, typed_command)
+        return
+    if merge_result.conflicts and not settings().json:
+        preview_conflicts(merge_result.conflicts, failure, sides, typed_command)
+        return
+    _print_result(merge_result, (verb, commit, branch), sides, graph.actor)
+
+
+def _print_result(
+    merge_result: "MergeResult",
+    request: tuple[str, str, str],
+    sides: tuple[str, str],
+    actor: str | None,
+) -> None:
+    from .commit import commit_document
+
+    verb, commit, branch = request
+    if settings().json:
+        members = {
+            "commit_id": commit,
+            "branch": branch,
+            "outcome": merge_result.outcome,
+            "actor_id": actor,
+        }
+        conflicts = [conflict.to_json() for conflict in merge_result.conflicts]
+        commit_json = (
+            commit_document(merge_result.commit) if merge_result.commit is not None else None
+        )
+        conflict_members = {
+            "merge_conflicts": conflicts,
+            "lost_edges": lost_edge_documents(merge_result, sides),
+        }
+        show.document(
+            members | {"stats": merge_result.stats, **conflict_members, "commit": commit_json}
+        )
+        return
+    if merge_result.outcome == "already_up_to_date":
+        show.result(f"nothing to do: {branch} already has the changes of {commit}")
+        return
+    verbs = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
+    commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
+    show.result(
+        f"{verbs[merge_result.commit is None]} {commit} on {branch}: {describe_counts(merge_result)}{commit_note}"
+    )
+    print_lost_edges(merge_result, sides)

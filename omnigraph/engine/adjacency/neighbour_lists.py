@@ -1,0 +1,436 @@
+"""Adjacency of one edge type in one direction: operations on sorted neighbour lists.
+
+Owns the `Adjacency` protocol and its in-memory forms. Nodes and edges are stable row ids; a row id
+that is null or unknown has no neighbours. Never reads storage: callers supply the arrays.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.engine.operators.rows import IntArray, Mask
+
+IndexArray = npt.NDArray[Any]
+_BLOCK_PAIRS = 1 << 17  # pairs built at a time
+_SMALL_BATCH = 32  # up to this many lists are concatenated one by one
+_SKETCH_DIVISOR = (
+    2  # build a sketch once the probed pairs exceed this fraction (1/2) of the stored pairs
+)
+_SKETCH_BITS = 8  # per pair: about one in eight absent pairs passes the sketch
+
+
+class Adjacency(Protocol):
+    """Neighbours along one edge type and direction, at fixed table versions."""
+
+    def degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of distinct neighbours of each source."""
+
+    def expand(
+        self, sources: IntArray, accepted_rows: Mask | None = None
+    ) -> tuple[IntArray, IntArray]:
+        """Return (positions into `sources`, neighbours): a sorted set for each position.
+
+        `accepted_rows` is a mask by row id that restricts the neighbours; its last entry applies to
+        all row ids beyond it.
+        """
+
+    def union(self, sources: IntArray) -> IndexArray:
+        """Return the neighbours of all sources, in any order and possibly repeated."""
+
+    @property
+    def size(self) -> int:
+        """Upper bound of all row ids if both endpoints have the same type; 0 if unknown."""
+
+    def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return (positions, neighbours, edge row ids): one entry per edge, including parallels."""
+
+    def edge_degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of edges of each source; may overestimate."""
+
+    def contains(self, sources: IntArray, targets: IntArray) -> Mask:
+        """Return for each pair whether the target is a neighbour of the source."""
+
+
+@dataclass(slots=True, eq=False)
+class ProbeStats:
+    """Number of pairs probed in the lists, and the sketch that was built once there were many."""
+
+    probed_pairs: int = 0
+    sketch: "PairSketch | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourLists:
+    """Sorted neighbour lists of rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
+
+    In a set, no value occurs twice in a list, and `repeats` holds the pairs with several edges as
+    (owners, values, counts). In a bag, `edges` holds the edge row ids.
+
+    >>> lists = NeighbourLists(np.array([0, 2, 2, 3]), np.array([5, 7, 5], np.int32))
+    >>> lists.expand(np.array([2, 1, 0, -1, 9]))[1].tolist()
+    [5, 5, 7]
+    """
+
+    starts: IndexArray
+    values: IndexArray
+    edges: IndexArray | None = None
+    repeats: tuple[IndexArray, IndexArray, IndexArray] | None = None
+    probe_stats: "ProbeStats" = field(default_factory=ProbeStats, compare=False, repr=False)
+
+    def bounds(self, owner_rows: IntArray) -> tuple[IndexArray, IndexArray]:
+        """Return the start and length of each row's list; unknown rows have empty lists."""
+        list_count = len(self.starts) - 1
+        if len(owner_rows) == 0 or list_count == 0:
+            return np.zeros(len(owner_rows), np.int64), np.zeros(len(owner_rows), np.int64)
+        if (
+            len(owner_rows) == list_count
+            and owner_rows[0] == 0
+            and bool((owner_rows[1:] - owner_rows[:-1] == 1).all())
+        ):
+            return self.starts[:-1], np.diff(self.starts)  # all rows, in order
+        if int(owner_rows.min()) >= 0 and int(owner_rows.max()) < list_count:
+            list_starts = self.starts[owner_rows]
+            return list_starts, self.starts[owner_rows + 1] - list_starts
+        in_range = (owner_rows >= 0) & (owner_rows < list_count)
+        clipped_rows = np.where(in_range, owner_rows, 0)
+        list_starts = self.starts[clipped_rows]
+        return list_starts, np.where(in_range, self.starts[clipped_rows + 1] - list_starts, 0)
+
+    def expand(
+        self, owner_rows: IntArray, accepted_rows: Mask | None = None
+    ) -> tuple[IntArray, IntArray]:
+        """Return (positions into `owner_rows`, values): the lists of the rows, concatenated.
+
+        `accepted_rows` restricts the values; its last entry applies to all values beyond it.
+        """
+        list_starts, list_lengths = self.bounds(owner_rows)
+        cumulative_lengths = np.cumsum(list_lengths, dtype=np.int64)
+        total_pairs = int(cumulative_lengths[-1]) if len(cumulative_lengths) else 0
+        if total_pairs == 0 or (accepted_rows is None and total_pairs <= _BLOCK_PAIRS):
+            positions = np.repeat(np.arange(len(owner_rows), dtype=np.int64), list_lengths)
+            return positions, _as_int64(self.values[expand_ranges(list_starts, list_lengths)])
+        block_starts = np.unique(
+            np.searchsorted(
+                cumulative_lengths, np.arange(0, total_pairs, _BLOCK_PAIRS), side="left"
+            )
+        )
+        blocks = [
+            self._expand_range(
+                list_starts, list_lengths, int(block_start), int(block_stop), accepted_rows
+            )
+            for block_start, block_stop in zip(
+                block_starts, [*block_starts[1:], len(owner_rows)], strict=True
+            )
+        ]
+        return _concat_ids([block for block, _ in blocks]), _concat_ids(
+            [block for _, block in blocks]
+        )
+
+    def _expand_range(
+        self,
+        list_starts: IndexArray,
+        list_lengths: IndexArray,
+        first_row: int,
+        stop_row: int,
+        accepted_rows: Mask | None,
+    ) -> tuple[IntArray, IntArray]:
+        """Expand the rows between two positions; the intermediate arrays fit into a CPU cache."""
+        list_lengths = list_lengths[first_row:stop_row]
+        neighbours = self.values[expand_ranges(list_starts[first_row:stop_row], list_lengths)]
+        if accepted_rows is not None:
+            is_accepted = accepted_rows.take(neighbours, mode="clip")
+            neighbours = np.compress(is_accepted, neighbours)
+            accepted_before = np.zeros(len(is_accepted) + 1, np.int64)
+            np.cumsum(is_accepted, out=accepted_before[1:])
+            cumulative_lengths = np.cumsum(list_lengths, dtype=np.int64)
+            list_lengths = (
+                accepted_before[cumulative_lengths]
+                - accepted_before[cumulative_lengths - list_lengths]
+            )
+        return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), _as_int64(
+            neighbours
+        )
+
+    def restrict_to(self, accepted_rows: Mask) -> "NeighbourLists":
+        """Return the same lists with only the accepted values; see `expand`."""
+        is_accepted = np.empty(len(self.values), np.bool_)
+        for block_start in range(0, len(is_accepted), _BLOCK_PAIRS):
+            accepted_rows.take(
+                self.values[block_start : block_start + _BLOCK_PAIRS],
+                out=is_accepted[block_start : block_start + _BLOCK_PAIRS],
+                mode="clip",
+            )
+        accepted_before = np.zeros(
+            len(is_accepted) + 1, np.int32 if len(is_accepted) < 1 << 31 else np.int64
+        )
+        np.cumsum(is_accepted, out=accepted_before[1:])
+        return NeighbourLists(accepted_before[self.starts], np.compress(is_accepted, self.values))
+
+    def union(self, owner_rows: IntArray) -> IndexArray:
+        """Return the concatenated lists of the rows, without their owners."""
+        if len(owner_rows) > _SMALL_BATCH:
+            list_starts, list_lengths = self.bounds(owner_rows)
+            return self.values[expand_ranges(list_starts, list_lengths)]
+        list_count = len(self.starts) - 1
+        list_bounds = [
+            (self.starts[owner], self.starts[owner + 1])
+            for owner in owner_rows.tolist()
+            if 0 <= owner < list_count
+        ]
+        return np.concatenate(
+            [
+                self.values[:0],
+                *(self.values[list_start:list_stop] for list_start, list_stop in list_bounds),
+            ]
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        repeat_arrays = self.repeats or ()
+        arrays = [self.starts, self.values, self.edges, *repeat_arrays]
+        return sum(array.nbytes for array in arrays if array is not None)
+
+
+def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArray:
+    """Return the numbers `start, start + 1, ...` of every range, concatenated.
+
+    >>> expand_ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
+    [5, 6, 9, 10, 11]
+    """
+    cumulative_lengths = np.cumsum(range_lengths, dtype=np.int64)
+    total_length = int(cumulative_lengths[-1]) if len(cumulative_lengths) else 0
+    numbers: IntArray = np.repeat(
+        range_starts - (cumulative_lengths - range_lengths), range_lengths
+    )
+    numbers += np.arange(total_length, dtype=np.int64)
+    return numbers
+
+
+def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: IntArray) -> Mask:
+    """Return for each pair whether the target is in the source's list; one vectorized bisection."""
+    low, list_lengths = neighbour_lists.bounds(sources)
+    low = low.astype(np.int64)
+    high = low + list_lengths
+    is_neighbour = np.zeros(len(sources), np.bool_)
+    open_pairs = np.flatnonzero(list_lengths > 0)
+    low, high, open_targets = low[open_pairs], high[open_pairs], targets[open_pairs]
+    while len(open_pairs):
+        middle = (low + high) >> 1
+        middle_values = neighbour_lists.values[middle]
+        is_neighbour[open_pairs[middle_values == open_targets]] = True
+        target_is_right = middle_values < open_targets
+        low = np.where(target_is_right, middle + 1, low)
+        high = np.where(target_is_right, high, middle)
+        still_open = (low < high) & (middle_values != open_targets)
+        if not still_open.all():
+            open_pairs, low, high, open_targets = (
+                open_pairs[still_open],
+                low[still_open],
+                high[still_open],
+                open_targets[still_open],
+            )
+    return is_neighbour
+
+
+class PairSketch:
+    """Bit filter that rules out most absent pairs; false positives are possible.
+
+    Searching a list costs several scattered memory reads, and most probed pairs are not edges.
+    """
+
+    def __init__(self, neighbour_lists: NeighbourLists) -> None:
+        bit_count = max(10, (len(neighbour_lists.values) * _SKETCH_BITS).bit_length())
+        self._shift = np.uint64(64 - bit_count)
+        self._packed_bits = np.zeros(1 << (bit_count - 3), np.uint8)
+        is_marked = np.zeros(1 << bit_count, np.bool_)
+        for block_start in range(0, len(neighbour_lists.starts) - 1, _BLOCK_PAIRS):
+            block_bounds = neighbour_lists.starts[
+                block_start : block_start + _BLOCK_PAIRS + 1
+            ].astype(np.int64)
+            owners = np.repeat(
+                np.arange(block_start, block_start + len(block_bounds) - 1), np.diff(block_bounds)
+            )
+            is_marked[
+                self._hash_slots(owners, neighbour_lists.values[block_bounds[0] : block_bounds[-1]])
+            ] = True
+        self._packed_bits = np.packbits(is_marked, bitorder="little")
+
+    def _hash_slots(self, sources: IntArray, targets: IndexArray) -> IndexArray:
+        hashes = sources.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        hashes ^= targets.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+        hashes *= np.uint64(0xD6E8FEB86659FD93)
+        hashes >>= self._shift
+        return hashes.view(np.int64)
+
+    def may_contain(self, sources: IntArray, targets: IntArray) -> Mask:
+        """Return False where a pair is certainly absent."""
+        slots = self._hash_slots(sources, targets)
+        may_exist: Mask = (self._packed_bits[slots >> 3] >> (slots & 7).astype(np.uint8)) & 1 != 0
+        return may_exist
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the filter in bytes."""
+        return self._packed_bits.nbytes
+
+
+@dataclass(slots=True, eq=False)
+class DirectedAdjacency:
+    """Edges followed in one direction: along or against their own."""
+
+    lists: NeighbourLists
+    edge_lists: NeighbourLists | None = None
+
+    def degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of distinct neighbours of each source."""
+        return self.lists.bounds(sources)[1].astype(np.int64, copy=False)
+
+    def expand(
+        self, sources: IntArray, accepted_rows: Mask | None = None
+    ) -> tuple[IntArray, IntArray]:
+        """Return a set of neighbours for each position."""
+        return self.lists.expand(sources, accepted_rows)
+
+    def union(self, sources: IntArray) -> IndexArray:
+        """Return the neighbours of all sources, possibly repeated."""
+        return self.lists.union(sources)
+
+    @property
+    def size(self) -> int:
+        """Number of rows that have lists."""
+        return len(self.lists.starts) - 1
+
+    def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return one neighbour per edge."""
+        edge_lists = self._require_edge_lists()
+        list_starts, list_lengths = edge_lists.bounds(sources)
+        edge_positions = expand_ranges(list_starts, list_lengths)
+        positions = np.repeat(np.arange(len(sources), dtype=np.int64), list_lengths)
+        edge_ids = edge_lists.edges if edge_lists.edges is not None else edge_lists.values
+        return (
+            positions,
+            _as_int64(edge_lists.values[edge_positions]),
+            _as_int64(edge_ids[edge_positions]),
+        )
+
+    def edge_degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of edges of each source."""
+        return self._require_edge_lists().bounds(sources)[1].astype(np.int64, copy=False)
+
+    def _require_edge_lists(self) -> NeighbourLists:
+        if self.edge_lists is None:
+            raise ValueError("edge lists were not loaded for this adjacency")
+        return self.edge_lists
+
+    def contains(self, sources: IntArray, targets: IntArray) -> Mask:
+        """Return for each pair whether the target is a neighbour of the source."""
+        probe_stats = self.lists.probe_stats
+        probe_stats.probed_pairs += len(sources)
+        if (
+            probe_stats.sketch is None
+            and probe_stats.probed_pairs > len(self.lists.values) // _SKETCH_DIVISOR
+        ):
+            probe_stats.sketch = PairSketch(self.lists)
+        if probe_stats.sketch is None or len(sources) < _SMALL_BATCH:
+            return search_pairs(self.lists, sources, targets)
+        is_neighbour = probe_stats.sketch.may_contain(sources, targets)
+        candidates = np.flatnonzero(is_neighbour)
+        is_neighbour[candidates] = search_pairs(
+            self.lists, sources[candidates], targets[candidates]
+        )
+        return is_neighbour
+
+
+@dataclass(slots=True, eq=False)
+class UndirectedAdjacency:
+    """Edges within one node type, followed in both directions."""
+
+    outgoing: Adjacency
+    incoming: Adjacency
+
+    def degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of distinct neighbours of each source."""
+        distinct_sources, source_positions = np.unique(sources, return_inverse=True)
+        positions, _ = self.expand(distinct_sources)
+        return np.bincount(positions, minlength=len(distinct_sources))[source_positions].astype(
+            np.int64, copy=False
+        )
+
+    def expand(
+        self, sources: IntArray, accepted_rows: Mask | None = None
+    ) -> tuple[IntArray, IntArray]:
+        """Return the union of both directions for each position."""
+        forward, backward = (
+            self.outgoing.expand(sources, accepted_rows),
+            self.incoming.expand(sources, accepted_rows),
+        )
+        return distinct_pairs(
+            np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]])
+        )
+
+    def union(self, sources: IntArray) -> IndexArray:
+        """Return the neighbours of all sources, possibly repeated."""
+        return np.concatenate([self.outgoing.union(sources), self.incoming.union(sources)])
+
+    @property
+    def size(self) -> int:
+        """Number of rows that have lists; 0 if unknown."""
+        return (
+            max(self.outgoing.size, self.incoming.size)
+            if self.outgoing.size and self.incoming.size
+            else 0
+        )
+
+    def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return one neighbour per edge; a self-loop counts once, not twice."""
+        forward, backward = self.outgoing.expand_edges(sources), self.incoming.expand_edges(sources)
+        is_not_loop = sources[backward[0]] != backward[1]
+        merged = [
+            np.concatenate([forward_array, backward_array[is_not_loop]])
+            for forward_array, backward_array in zip(forward, backward, strict=True)
+        ]
+        return merged[0], merged[1], merged[2]
+
+    def edge_degrees(self, sources: IntArray) -> IntArray:
+        """Return the edges of each source with self-loops counted twice: exact enough to charge."""
+        return self.outgoing.edge_degrees(sources) + self.incoming.edge_degrees(sources)
+
+    def contains(self, sources: IntArray, targets: IntArray) -> Mask:
+        """Return for each pair whether an edge leads in either direction."""
+        is_neighbour = self.outgoing.contains(sources, targets)
+        unmatched = np.flatnonzero(~is_neighbour)
+        is_neighbour[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])
+        return is_neighbour
+
+
+def distinct_pairs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct pairs, sorted."""
+    if len(first) == 0:
+        return first, second
+    if int(first.max()) < 1 << 31 and int(second.max()) < 1 << 32:
+        packed_pairs = (first << 32) | second
+        packed_pairs.sort()
+        packed_pairs = packed_pairs[run_starts(packed_pairs)]
+        return packed_pairs >> 32, packed_pairs & 0xFFFFFFFF
+    order = np.lexsort((second, first))
+    first, second = first[order], second[order]
+    is_new_pair = run_starts(first) | run_starts(second)
+    return first[is_new_pair], second[is_new_pair]
+
+
+def run_starts(sorted_values: IndexArray) -> Mask:
+    """Return a mask of positions whose value differs from the previous one; the first is True."""
+    is_start = np.ones(len(sorted_values), np.bool_)
+    np.not_equal(sorted_values[1:], sorted_values[:-1], out=is_start[1:])
+    return is_start
+
+
+def _as_int64(values: IndexArray) -> IntArray:
+    return values.astype(np.int64, copy=False)
+
+
+def _concat_ids(blocks: list[IntArray]) -> IntArray:
+    return np.concatenate(blocks) if blocks else np.empty(0, np.int64)

@@ -1,0 +1,192 @@
+"""Choice of the adjacency: existing lists, a few index probes, or newly built lists.
+
+Owns the choice and the cache keys. Every choice must return the same neighbours; lists are keyed by
+the exact versions of the edge table and of both endpoint tables.
+"""
+
+import os
+from collections.abc import Callable
+
+from omnigraph.engine.cache import QueryCaches, shared_caches
+from omnigraph.engine.context import ExecutionContext
+from omnigraph.errors import ConfigError, InternalError
+from omnigraph.lang.query.plan import Direction
+
+from .edge_probe import BudgetedProbe, EdgeTableProbe
+from .neighbour_lists import Adjacency, DirectedAdjacency, UndirectedAdjacency
+from .topology import EdgeTables, Topology, build_topology
+from .topology_cache import (
+    MIN_CACHED_EDGES,
+    TopologyKey,
+    get_or_build,
+    load_or_derive,
+    save_topology,
+)
+
+_DEFAULT_PROBE_KEYS = 1024  # total probed keys up to which probes cost less than lists
+_MIN_PROBE_COST = 8  # minimum cost of a probe, in keys
+
+
+def choose_adjacency(
+    context: ExecutionContext,
+    edge_type: str,
+    direction: Direction,
+    expected_sources: int,
+    *,
+    with_edges: bool = False,
+) -> Adjacency:
+    """Return the neighbours along an edge type; `with_edges` includes the edges themselves.
+
+    Chosen once per execution: later requests reuse the same adjacency.
+    """
+    cache_key = (edge_type, direction, with_edges)
+    if cache_key not in context.adjacency_cache:
+        context.adjacency_cache[cache_key] = _build_adjacency(
+            context, edge_type, direction, expected_sources, with_edges=with_edges
+        )
+    adjacency: Adjacency = context.adjacency_cache[cache_key]
+    return adjacency
+
+
+def _build_adjacency(
+    context: ExecutionContext,
+    edge_type: str,
+    direction: Direction,
+    expected_sources: int,
+    *,
+    with_edges: bool,
+) -> Adjacency:
+    def load_lists() -> Adjacency:
+        return _list_adjacency(context, edge_type, direction, with_edges=with_edges)
+
+    forced_mode = traversal_mode()
+    if forced_mode == "csr" or (
+        forced_mode is None and _has_cheap_lists(context, edge_type, with_edges=with_edges)
+    ):
+        return load_lists()
+    probe_adjacency = _probe_adjacency(context, edge_type, direction)
+    if forced_mode == "indexed":
+        return probe_adjacency
+    probe_cost_key = ("probes", *topology_key_of(context, edge_type).memory_key)
+    caches = caches_of(context)
+    if (caches.miss_costs.get(probe_cost_key) or 0) + expected_sources > _max_probe_keys():
+        return load_lists()
+    return BudgetedProbe(
+        probe_adjacency,
+        load_lists,
+        lambda count: (
+            caches.add_miss_cost(probe_cost_key, max(count, _MIN_PROBE_COST)) <= _max_probe_keys()
+        ),
+    )
+
+
+def may_probe(context: ExecutionContext, edge_type: str) -> bool:
+    """Return whether a walk from a few rows uses the endpoint index, as no lists are in memory."""
+    forced_mode = traversal_mode()
+    if forced_mode is not None:
+        return forced_mode == "indexed"
+    cached_topology = caches_of(context).memory.get(topology_key_of(context, edge_type).memory_key)
+    return cached_topology is None and context.row_count(f"edge:{edge_type}") > MIN_CACHED_EDGES
+
+
+def topology_key_of(
+    context: ExecutionContext, edge_type: str, *, bags: bool = False
+) -> TopologyKey:
+    """Return the tables of an edge type in the snapshot of an execution."""
+    edge = context.catalog.edge(edge_type)
+    if edge is None:
+        raise InternalError(reason=f"the schema has no edge type {edge_type}")
+    tables = EdgeTables(
+        context.table(f"edge:{edge.name}"),
+        context.table(f"node:{edge.source}"),
+        context.table(f"node:{edge.target}"),
+    )
+    return TopologyKey(context.snapshot.store, tables, bags)
+
+
+def _list_adjacency(
+    context: ExecutionContext, edge_type: str, direction: Direction, *, with_edges: bool
+) -> DirectedAdjacency | UndirectedAdjacency:
+    sets = load_topology(context, edge_type)
+    edge_bags = load_topology(context, edge_type, bags=True) if with_edges else None
+    outgoing = DirectedAdjacency(sets.by_source, edge_bags.by_source if edge_bags else None)
+    incoming = DirectedAdjacency(sets.by_target, edge_bags.by_target if edge_bags else None)
+    if direction == "both":
+        return UndirectedAdjacency(outgoing, incoming)
+    return outgoing if direction == "out" else incoming
+
+
+def _probe_adjacency(context: ExecutionContext, edge_type: str, direction: Direction) -> Adjacency:
+    tables = topology_key_of(context, edge_type).tables
+    outgoing = EdgeTableProbe(tables.edge, tables.source, tables.target, "src", "dst")
+    incoming = EdgeTableProbe(tables.edge, tables.target, tables.source, "dst", "src")
+    if direction == "both":
+        return UndirectedAdjacency(outgoing, incoming)
+    return outgoing if direction == "out" else incoming
+
+
+def _has_cheap_lists(context: ExecutionContext, edge_type: str, *, with_edges: bool) -> bool:
+    """Return whether lists are available, or cost no more than a few probes."""
+    if context.row_count(f"edge:{edge_type}") <= MIN_CACHED_EDGES:
+        return True
+    bag_choices = (False, True) if with_edges else (False,)
+    return all(
+        _recall_topology(context, topology_key_of(context, edge_type, bags=bags))
+        for bags in bag_choices
+    )
+
+
+def load_topology(context: ExecutionContext, edge_type: str, *, bags: bool = False) -> Topology:
+    """Return the lists of an edge type: existing ones, or new ones."""
+    topology_key = topology_key_of(context, edge_type, bags=bags)
+    caches = caches_of(context)
+
+    def load_or_build() -> Topology:
+        recalled = load_or_derive(caches, topology_key)
+        return (
+            recalled
+            if recalled is not None
+            else save_topology(
+                caches, topology_key, build_topology(topology_key.tables, with_edge_ids=bags)
+            )
+        )
+
+    return _remember_behind_gate(context, topology_key, load_or_build) or load_or_build()
+
+
+def _recall_topology(context: ExecutionContext, topology_key: TopologyKey) -> Topology | None:
+    caches = caches_of(context)
+    return _remember_behind_gate(
+        context, topology_key, lambda: load_or_derive(caches, topology_key)
+    )
+
+
+def _remember_behind_gate(
+    context: ExecutionContext, topology_key: TopologyKey, build_lists: Callable[[], Topology | None]
+) -> Topology | None:
+    caches = caches_of(context)
+    cached_topology: Topology | None = caches.memory.get(topology_key.memory_key)
+    if cached_topology is not None:
+        return cached_topology
+    # Enter the gate before taking the lock: a lock holder that waits for the gate would block
+    # queries that are already inside it.
+    context.meter.enter_gate()
+    return get_or_build(caches, topology_key, build_lists)
+
+
+def caches_of(context: ExecutionContext) -> QueryCaches:
+    """Return the caches of an execution: its own, or those of the process."""
+    return context.caches if isinstance(context.caches, QueryCaches) else shared_caches()
+
+
+def traversal_mode() -> str | None:
+    """Read `OMNIGRAPH_TRAVERSAL_MODE`: `indexed` forbids lists, `csr` forbids probes."""
+    setting = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
+    if setting not in (None, "indexed", "csr"):
+        raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{setting}'")
+    return setting
+
+
+def _max_probe_keys() -> int:
+    setting = os.environ.get("OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "")
+    return int(setting) if setting.isdecimal() else _DEFAULT_PROBE_KEYS

@@ -1,0 +1,237 @@
+"""Evaluation of plan values and predicates over Arrow columns, with three-valued logic.
+
+The caller supplies the columns: rows of a query, or pending rows of a mutation. A predicate yields
+true, false or null (unknown); filters keep only rows where it is true.
+"""
+
+from functools import reduce
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.operators.fetch import SYSTEM_COLUMNS
+from omnigraph.errors import InternalError
+from omnigraph.lang.query import plan
+from omnigraph.storage.arrow import arrow_type
+
+from .compare import compare_columns, compare_constant, normalize_comparison, swap_operator
+
+
+class ColumnSource(Protocol):
+    """Columns by variable and name, all of the same length, and parameter values."""
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        ...
+
+    def column(self, variable: str, column_name: str) -> pa.Array:
+        """Return one column of a variable."""
+        ...
+
+    def of_type(self, variable: str, type_name: str) -> pa.Array:
+        """Return a boolean column: whether the node is of this type."""
+        ...
+
+    def constant(self, value: plan.Value) -> Any:
+        """Return the value of a constant or parameter."""
+        ...
+
+
+class TableSource:
+    """Columns of a single variable from one table: pending rows, or the result of a scan."""
+
+    def __init__(self, table: pa.Table, params: Any) -> None:
+        self.table = table
+        self.params = params
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return int(self.table.num_rows)
+
+    def column(self, variable: str, column_name: str) -> pa.Array:
+        """Return one column of the table."""
+        return self.table.column(column_name).combine_chunks()
+
+    def of_type(self, variable: str, type_name: str) -> pa.Array:
+        """Raise InternalError: a table holds a single type, already fixed by the caller."""
+        raise InternalError(reason="a single table cannot test the type of its rows")
+
+    def constant(self, value: plan.Value) -> Any:
+        """Return the value of a constant or parameter."""
+        return (
+            value.value if isinstance(value, plan.Constant) else self.params[_parameter_name(value)]
+        )
+
+
+def _parameter_name(value: plan.Value) -> str:
+    if isinstance(value, plan.Parameter):
+        return value.name
+    raise InternalError(reason=f"{type(value).__name__} is not constant")
+
+
+def is_constant(value: plan.Value) -> bool:
+    """Return whether a value is the same in every row."""
+    return isinstance(value, plan.Constant | plan.Parameter)
+
+
+def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:
+    """Return a plan value for every row."""
+    match value:
+        case plan.PropertyValue():
+            return source.column(value.variable, value.name)
+        case plan.SystemValue():
+            return source.column(value.variable, SYSTEM_COLUMNS[value.field])
+        case plan.Entity():
+            return source.column(value.variable, "id")
+        case plan.Constant() | plan.Parameter():
+            return repeat_value(source.constant(value), arrow_type(value.type), source.count)
+    raise InternalError(reason=f"{type(value).__name__} cannot be evaluated per row")
+
+
+def repeat_value(value: Any, data_type: pa.DataType, row_count: int) -> pa.Array:
+    """Return a column that holds one value `row_count` times."""
+    if value is None or row_count == 0:  # Arrow cannot repeat a list zero times
+        return pa.nulls(row_count, data_type)
+    return pa.repeat(pa.scalar(value, data_type), row_count)
+
+
+def true_mask(
+    source: ColumnSource, predicate: plan.Predicate
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return where a predicate is true: neither false nor unknown."""
+    truth_column = evaluate_predicate(source, predicate)
+    if truth_column.null_count:
+        truth_column = truth_column.fill_null(False)
+    is_true: np.ndarray[Any, np.dtype[np.bool_]] = truth_column.to_numpy(zero_copy_only=False)
+    return is_true
+
+
+def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Array:  # noqa: PLR0911 - one each
+    """Return a predicate for every row: true, false, or null for unknown."""
+    match predicate:
+        case plan.Compare():
+            return _evaluate_comparison(source, predicate)
+        case plan.TextTest():
+            return _evaluate_text_test(source, predicate)
+        case plan.InList():
+            return is_member(
+                evaluate_value(source, predicate.operand), source.constant(predicate.items)
+            )
+        case plan.IsNull():
+            operand = evaluate_value(source, predicate.operand)
+            return pc.is_valid(operand) if predicate.negated else pc.is_null(operand)
+        case plan.OfType():
+            return source.of_type(predicate.variable, predicate.type_name)
+        case plan.TextSearch():
+            return _evaluate_text_search(source, predicate)
+        case plan.And():
+            return reduce(
+                pc.and_kleene, (evaluate_predicate(source, item) for item in predicate.items)
+            )
+        case plan.Or():
+            return reduce(
+                pc.or_kleene, (evaluate_predicate(source, item) for item in predicate.items)
+            )
+        case plan.Not():
+            return pc.invert(evaluate_predicate(source, predicate.item))
+
+
+def _evaluate_comparison(source: ColumnSource, comparison: plan.Compare) -> pa.Array:
+    left, right = comparison.left, comparison.right
+    if is_constant(right):
+        return compare_constant(
+            evaluate_value(source, left), comparison.operator, source.constant(right)
+        )
+    if is_constant(left):
+        swapped_operator = swap_operator(comparison.operator)
+        return compare_constant(
+            evaluate_value(source, right), swapped_operator, source.constant(left)
+        )
+    return compare_columns(
+        evaluate_value(source, left), comparison.operator, evaluate_value(source, right)
+    )
+
+
+def is_member(operand: pa.Array, items: Any) -> pa.Array:
+    """Return where a value is one of the constants; null where the value is null."""
+    if items is None:
+        return pa.nulls(len(operand), pa.bool_())
+    comparisons = [normalize_comparison(operand.type, "=", item) for item in items]
+    representable = [item.constant for item in comparisons if not isinstance(item, str)]
+    membership = pc.is_in(operand, value_set=pa.array(representable, operand.type))
+    if pa.types.is_floating(operand.type) and 0 in representable:
+        membership = pc.or_(membership, pc.equal(operand, 0.0).fill_null(False))  # 0.0 equals -0.0
+    return (
+        membership if operand.null_count == 0 else pc.if_else(operand.is_valid(), membership, None)
+    )
+
+
+def _evaluate_text_test(source: ColumnSource, text_test: plan.TextTest) -> pa.Array:
+    if text_test.operator == "list_contains":
+        return _evaluate_list_contains(source, text_test)
+    if not is_constant(text_test.right):
+        return _evaluate_text_by_row(source, text_test)
+    needle = source.constant(text_test.right)
+    haystack = evaluate_value(source, text_test.left)
+    if needle is None:
+        return pa.nulls(len(haystack), pa.bool_())
+    match_function = pc.starts_with if text_test.operator == "starts_with" else pc.match_substring
+    return match_function(haystack, pattern=needle)
+
+
+def _evaluate_text_by_row(source: ColumnSource, text_test: plan.TextTest) -> pa.Array:
+    """Evaluate a text test whose right side differs from row to row."""
+    is_prefix_test = text_test.operator == "starts_with"
+    row_pairs = zip(
+        evaluate_value(source, text_test.left).to_pylist(),
+        evaluate_value(source, text_test.right).to_pylist(),
+        strict=True,
+    )
+    matches = [
+        None
+        if haystack is None or needle is None
+        else haystack.startswith(needle)
+        if is_prefix_test
+        else needle in haystack
+        for haystack, needle in row_pairs
+    ]
+    return pa.array(matches, pa.bool_())
+
+
+def _evaluate_list_contains(source: ColumnSource, text_test: plan.TextTest) -> pa.Array:
+    if is_constant(text_test.left):
+        return is_member(evaluate_value(source, text_test.right), source.constant(text_test.left))
+    lists = evaluate_value(source, text_test.left)
+    items, owner_rows = lists.flatten(), pc.list_parent_indices(lists)
+    if is_constant(text_test.right):
+        wanted_item = source.constant(text_test.right)
+        item_matches = compare_constant(items, "=", wanted_item)
+        is_unknown = pa.repeat(wanted_item is None, len(lists))
+    else:
+        wanted_items = evaluate_value(source, text_test.right)
+        item_matches = compare_columns(items, "=", wanted_items.take(owner_rows))
+        is_unknown = pc.is_null(wanted_items)
+    contains_item = np.zeros(len(lists), np.bool_)
+    contains_item[
+        owner_rows.filter(item_matches.fill_null(False)).to_numpy(zero_copy_only=False)
+    ] = True
+    is_unknown = pc.or_(is_unknown, pc.is_null(lists))
+    return pc.if_else(is_unknown, pa.scalar(None, pa.bool_()), pa.array(contains_item))
+
+
+def _evaluate_text_search(source: ColumnSource, text_search: plan.TextSearch) -> pa.Array:
+    from omnigraph.engine.search.text import match_texts
+
+    max_edits = (
+        source.constant(text_search.max_edits) if text_search.max_edits is not None else None
+    )
+    return match_texts(
+        text_search.function,
+        evaluate_value(source, text_search.field),
+        source.constant(text_search.query),
+        max_edits,
+    )

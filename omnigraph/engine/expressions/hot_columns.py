@@ -1,0 +1,260 @@
+"""Frequently used columns in memory, addressed by row id; repeated values are dictionary codes.
+
+Owns the decision which columns to load: one is loaded once its misses have cost as much as loading
+it. Columns belong to one table version. Must never be needed for a correct result.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.adjacency.neighbours import caches_of
+from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.operators.rows import NULL_ROW, IntArray
+from omnigraph.storage.scan import row_id_array, scan
+
+_CALL_COST = 20_000  # cost of a storage call, in rows loaded
+_ROW_COST = 40  # cost of each row of such a call, in rows loaded
+_SORT_COST = 2  # cost of sorting ids, as a multiple of loading them
+_MAX_COLUMN_BYTES = 256 << 20  # maximum bytes of one column
+_MAX_SPARSENESS = 4  # maximum ratio of the row id range to the number of rows
+_MIN_REPETITION = 8  # dictionary codes are used if values repeat at least this often on average
+_WIDTH_SAMPLE_ROWS = 256  # rows sampled to estimate the width of a column
+_REPETITION_SAMPLE_ROWS = 8192  # rows sampled to detect repetition,
+_MAX_SAMPLE_STEP = 200  # or one row in this many: enough for values with eight rows each to collide
+_NEVER_COST = 1 << 60  # a column that proved unsuitable is never tried again
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HotColumn:
+    """One column of a table version, addressed by row id.
+
+    With `codes`, the value of row r is `values[codes[r]]` and the last value is null; otherwise it
+    is `values[r]`. A missing row is null.
+    """
+
+    values: pa.Array
+    codes: npt.NDArray[Any] | None = None
+
+    def take(self, row_ids: IntArray) -> pa.Array:
+        """Return the values of rows; null for a null row id."""
+        if len(row_ids) == 1:
+            return self._take_single(int(row_ids[0]))
+        if self.codes is not None:
+            return self.values.take(pa.array(self.value_positions(row_ids)))
+        if _covers_all_rows(row_ids, len(self.values)):
+            return self.values
+        is_null = row_ids < 0
+        if is_null.any():
+            return self.values.take(pa.array(np.where(is_null, 0, row_ids), mask=is_null))
+        return self.values.take(pa.array(row_ids))
+
+    def _take_single(self, row_id: int) -> pa.Array:
+        if row_id < 0 or row_id >= (len(self.values) if self.codes is None else len(self.codes)):
+            return pa.nulls(1, self.values.type)
+        return self.values.slice(row_id if self.codes is None else int(self.codes[row_id]), 1)
+
+    def value_positions(self, row_ids: IntArray) -> IntArray:
+        """Return the position of each row's value in `values`; only valid with codes."""
+        codes = self.codes if self.codes is not None else np.empty(0, np.int64)
+        if len(codes) == 0:
+            return np.full(len(row_ids), len(self.values) - 1, np.int64)
+        if _covers_all_rows(row_ids, len(codes)):
+            return codes.astype(np.int64)
+        positions = codes[row_ids].astype(np.int64)
+        positions[row_ids < 0] = len(self.values) - 1
+        return positions
+
+    @property
+    def nbytes(self) -> int:
+        """Total bytes of all arrays."""
+        return int(self.values.nbytes) + (self.codes.nbytes if self.codes is not None else 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IdOrder:
+    """The sorted ids of a table version, their rows, and the rank of each row."""
+
+    ids: pa.Array
+    rows: IntArray
+    rank_by_row: IntArray
+
+    def find_row(self, entity_id: str) -> int | None:
+        """Return the row of an id, or None."""
+        position = int(pc.search_sorted(self.ids, pa.scalar(entity_id, self.ids.type)).as_py())
+        if position < len(self.ids) and self.ids[position].as_py() == entity_id:
+            return int(self.rows[position])
+        return None
+
+    def order_numbers(self, row_ids: IntArray) -> IntArray:
+        """Return numbers in the order of the rows' ids; null comes first."""
+        return np.where(row_ids < 0, 0, self.rank_by_row[row_ids] + 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Total bytes of all arrays."""
+        return int(self.ids.nbytes) + self.rows.nbytes + self.rank_by_row.nbytes
+
+
+def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
+    """Return whether these are all rows of a column, in order."""
+    return (
+        len(row_ids) == column_length
+        and column_length > 0
+        and row_ids[0] == 0
+        and bool((row_ids[1:] > row_ids[:-1]).all())
+    )
+
+
+def hot_columns(
+    context: ExecutionContext, table_key: str, column_names: Sequence[str], needed_rows: int
+) -> list[HotColumn] | None:
+    """Return columns from memory if all are worthwhile for a caller that needs so many rows."""
+    loaded_columns: list[HotColumn] = []
+    for column_name in column_names:
+        load_column = partial(_load_column, context, table_key, column_name)
+        hot_column = _load_if_worthwhile(
+            context,
+            table_key,
+            ("column", column_name),
+            _CALL_COST + _ROW_COST * needed_rows,
+            load_column,
+        )
+        if hot_column is not None:  # no early exit: the others must accrue miss costs too
+            loaded_columns.append(hot_column)
+    return loaded_columns if len(loaded_columns) == len(column_names) else None
+
+
+def hot_rows(context: ExecutionContext, table_key: str) -> IntArray | None:
+    """Return all row ids of a table in order, if they are worth caching."""
+    miss_cost = context.row_count(table_key) // 2
+    row_ids: IntArray | None = _load_if_worthwhile(
+        context, table_key, ("rows",), miss_cost, partial(_load_row_ids, context, table_key)
+    )
+    return row_ids
+
+
+def hot_id_order(context: ExecutionContext, table_key: str, needed_rows: int) -> IdOrder | None:
+    """Return the order of ids, if worthwhile for a caller that looks up so many of them."""
+    miss_cost = (_CALL_COST + _ROW_COST * needed_rows) // _SORT_COST
+    id_order: IdOrder | None = _load_if_worthwhile(
+        context, table_key, ("ranks",), miss_cost, partial(_load_id_order, context, table_key)
+    )
+    return id_order
+
+
+def hot_derivation(
+    context: ExecutionContext,
+    table_key: str,
+    derivation_key: tuple[str, ...],
+    derive: Callable[[], Any],
+) -> Any:
+    """Return something derived once from the columns of a table version."""
+    return _load_if_worthwhile(
+        context, table_key, derivation_key, context.row_count(table_key), derive
+    )
+
+
+def _load_if_worthwhile(
+    context: ExecutionContext,
+    table_key: str,
+    entry_name: tuple[str, ...],
+    miss_cost: int,
+    load_entry: Callable[[], Any],
+) -> Any:
+    """Return a cached entry; load it once its misses have cost as much as loading it."""
+    cache_key = (*context.table_identity(table_key), *entry_name)
+    caches = caches_of(context)
+    cached_entry = caches.memory.get(cache_key)
+    if cached_entry is not None:
+        return cached_entry
+    if caches.add_miss_cost(cache_key, miss_cost) < context.row_count(table_key):
+        return None
+    context.meter.enter_gate()  # before taking a lock that other queries may wait for
+    new_entry = caches.memory.get_or_build(cache_key, load_entry, lambda entry: int(entry.nbytes))
+    if new_entry is None:
+        caches.add_miss_cost(cache_key, -_NEVER_COST)
+    return new_entry
+
+
+def _is_flat(data_type: pa.DataType) -> bool:
+    return not (
+        pa.types.is_nested(data_type)
+        or pa.types.is_binary(data_type)
+        or pa.types.is_large_binary(data_type)
+    )
+
+
+def _load_column(context: ExecutionContext, table_key: str, column_name: str) -> HotColumn | None:
+    """Load a column by row id; None if it is too wide or its row ids are too sparse."""
+    table, row_count = context.table(table_key), context.row_count(table_key)
+    if not _is_flat(table.schema.field(column_name).type):
+        return None
+    sample = scan(table, [column_name], limit=_WIDTH_SAMPLE_ROWS)
+    if sample.num_rows and sample.nbytes / sample.num_rows * row_count > _MAX_COLUMN_BYTES:
+        return None
+    scanned = scan(table, [column_name], row_ids=True)
+    row_ids, values = row_id_array(scanned), scanned[column_name].combine_chunks()
+    row_id_bound = int(row_ids.max()) + 1 if len(row_ids) else 0
+    if row_id_bound > _MAX_SPARSENESS * len(row_ids) + _WIDTH_SAMPLE_ROWS:
+        return None
+    if row_id_bound != len(row_ids) or not (row_ids == np.arange(row_id_bound)).all():
+        position_by_row = np.full(row_id_bound, NULL_ROW, np.int64)
+        position_by_row[row_ids] = np.arange(len(row_ids))
+        values = values.take(pa.array(position_by_row, mask=position_by_row < 0))
+    return _encode_repeats(values)
+
+
+def _encode_repeats(values: pa.Array) -> HotColumn:
+    """Dictionary-encode values that repeat; keep all others as they are."""
+    if pa.types.is_floating(values.type) or _is_mostly_distinct(values):
+        return HotColumn(values)  # encoding floats would merge 0.0 and -0.0
+    dictionary_array = values.dictionary_encode()
+    distinct_values = dictionary_array.dictionary
+    if len(distinct_values) * _MIN_REPETITION > len(values):
+        return HotColumn(values)
+    code_type = np.int16 if len(distinct_values) < 1 << 15 else np.int32
+    codes = (
+        dictionary_array.indices.fill_null(len(distinct_values))
+        .to_numpy(zero_copy_only=False)
+        .astype(code_type)
+    )
+    return HotColumn(pa.concat_arrays([distinct_values, pa.nulls(1, distinct_values.type)]), codes)
+
+
+def _is_mostly_distinct(values: pa.Array) -> bool:
+    """Return whether an even sample of rows is nearly all distinct, so that encoding would not pay.
+
+    Encoding costs most where it is useless. Values with several rows each collide in a sample of
+    this size only if there are few of them.
+    """
+    sample_step = min(len(values) // _REPETITION_SAMPLE_ROWS, _MAX_SAMPLE_STEP)
+    if sample_step < _MIN_REPETITION:
+        return False
+    sample = values.take(pa.array(np.arange(0, len(values), sample_step)))
+    return bool(pc.count_distinct(sample, mode="all").as_py() > len(sample) * 0.98)
+
+
+def _load_row_ids(context: ExecutionContext, table_key: str) -> IntArray:
+    return np.sort(row_id_array(scan(context.table(table_key), [], row_ids=True)))
+
+
+def _load_id_order(context: ExecutionContext, table_key: str) -> IdOrder | None:
+    scanned = scan(context.table(table_key), ["id"], row_ids=True)
+    if scanned.nbytes > _MAX_COLUMN_BYTES or not scanned.num_rows:
+        return None
+    row_ids, entity_ids = row_id_array(scanned), scanned["id"].combine_chunks()
+    if not pc.all(pc.less(entity_ids[:-1], entity_ids[1:])).as_py():
+        sorted_positions = pc.sort_indices(entity_ids).to_numpy()
+        row_ids, entity_ids = row_ids[sorted_positions], entity_ids.take(pa.array(sorted_positions))
+    if int(row_ids.max()) + 1 > _MAX_SPARSENESS * len(row_ids) + _WIDTH_SAMPLE_ROWS:
+        return None
+    rank_by_row = np.full(int(row_ids.max()) + 1, NULL_ROW, np.int64)
+    rank_by_row[row_ids] = np.arange(len(row_ids))
+    return IdOrder(entity_ids, row_ids, rank_by_row)

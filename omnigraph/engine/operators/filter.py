@@ -1,0 +1,91 @@
+"""Filters: keep the rows for which predicates are true.
+
+A predicate on a single variable is evaluated once per entity, however many rows contain it.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.expressions.evaluate import true_mask
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_variables import variables_of
+from omnigraph.storage.scan import distinct_row_ids
+
+from .fetch import RowSource, columns_read
+from .rows import NULL_ROW, Mask, Rows, VariableBinding
+
+_MIN_ENTITY_ROWS = 1_000
+_CHUNK_ROWS = 1 << 20  # rows whose columns are in memory at the same time
+
+
+def filter_rows(
+    context: ExecutionContext, rows: Rows, predicates: Iterable[plan.Predicate]
+) -> Rows:
+    """Return the rows for which all predicates are true."""
+    for predicate in predicates:
+        if rows.count:
+            rows = rows.filter(matching_mask(context, rows, predicate))
+    return rows
+
+
+def matching_mask(context: ExecutionContext, rows: Rows, predicate: plan.Predicate) -> Mask:
+    """Return a mask of the rows for which a predicate is true."""
+    variables = variables_of(predicate)
+    if len(variables) == 1 and rows.count > _MIN_ENTITY_ROWS:
+        return _mask_by_entity(
+            context, rows[next(iter(variables))], predicate, next(iter(variables))
+        )
+    chunk_masks = [
+        _evaluate_chunk(
+            context,
+            rows.select_variables(variables).slice(chunk_start, chunk_start + _CHUNK_ROWS),
+            predicate,
+        )
+        for chunk_start in range(0, max(rows.count, 1), _CHUNK_ROWS)
+    ]
+    return chunk_masks[0] if len(chunk_masks) == 1 else np.concatenate(chunk_masks)
+
+
+def _evaluate_chunk(context: ExecutionContext, chunk_rows: Rows, predicate: plan.Predicate) -> Mask:
+    context.meter.check_timeout()
+    source = RowSource(context, chunk_rows).prefetch(columns_read(predicate))
+    return true_mask(source, predicate)
+
+
+def _mask_by_entity(
+    context: ExecutionContext, binding: VariableBinding, predicate: plan.Predicate, variable: str
+) -> Mask:
+    if binding.type_indexes is not None:
+        return _mask_by_typed_entity(context, binding, predicate, variable)
+    distinct_ids = np.append(distinct_row_ids(binding.row_ids), NULL_ROW)
+    entity_mask = _evaluate_chunk(
+        context,
+        Rows.from_bindings({variable: VariableBinding(binding.table_keys, distinct_ids)}),
+        predicate,
+    )
+    # Indexed by row id; the last entry is reached through index -1, which is null.
+    mask_by_row_id: Mask = np.zeros(int(distinct_ids.max()) + 2, np.bool_)
+    mask_by_row_id[distinct_ids] = entity_mask
+    return mask_by_row_id[binding.row_ids]
+
+
+def _mask_by_typed_entity(
+    context: ExecutionContext, binding: VariableBinding, predicate: plan.Predicate, variable: str
+) -> Mask:
+    type_indexes = (
+        binding.type_indexes
+        if binding.type_indexes is not None
+        else np.zeros(len(binding.row_ids), np.int16)
+    )
+    entity_numbers = np.where(
+        binding.row_ids < 0, NULL_ROW, binding.row_ids * len(binding.table_keys) + type_indexes
+    )
+    _, first_rows, entity_positions = np.unique(
+        entity_numbers, return_index=True, return_inverse=True
+    )
+    entity_mask: Mask = _evaluate_chunk(
+        context, Rows.from_bindings({variable: binding.take(first_rows)}), predicate
+    )
+    return entity_mask[entity_positions]

@@ -1,0 +1,223 @@
+"""Grouping: rows with equal keys become one row, and aggregates are computed per group.
+
+Keys are compared by value, and null forms a group. Without keys there is exactly one group, even
+for zero rows. Row weights and row order never change a sum: integers are added exactly, floats
+with a single rounding.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.expressions import evaluate
+from omnigraph.engine.expressions.codes import (
+    Codes,
+    Numbers,
+    dense_codes,
+    dense_ranks,
+    entity_codes,
+    pair_codes,
+    value_codes,
+)
+from omnigraph.engine.expressions.row_values import (
+    RowValues,
+    count_distinct_entities,
+    entity_values,
+    evaluate_rows,
+)
+from omnigraph.lang.query import plan
+
+from .aggregate import RowGroups, aggregate
+from .fetch import RowSource
+from .order import SortKeyFunction, default_sort_keys, id_order, sorted_positions
+from .project import cast_to, entity_column, result_schema
+from .rows import IntArray, Rows
+
+
+def group_rows(
+    context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, row_limit: int | None
+) -> pa.Table:
+    """Return the groups as result columns, in order; with `row_limit`, only the first groups."""
+    key_columns = [
+        grouped_rows
+        for grouped_rows in read_plan.columns
+        if not isinstance(grouped_rows.value, plan.Aggregate)
+    ]
+    if _has_collect(read_plan):
+        rows = rows.take(
+            sorted_positions(
+                context, rows.count, default_sort_keys(context, rows, read_plan.variables)
+            )
+        )
+    codes, first_rows = group_codes(
+        context, rows, [grouped_rows.value for grouped_rows in key_columns]
+    )
+    groups = RowGroups(codes, len(first_rows) if key_columns else 1)
+    grouped_rows = _GroupedRows(context, rows, groups, first_rows, {})
+    group_order = grouped_rows.ordered_groups(
+        read_plan, [key_column.value for key_column in key_columns], row_limit
+    )
+    schema = result_schema(context.catalog, read_plan.columns)
+    arrays = [
+        cast_to(grouped_rows.result_column(column), field.type)
+        for column, field in zip(read_plan.columns, schema, strict=True)
+    ]
+    unordered = pa.table(arrays, schema=schema)
+    # A single group needs no ordering; most counting queries end here.
+    return (
+        unordered
+        if groups.group_count == len(group_order) == 1
+        else unordered.take(pa.array(group_order))
+    )
+
+
+def group_codes(
+    context: ExecutionContext, rows: Rows, keys: Sequence[plan.Value]
+) -> tuple[Codes, IntArray]:
+    """Return a group number per row, and one row of each group."""
+    codes = np.zeros(rows.count, np.int64)
+    if not keys:
+        return codes, codes[:1]
+    for key in keys:
+        codes = dense_ranks(pair_codes(codes, _codes_for_key(context, rows, key)))
+    first_rows = np.zeros(int(codes.max()) + 1 if rows.count else 0, np.int64)
+    first_rows[codes] = np.arange(rows.count)
+    return codes, first_rows
+
+
+def _codes_for_key(context: ExecutionContext, rows: Rows, key_value: plan.Value) -> Codes:
+    if isinstance(key_value, plan.Entity):
+        return entity_codes(rows[key_value.variable])
+    if isinstance(key_value, plan.SystemValue) and key_value.field == "id":
+        binding = rows[key_value.variable]
+        if binding.type_indexes is None:
+            return binding.row_ids
+    return evaluate_rows(context, rows, key_value).codes()
+
+
+def _has_collect(read_plan: plan.ReadPlan) -> bool:
+    result_values = [item.value for item in read_plan.columns] + [
+        item.value for item in read_plan.order
+    ]
+    return any(
+        isinstance(item, plan.Aggregate) and item.function == "collect" for item in result_values
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _GroupedRows:
+    """Rows with their group numbers; `first_rows` holds one row of each group."""
+
+    context: ExecutionContext
+    rows: Rows
+    groups: RowGroups
+    first_rows: IntArray
+    computed: dict[plan.Value, pa.Array]
+
+    def result_column(self, plan_column: plan.PlanColumn) -> pa.Array:
+        """Return a result column: one value per group."""
+        if isinstance(plan_column.value, plan.Entity):
+            first_rows = self.rows.take(self.first_rows)
+            return entity_column(RowSource(self.context, first_rows), plan_column.value)
+        return self.group_values(plan_column.value)
+
+    def group_values(self, value: plan.Value) -> pa.Array:
+        """Return a key or an aggregate, one value per group; an entity as its id."""
+        column = self.computed.get(value)
+        if column is None:
+            column = self.computed[value] = self._compute_values(value)
+        return column
+
+    def _compute_values(self, value: plan.Value) -> pa.Array:
+        if isinstance(value, plan.Aggregate):
+            counted_variable = _counted_variable(value)
+            if self.groups.group_count == 1 and counted_variable is not None:
+                return pa.array([count_distinct_entities(self.rows, counted_variable)], pa.int64())
+            argument = self._aggregate_argument(value)
+            return aggregate(value, argument, self.groups, self.rows.weights)
+        first_row_source = RowSource(self.context, self.rows.take(self.first_rows))
+        return evaluate.evaluate_value(first_row_source, value)
+
+    def _aggregate_argument(self, aggregation: plan.Aggregate) -> RowValues:
+        if aggregation.function == "count" and isinstance(aggregation.argument, plan.Entity):
+            return entity_values(self.rows, aggregation.argument.variable)
+        return evaluate_rows(self.context, self.rows, aggregation.argument)
+
+    def ordered_groups(
+        self, read_plan: plan.ReadPlan, key_values: list[plan.Value], row_limit: int | None
+    ) -> IntArray:
+        """Return the group numbers in result order."""
+        if self.groups.group_count < 2:
+            return np.arange(self.groups.group_count)[:row_limit]
+        if not read_plan.order:
+            return self._first_appearance_order(read_plan.variables)[:row_limit]
+        sort_keys = [
+            self._value_sort_key(ordering.value, ordering.descending)
+            for ordering in read_plan.order
+        ]
+        sort_keys += [self._value_sort_key(key_value, False) for key_value in key_values]
+        sort_keys += [
+            self._type_sort_key(key_value)
+            for key_value in key_values
+            if isinstance(key_value, plan.Entity)
+        ]
+        return sorted_positions(self.context, self.groups.group_count, sort_keys, row_limit)
+
+    def _value_sort_key(self, value: plan.Value, descending: bool) -> SortKeyFunction:
+        def sort_key(positions: IntArray, row_limit: int | None) -> Numbers:
+            sort_values = RowValues(self.group_values(value).take(pa.array(positions)))
+            return sort_values.sort_numbers(descending=descending, limit=row_limit)
+
+        return sort_key
+
+    def _type_sort_key(self, entity: plan.Entity) -> SortKeyFunction:
+        """Break ties by type: nodes of several types may share an id."""
+        type_indexes = self.rows[entity.variable].type_indexes
+
+        def sort_key(positions: IntArray, _: int | None) -> Numbers:
+            if type_indexes is None:
+                return np.zeros(len(positions), np.int64)
+            return type_indexes[self.first_rows[positions]].astype(np.int64)
+
+        return sort_key
+
+    def _first_appearance_order(self, variables: Sequence[str]) -> IntArray:
+        """Return the groups in the order of their first rows under the default row order."""
+        remaining_rows = np.arange(self.rows.count)
+        remaining_codes = self.groups.codes
+        lowest_by_variable: list[Codes] = []
+        for variable in variables:
+            binding = self.rows[variable].take(remaining_rows)
+            order_ranks = dense_ranks(id_order(self.context, binding))
+            if binding.type_indexes is not None:
+                order_ranks = order_ranks * len(binding.table_keys) + binding.type_indexes
+            lowest_rank = np.full(self.groups.group_count, np.iinfo(np.int64).max)
+            np.minimum.at(lowest_rank, remaining_codes, order_ranks)
+            lowest_by_variable.append(lowest_rank)
+            is_first = order_ranks == lowest_rank[remaining_codes]
+            # Continue even if each group has one row left: two groups may still be tied so far.
+            remaining_rows, remaining_codes = remaining_rows[is_first], remaining_codes[is_first]
+        return np.asarray(np.lexsort(lowest_by_variable[::-1]), np.int64)
+
+
+def _counted_variable(aggregation: plan.Aggregate) -> str | None:
+    """Return the variable whose distinct entities are counted, if any."""
+    if (
+        aggregation.distinct
+        and aggregation.function == "count"
+        and isinstance(aggregation.argument, plan.Entity)
+    ):
+        return aggregation.argument.variable
+    return None
+
+
+def distinct_rows(table: pa.Table) -> IntArray:
+    """Return the first position of each distinct row, in order."""
+    codes = np.zeros(table.num_rows, np.int64)
+    for column in table.columns:
+        codes, _ = dense_codes(pair_codes(codes, value_codes(column.combine_chunks())))
+    first_rows = dense_codes(codes)[1]
+    return np.sort(first_rows)

@@ -1,0 +1,168 @@
+"""Result columns: values of rows in the types that the plan declares; entities as structs.
+
+Owns the shape of an entity in a result: `id`, `type`, then its properties. Blobs are left out:
+queries never read them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.expressions import evaluate
+from omnigraph.lang.query import plan
+from omnigraph.lang.schema.catalog import Catalog, PropertyDefinition
+from omnigraph.storage.arrow import arrow_type
+from omnigraph.values import ScalarType
+
+from .fetch import RowSource, VariableColumn, columns_read
+from .rows import NULL_ROW, Rows, VariableBinding
+
+_MAX_CACHED_SHAPES = 512
+
+
+def result_schema(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> pa.Schema:
+    """Return the Arrow schema of a result."""
+    return pa.schema([_result_field(catalog, column) for column in columns])
+
+
+def _result_field(catalog: Catalog, column: plan.PlanColumn) -> pa.Field:
+    if column.type is None and isinstance(column.value, plan.Entity):
+        return pa.field(column.name, entity_struct_type(catalog, column.value.type_name))
+    if column.type is None:
+        return pa.field(column.name, pa.string())
+    return pa.field(column.name, arrow_type(column.type), nullable=column.type.nullable)
+
+
+def entity_struct_type(catalog: Catalog, type_name: str) -> pa.StructType:
+    """Return the struct type of a node; for an interface, with what all its nodes share."""
+    shown_properties = visible_properties(catalog, type_name)
+    identity_fields = [
+        pa.field("id", pa.string()),
+        pa.field(type_field_name(shown_properties), pa.string()),
+    ]
+    return pa.struct(
+        [
+            *identity_fields,
+            *(
+                pa.field(visible_property.name, arrow_type(visible_property.type))
+                for visible_property in shown_properties
+            ),
+        ]
+    )
+
+
+def visible_properties(catalog: Catalog, type_name: str) -> list[PropertyDefinition]:
+    """Return the properties of a type that a result contains."""
+    declared_type = catalog.node(type_name) or catalog.interface(type_name)
+    declared_properties = declared_type.properties if declared_type is not None else ()
+    return [
+        declared_property
+        for declared_property in declared_properties
+        if declared_property.type.scalar is not ScalarType.BLOB
+    ]
+
+
+def type_field_name(properties: Sequence[PropertyDefinition]) -> str:
+    """Return `type`, prefixed with underscores while a property has that name."""
+    field_name = "type"
+    while any(declared_property.name == field_name for declared_property in properties):
+        field_name = f"_{field_name}"
+    return field_name
+
+
+def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> set[VariableColumn]:
+    """Return the columns that a projection reads."""
+    read_columns: set[VariableColumn] = set()
+    for column in columns:
+        read_columns |= columns_read(column.value)
+        if isinstance(column.value, plan.Entity):
+            entity = column.value
+            entity_properties = visible_properties(catalog, entity.type_name)
+            read_columns |= {
+                (entity.variable, entity_property.name) for entity_property in entity_properties
+            }
+    return read_columns
+
+
+# Keyed by identity, as plans are: the columns of a prepared query are always the same object.
+_shape_cache: dict[tuple[int, int], tuple[Any, Any, pa.Schema, set[VariableColumn]]] = {}
+
+
+def _projection_shape(
+    catalog: Catalog, columns: Sequence[plan.PlanColumn]
+) -> tuple[pa.Schema, set[VariableColumn]]:
+    """Return the schema of a projection and the columns it reads; computed once."""
+    cache_key = (id(catalog), id(columns))
+    cached_shape = _shape_cache.get(cache_key)
+    if cached_shape is None:
+        if len(_shape_cache) >= _MAX_CACHED_SHAPES:
+            _shape_cache.clear()
+        read_columns = projected_columns(catalog, columns)
+        cached_shape = _shape_cache[cache_key] = (
+            catalog,
+            columns,
+            result_schema(catalog, columns),
+            read_columns,
+        )
+    return cached_shape[2], cached_shape[3]
+
+
+def project(
+    context: ExecutionContext,
+    rows: Rows,
+    columns: Sequence[plan.PlanColumn],
+    scores: dict[plan.Ranking, pa.Array] | None = None,
+) -> pa.Table:
+    """Return the result columns of rows; each property is read once."""
+    schema, read_columns = _projection_shape(context.catalog, columns)
+    source = RowSource(context, rows).prefetch(read_columns)
+    arrays = []
+    for column, result_field in zip(columns, schema, strict=True):
+        if isinstance(column.value, plan.Score) and scores is not None:
+            arrays.append(scores[column.value.ranking])
+        elif isinstance(column.value, plan.Entity):
+            arrays.append(entity_column(source, column.value))
+        else:
+            arrays.append(cast_to(evaluate.evaluate_value(source, column.value), result_field.type))
+    return pa.table(arrays, schema=schema) if arrays else _columnless_table(rows.count)
+
+
+def _columnless_table(row_count: int) -> pa.Table:
+    return pa.table({"_": pa.nulls(row_count)}).select([])
+
+
+def cast_to(array: pa.Array, target_type: pa.DataType) -> pa.Array:
+    """Return an array in the type that the plan declares."""
+    return array if array.type == target_type else array.cast(target_type)
+
+
+def entity_column(source: RowSource, entity: plan.Entity) -> pa.Array:
+    """Return entities as structs; null where the variable is null."""
+    binding = source.rows[entity.variable]
+    struct_type = entity_struct_type(source.context.catalog, entity.type_name)
+    children = [source.column(entity.variable, "id"), _type_name_column(binding)]
+    property_fields = [(field.name, field.type) for field in list(struct_type)[2:]]
+    children += [
+        cast_to(source.column(entity.variable, property_name), property_type)
+        for property_name, property_type in property_fields
+    ]
+    null_mask = binding.row_ids == NULL_ROW
+    struct_mask = pa.array(null_mask) if bool(null_mask.any()) else None
+    return pa.StructArray.from_arrays(children, fields=list(struct_type), mask=struct_mask)
+
+
+def _type_name_column(binding: VariableBinding) -> pa.Array:
+    type_names = pa.array(
+        [table_key.partition(":")[2] for table_key in binding.table_keys], pa.string()
+    )
+    type_indexes = (
+        np.zeros(len(binding.row_ids), np.int16)
+        if binding.type_indexes is None
+        else binding.type_indexes
+    )
+    if len(type_names) == 0:
+        return pa.nulls(len(binding.row_ids), pa.string())
+    return type_names.take(pa.array(type_indexes, mask=binding.row_ids == NULL_ROW))

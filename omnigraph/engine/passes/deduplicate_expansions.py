@@ -1,0 +1,68 @@
+"""Makes expansions return each node once, where the result only depends on the set of nodes.
+
+`count(distinct ..)`, `min` and `max` over all rows ignore how often a row occurs. An expansion
+after which only its target is still bound then returns a set, and the next one starts from it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from omnigraph.engine.physical import DistinctExpand, DropVariables, WeightByDegree
+from omnigraph.lang.query import plan
+from omnigraph.lang.schema.ir import SchemaIR
+
+from .drop_variables import variables_bound_by
+
+
+def deduplicate_expansions(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
+    """Return the plan with its last expansions as sets of nodes, if repeated rows do not matter."""
+    if not _ignores_repeated_rows(read_plan):
+        return read_plan
+    operators: Any = tuple(_replace_expansions(read_plan.operators))
+    return replace(read_plan, operators=operators)
+
+
+def _ignores_repeated_rows(read_plan: plan.ReadPlan) -> bool:
+    has_weights = any(isinstance(operator, WeightByDegree) for operator in read_plan.operators)
+    is_plain_aggregate = (
+        read_plan.aggregated
+        and not read_plan.order
+        and read_plan.ranking is None
+        and not has_weights
+    )
+    return is_plain_aggregate and all(
+        _is_duplicate_insensitive(column.value) for column in read_plan.columns
+    )
+
+
+def _is_duplicate_insensitive(value: plan.Value) -> bool:
+    if not isinstance(value, plan.Aggregate):
+        return False
+    return value.function in ("min", "max") or (value.function == "count" and value.distinct)
+
+
+def _replace_expansions(operators: Sequence[Any]) -> Iterator[Any]:
+    bound_variables: set[str] = set()
+    skip_next = False
+    for position, operator in enumerate(operators):
+        if skip_next:
+            skip_next = False
+            continue
+        next_operator = operators[position + 1] if position + 1 < len(operators) else None
+        bound_variables |= variables_bound_by(operator)
+        if isinstance(next_operator, DropVariables):
+            bound_variables -= set(next_operator.variables)
+        skip_next = _leaves_only_target(operator, next_operator, bound_variables)
+        yield DistinctExpand(operator) if skip_next else operator
+
+
+def _leaves_only_target(operator: Any, next_operator: Any, bound_variables: set[str]) -> bool:
+    """Return whether only the target of an expansion stays bound after it."""
+    return (
+        isinstance(operator, plan.Expand)
+        and isinstance(next_operator, DropVariables)
+        and operator.edge_variable is None
+        and operator.target is not None
+        and bound_variables == {operator.target}
+    )

@@ -1,0 +1,63 @@
+"""Aggregates nodes with equal values together, when a query only reads properties of one type.
+
+Whether values repeat often enough is decided at run time, in `engine/distinct_value_scan.py`.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from omnigraph.engine.physical import DistinctValueScan
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_variables import operands_of
+from omnigraph.lang.schema.ir import SchemaIR
+
+from .count_only import allows_weights, counts_rows
+
+_MAX_COLUMNS = 4  # more columns rarely have few combinations
+
+
+def use_distinct_value_scan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
+    """Return the plan with its only scan over distinct values."""
+    if len(read_plan.operators) != 1 or not allows_weights(read_plan):
+        return read_plan
+    scan = read_plan.operators[0]
+    if not isinstance(scan, plan.NodeScan) or scan.implementers:
+        return read_plan
+    result_values: list[Any] = [column.value for column in read_plan.columns] + [
+        sort_key.value for sort_key in read_plan.order
+    ]
+    property_names: set[str] = set()
+    for expression in [
+        *scan.filters,
+        *(value for value in result_values if not counts_rows(value)),
+    ]:
+        read_properties = _properties_read(expression)
+        if read_properties is None:
+            return read_plan
+        property_names |= read_properties
+    if not 0 < len(property_names) <= _MAX_COLUMNS:
+        return read_plan
+    new_operators: Any = (DistinctValueScan(scan, tuple(sorted(property_names))),)
+    return replace(read_plan, operators=new_operators)
+
+
+def _properties_read(expression: Any) -> set[str] | None:
+    """Return the properties that a value or predicate reads; None if it reads anything else."""
+    match expression:
+        case plan.Constant() | plan.Parameter():
+            return set()
+        case plan.PropertyValue():
+            return {expression.name}
+        case plan.Aggregate() | plan.Compare() | plan.InList() | plan.IsNull():
+            pass
+        case plan.TextTest() | plan.And() | plan.Or() | plan.Not():
+            pass
+        case _:
+            return None
+    property_names: set[str] = set()
+    for subexpression in operands_of(expression):
+        read_properties = _properties_read(subexpression)
+        if read_properties is None:
+            return None
+        property_names |= read_properties
+    return property_names

@@ -1,0 +1,96 @@
+"""Ranking: which rows a ranking keeps, how it orders them, and the result columns of scores.
+
+All rows that survive `match` are ranked; a limit is applied afterwards.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.expressions.codes import Codes
+from omnigraph.engine.operators.order import SortKeyFunction
+from omnigraph.engine.operators.rows import IntArray, Rows
+from omnigraph.lang.query import plan
+
+from .fuse import arm_ranks
+from .nearest import narrow_to_nearest
+from .scoring import Scores, ascending_from_best, compute_scores, score_column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredRows:
+    """Rows with the score that each ranking of the query assigns to them."""
+
+    context: ExecutionContext
+    rows: Rows
+    scores: dict[plan.Ranking, Scores]
+
+    def sort_keys(self, ranking: plan.Ranking | None) -> list[SortKeyFunction]:
+        """Return the sort keys of the ranking that orders the rows."""
+        if ranking is None:
+            return []
+        keys = [_sort_by_number(ascending_from_best(ranking, self.scores[ranking]))]
+        if isinstance(ranking, plan.Fuse):  # ties: the first arm decides, then the second
+            keys += [
+                _sort_by_number(arm_rank)
+                for arm_rank in arm_ranks(self.context, self.rows, ranking)
+            ]
+        return keys
+
+    def score_columns(self, positions: IntArray) -> dict[plan.Ranking, pa.Array]:
+        """Return the scores of some rows as result columns."""
+        return {
+            ranking: score_column(ranking_scores[positions])
+            for ranking, ranking_scores in self.scores.items()
+        }
+
+
+def has_scores(read_plan: plan.ReadPlan) -> bool:
+    """Return whether a plan ranks its rows or returns a score."""
+    return read_plan.ranking is not None or any(
+        isinstance(column.value, plan.Score) for column in read_plan.columns
+    )
+
+
+def score_rows(
+    context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None
+) -> ScoredRows:
+    """Return the rows that the ranking keeps, with all scores; only the best `limit` matter."""
+    if (
+        isinstance(read_plan.ranking, plan.Nearest)
+        and limit is not None
+        and not _returns_fused_score(read_plan)
+    ):
+        rows = narrow_to_nearest(context, rows, read_plan.ranking, limit)
+    rankings = [
+        column.value.ranking for column in read_plan.columns if isinstance(column.value, plan.Score)
+    ]
+    rankings += [read_plan.ranking] if read_plan.ranking is not None else []
+    scores_by_ranking = {
+        ranking: compute_scores(context, rows, ranking) for ranking in dict.fromkeys(rankings)
+    }
+    if read_plan.ranking is None:
+        return ScoredRows(context, rows, scores_by_ranking)
+    ranked_positions = np.flatnonzero(~np.isnan(scores_by_ranking[read_plan.ranking]))
+    ranked_scores = {
+        ranking: ranking_scores[ranked_positions]
+        for ranking, ranking_scores in scores_by_ranking.items()
+    }
+    return ScoredRows(context, rows.take(ranked_positions), ranked_scores)
+
+
+def _returns_fused_score(read_plan: plan.ReadPlan) -> bool:
+    """Return whether a column shows a fused score, which depends on all rows together."""
+    score_values = (
+        column.value for column in read_plan.columns if isinstance(column.value, plan.Score)
+    )
+    return any(isinstance(score_value.ranking, plan.Fuse) for score_value in score_values)
+
+
+def _sort_by_number(numbers: Scores | IntArray) -> SortKeyFunction:
+    def number_order(positions: IntArray, limit: int | None) -> Codes:
+        return np.unique(numbers[positions], return_inverse=True)[1].astype(np.int64)
+
+    return number_order

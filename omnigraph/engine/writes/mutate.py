@@ -1,0 +1,214 @@
+"""Mutations: run statements in order, each seeing the writes of earlier ones, as one commit.
+
+Owns running a write plan. All statements run on an overlay of one base. If another writer commits
+first, they run again on the newer base, with the same timestamp and the same generated ids.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from omnigraph.errors import InputError, ReadSetConflict
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.commit import Commit
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.schemas import read_schema
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.ingest.load import ParsedLoad
+from omnigraph.ingest.stage import stage, stage_tables
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.parameters import bind_parameters
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, Requirement, SameSchema, WriteTxn
+from omnigraph.publish.publish import publish
+from omnigraph.publish.shown_reads import ShownReads
+from omnigraph.rules.check import check_delta, type_for_key
+from omnigraph.rules.delta import NEW_ROW
+from omnigraph.rules.identity import repeated_ids, resolve_existing
+from omnigraph.rules.unique import repeated_records
+from omnigraph.storage.table import commit as commit_table
+from omnigraph.values import ids
+from omnigraph.values.coerce import ParameterMode
+
+from .overlay import Overlay
+from .statements import IdGenerator, WriteStats, run_statement
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOutcome:
+    """Result of a write; `replayed` if an earlier commit with the same key was found instead."""
+
+    commit: Commit | None
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    edges: Mapping[str, int] = field(default_factory=dict)
+    ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    replayed: bool = False
+
+
+WriteOperation = Callable[[Overlay, WriteStats, IdGenerator], None]
+"""One step of a write: changes an overlay. It may run several times, each on another base."""
+
+
+def mutation_operation(
+    query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard"
+) -> WriteOperation:
+    """Return the operation of a mutation query; its timestamp is taken now."""
+    write_plan = query.plan
+    if not isinstance(write_plan, plan.WritePlan):
+        raise InputError(reason=f"query `{query.name}` only reads; expected a mutation")
+    bound_params = bind_parameters(query.parameters, params, mode, ids.now_millis())
+
+    def run_statements(
+        overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator
+    ) -> None:
+        for statement in write_plan.statements:
+            run_statement(overlay, statement, bound_params, write_stats, id_generator)
+
+    return run_statements
+
+
+def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
+    """Return the operation of an append or merge load inside a larger write."""
+    if parsed_load.mode == "overwrite":
+        raise InputError(reason="a transaction cannot overwrite whole types")
+
+    def write_tables(overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
+        for table_key, table_delta in parsed_load.delta.tables.items():
+            declared_type = type_for_key(overlay.catalog, table_key)
+            violation = next(
+                chain(repeated_records(declared_type, table_delta), repeated_ids(table_delta)), None
+            )
+            if violation is not None:
+                raise violation.to_error()
+            row_origin = int(table_delta.row_ids[0]) if len(table_delta.row_ids) else NEW_ROW
+            overlay.write(
+                table_key,
+                table_delta.rows,
+                row_origin,
+                reject_existing=table_delta.rejects_existing,
+            )
+            kind, _, type_name = table_key.partition(":")
+            write_stats.add(kind, type_name, parsed_load.record_counts[table_key])
+            write_stats.inserted_ids.setdefault(type_name, []).extend(table_delta.ids.to_pylist())
+
+    return write_tables
+
+
+def run_mutation(  # noqa: PLR0913 - all but three are named
+    branch_state: BranchState,
+    query: CompiledQuery,
+    params: Mapping[str, Any],
+    *,
+    metadata: CommitMetadata | None = None,
+    conditions: Sequence[Requirement] | None = None,
+    schema_hash: str | None = None,
+    mode: ParameterMode = "standard",
+) -> WriteOutcome:
+    """Run a mutation query as one commit, or none if nothing matched.
+
+    `conditions` are the caller's requirements, checked on every base and never retried. Without
+    them, an update or delete requires its tables to be as this process knows them at the start.
+    `schema_hash` identifies the schema that the query was compiled with.
+    """
+    operation = mutation_operation(query, params, mode)
+    if conditions is None:
+        shown_reads = ShownReads(branch_state.last_known().state.tables)
+        table_keys = strict_table_keys(query)
+        conditions = (shown_reads.strict_read_set(table_keys),) if table_keys else ()
+    return run_operations(
+        branch_state,
+        [operation],
+        "mutate",
+        metadata=metadata,
+        conditions=conditions,
+        schema_hash=schema_hash,
+    )
+
+
+def strict_table_keys(query: CompiledQuery) -> tuple[str, ...]:
+    """Return the tables whose content decides what a mutation changes: updates and deletes."""
+    table_keys: dict[str, None] = {}
+    for statement in query.plan.statements if isinstance(query.plan, plan.WritePlan) else ():
+        if isinstance(statement, plan.UpdateRows):
+            table_keys[f"node:{statement.type_name}"] = None
+        elif isinstance(statement, plan.DeleteRows):
+            table_keys[f"{statement.kind}:{statement.type_name}"] = None
+            table_keys |= dict.fromkeys(f"edge:{edge_type}" for edge_type in statement.cascades)
+    return tuple(table_keys)
+
+
+def run_operations(  # noqa: PLR0913 - all but three are named
+    branch_state: BranchState,
+    operations: Iterable[WriteOperation],
+    operation_name: str,
+    *,
+    metadata: CommitMetadata | None = None,
+    conditions: Sequence[Requirement] = (),
+    schema_hash: str | None = None,
+    id_generator: IdGenerator | None = None,
+) -> WriteOutcome:
+    """Run operations one after another as one commit; a transaction has several.
+
+    `id_generator` returns the ids that an earlier run of the operations generated.
+    """
+    operations, id_generator = list(operations), id_generator or IdGenerator()
+    expected_schema = schema_hash or branch_state.last_known().state.schema.hash
+    stats_by_commit: dict[str, WriteStats] = {}
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        overlay = open_overlay(txn, expected_schema)
+        id_generator.restart()
+        attempt_stats = stats_by_commit[txn.commit_id] = WriteStats()
+        for operation in operations:
+            operation(overlay, attempt_stats, id_generator)
+        return _stage_overlay(overlay, operation_name)
+
+    commit = publish(branch_state, prepare, metadata, conditions)
+    if commit is not None and commit.id not in stats_by_commit:
+        return WriteOutcome(commit, replayed=True)
+    if commit is None:  # the operations cancelled out, or changed nothing
+        return WriteOutcome(None)
+    write_stats = stats_by_commit[commit.id]
+    return WriteOutcome(
+        commit, write_stats.node_counts, write_stats.edge_counts, write_stats.inserted_ids
+    )
+
+
+def open_overlay(txn: WriteTxn, expected_hash: str | None = None) -> Overlay:
+    """Open an empty overlay; raise ReadSetConflict if the base has another schema than expected."""
+    schema_row = txn.base.state.schema
+    if expected_hash is not None and schema_row.hash != expected_hash:
+        raise ReadSetConflict(member="schema", expected=expected_hash, actual=schema_row.hash)
+    return Overlay(txn, read_schema(txn.store, schema_row).ir)
+
+
+def overlay_snapshot(overlay: Overlay) -> Snapshot:
+    """Return the overlay's content as a snapshot of private, unpublished table versions."""
+    txn = overlay.txn
+    delta, _ = resolve_existing(overlay.delta(), overlay.lookup)
+    state = txn.base.state
+    tables = dict(state.tables)
+    for table_key, staged in stage_tables(txn, delta).items():
+        table_version = commit_table(txn.store, txn.table(table_key), staged).version
+        entry = tables[table_key]
+        tables[table_key] = replace(
+            entry,
+            lance_version=table_version,
+            content_id=txn.commit_id,
+            row_count=entry.row_count + staged.row_delta,
+        )
+    head_commit = state.head.commit_id
+    log = HistoryLog(txn.store, state)
+    return Snapshot(txn.store, txn.branch, head_commit, txn.base.version, state.schema, tables, log)
+
+
+def _stage_overlay(overlay: Overlay, operation_name: str) -> PublishPlan | None:
+    delta = overlay.delta()
+    if not delta.tables:
+        return None
+    delta, violations = check_delta(overlay.catalog, delta, overlay.lookup)
+    if violations:
+        raise violations[0].to_error()
+    same_schema = SameSchema(overlay.txn.base.state.schema.hash)
+    return stage(overlay.txn, delta, operation_name, (same_schema, *overlay.lookup.requirements))

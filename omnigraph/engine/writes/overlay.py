@@ -1,0 +1,423 @@
+"""Stored rows overlaid with the rows an operation has written so far: one version per id.
+
+Owns read-your-writes. A row that the operation wrote hides the stored row with the same id, a row
+that it removed is not visible, and every read of stored rows is recorded as a requirement.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.expressions.evaluate import TableSource, true_mask
+from omnigraph.engine.operators.fetch import columns_read
+from omnigraph.engine.operators.pushdown import to_storage_filter
+from omnigraph.errors import KeyConflict
+from omnigraph.lang.query import plan
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.publish.plan import WriteTxn
+from omnigraph.rules.check import type_for_key
+from omnigraph.rules.delta import (
+    NEW_ROW,
+    UNRESOLVED_ROW,
+    Addresses,
+    Delta,
+    Positions,
+    TableDelta,
+    as_single_array,
+)
+from omnigraph.rules.lookup import RecordingLookup
+from omnigraph.rules.row_rules import row_violations
+from omnigraph.storage.arrow import table_key
+from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
+
+ParamValues = Mapping[str, Any]
+_ENDPOINT_COLUMNS = ("src", "dst")
+
+
+@dataclass(slots=True)
+class TableOverlay:
+    """Changes that an operation has made to one table so far.
+
+    `row_ids` and `addresses` are aligned with `written_rows`: the stored row each one replaces.
+    """
+
+    entity_type: NodeType | EdgeType
+    written_rows: pa.Table
+    row_ids: Positions
+    addresses: Addresses
+    removed_rows: pa.Table
+    replaced_rows: pa.Table
+
+    @property
+    def table_key(self) -> str:
+        """Key of the table."""
+        return table_key(self.entity_type)
+
+
+@dataclass(slots=True)
+class Overlay:
+    """All tables of one base version, with the changes of one operation on top."""
+
+    txn: WriteTxn
+    ir: SchemaIR
+    overlay_by_key: dict[str, TableOverlay] = field(default_factory=dict)
+    lookup: RecordingLookup = None  # type: ignore[assignment]
+    change_count: int = 0
+    _pending_writes: dict[str, list[tuple[pa.Table, int]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.lookup = RecordingLookup(self.txn)
+
+    @property
+    def catalog(self) -> Catalog:
+        """Schema of the base version."""
+        return self.ir.catalog
+
+    def row_schema_of(self, type_key: str) -> pa.Schema:
+        """Return the columns that rows of a table have."""
+        return row_schema(self.txn.table(type_key).schema)
+
+    def write(
+        self, type_key: str, new_rows: pa.Table, origin: int, *, reject_existing: bool = False
+    ) -> None:
+        """Add rows, replacing rows with the same ids."""
+        self._check_row_rules(type_key, new_rows)
+        if reject_existing and origin != NEW_ROW:
+            self._reject_existing_ids(type_key, as_single_array(new_rows["id"]))
+        self._pending_writes.setdefault(type_key, []).append((new_rows, origin))
+        self.change_count += 1
+
+    def update(
+        self,
+        type_key: str,
+        predicate: plan.Predicate,
+        params: ParamValues,
+        assignments: Mapping[str, pa.Scalar],
+    ) -> int:
+        """Assign values to the rows that match a predicate; return how many there are."""
+        table_overlay = self.overlay_of(type_key)
+        row_columns = self.row_schema_of(type_key)
+        stored_rows = self._match_stored(type_key, predicate, params, row_columns.names)
+        written_mask = self._match_written(table_overlay, predicate, params)
+        updated_rows = pa.concat_tables(
+            [
+                stored_rows.select(row_columns.names).cast(row_columns),
+                table_overlay.written_rows.filter(pa.array(written_mask)),
+            ]
+        )
+        if not updated_rows.num_rows:
+            return 0
+        updated_rows = _assign_values(updated_rows, assignments)
+        self._check_row_rules(type_key, updated_rows)
+        row_ids = np.concatenate(
+            [_as_int64(stored_rows[ROW_ID]), table_overlay.row_ids[written_mask]]
+        )
+        addresses = np.concatenate(
+            [stored_rows[ROW_ADDRESS].to_numpy(), table_overlay.addresses[written_mask]]
+        )
+        _discard_written(table_overlay, written_mask)
+        table_overlay.written_rows = pa.concat_tables([table_overlay.written_rows, updated_rows])
+        table_overlay.row_ids = np.concatenate([table_overlay.row_ids, row_ids])
+        table_overlay.addresses = np.concatenate([table_overlay.addresses, addresses])
+        self.change_count += 1
+        return int(updated_rows.num_rows)
+
+    def delete(self, type_key: str, predicate: plan.Predicate, params: ParamValues) -> pa.Array:
+        """Remove the rows that match a predicate; return their ids."""
+        table_overlay = self.overlay_of(type_key)
+        stored_rows = self._match_stored(
+            type_key, predicate, params, _identity_columns(table_overlay.entity_type)
+        )
+        return self._remove_rows(
+            table_overlay, stored_rows, self._match_written(table_overlay, predicate, params)
+        )
+
+    def delete_edges_of(self, edge_type: EdgeType, node_type: str, deleted_ids: pa.Array) -> int:
+        """Remove the edges of deleted nodes of a type; return how many there were."""
+        table_overlay = self.overlay_of(f"edge:{edge_type.name}")
+        endpoint_columns = [
+            endpoint_column
+            for endpoint_column, endpoint_type in zip(
+                _ENDPOINT_COLUMNS, (edge_type.source, edge_type.target), strict=True
+            )
+            if endpoint_type == node_type
+        ]
+        matching_edges = [
+            self.lookup.find(
+                table_overlay.table_key,
+                {endpoint: deleted_ids},
+                _identity_columns(edge_type),
+                with_row_ids=True,
+            )
+            for endpoint in endpoint_columns
+        ]
+        stored_edges = self._exclude_overwritten(
+            table_overlay, _distinct_by_id(pa.concat_tables(matching_edges))
+        )
+        written_mask = np.zeros(table_overlay.written_rows.num_rows, bool)
+        for endpoint in endpoint_columns:
+            written_mask |= pc.is_in(
+                table_overlay.written_rows[endpoint], value_set=deleted_ids
+            ).to_numpy()
+        return len(self._remove_rows(table_overlay, stored_edges, written_mask))
+
+    def overlay_of(self, type_key: str) -> TableOverlay:
+        """Return the changes of a table, with all pending writes applied."""
+        table_overlay = self.overlay_by_key.get(type_key)
+        if table_overlay is None:
+            table_overlay = self.overlay_by_key[type_key] = self._empty_overlay(type_key)
+        for new_rows, origin in self._pending_writes.pop(type_key, ()):
+            _apply_write(table_overlay, new_rows, origin)
+        return table_overlay
+
+    def delta(self) -> Delta:
+        """Return the final state of all changes."""
+        for type_key in list(self._pending_writes):
+            self.overlay_of(type_key)
+        delta_by_key = {
+            type_key: _table_delta(table_overlay)
+            for type_key, table_overlay in self.overlay_by_key.items()
+        }
+        return Delta(
+            {
+                type_key: table_delta
+                for type_key, table_delta in sorted(delta_by_key.items())
+                if not table_delta.is_empty
+            },
+            True,
+        )
+
+    def _empty_overlay(self, type_key: str) -> TableOverlay:
+        entity_type = type_for_key(self.catalog, type_key)
+        id_columns = _identity_columns(entity_type)
+        id_schema = pa.schema([(column_name, pa.string()) for column_name in id_columns])
+        location_fields = pa.schema([(ROW_ID, pa.uint64()), (ROW_ADDRESS, pa.uint64())])
+        no_removed = pa.schema([*id_schema, *location_fields]).empty_table()
+        no_rows = self.row_schema_of(type_key).empty_table()
+        no_locations = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+        return TableOverlay(
+            entity_type, no_rows, *no_locations, no_removed, id_schema.empty_table()
+        )
+
+    def _match_stored(
+        self, type_key: str, predicate: plan.Predicate, params: ParamValues, columns: list[str]
+    ) -> pa.Table:
+        """Return stored rows that match a predicate and that the operation has not changed."""
+        constants = TableSource(pa.table({}), params).constant
+        table_schema = self.txn.table(type_key).schema
+        storage_filter = to_storage_filter(table_schema, predicate, constants)
+        filter_columns = (
+            []
+            if storage_filter is not None
+            else sorted({column_name for _, column_name in columns_read(predicate)})
+        )
+        read_columns = list(dict.fromkeys([*columns, *filter_columns]))
+        stored_rows = self.lookup.select(type_key, read_columns, storage_filter)
+        if storage_filter is None and stored_rows.num_rows:
+            stored_rows = stored_rows.filter(
+                pa.array(true_mask(TableSource(stored_rows, params), predicate))
+            )
+        return self._exclude_overwritten(self.overlay_of(type_key), stored_rows)
+
+    def _exclude_overwritten(self, table_overlay: TableOverlay, stored_rows: pa.Table) -> pa.Table:
+        for overwritten_ids in (table_overlay.written_rows["id"], table_overlay.removed_rows["id"]):
+            if len(overwritten_ids) and stored_rows.num_rows:
+                stored_rows = stored_rows.filter(
+                    pc.invert(
+                        pc.is_in(stored_rows["id"], value_set=as_single_array(overwritten_ids))
+                    )
+                )
+        return stored_rows
+
+    def _match_written(
+        self, table_overlay: TableOverlay, predicate: plan.Predicate, params: ParamValues
+    ) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return a mask of the rows written by this operation that match a predicate."""
+        if not table_overlay.written_rows.num_rows:
+            return np.zeros(0, bool)
+        return true_mask(TableSource(table_overlay.written_rows, params), predicate)
+
+    def _remove_rows(
+        self,
+        table_overlay: TableOverlay,
+        stored_rows: pa.Table,
+        written_mask: np.ndarray[Any, np.dtype[np.bool_]],
+    ) -> pa.Array:
+        removed_columns = table_overlay.removed_rows.column_names
+        dropped_rows = table_overlay.written_rows.filter(pa.array(written_mask))
+        deleted_ids = pa.concat_arrays(
+            [as_single_array(stored_rows["id"]), as_single_array(dropped_rows["id"])]
+        )
+        located_rows = self._locate_stored(table_overlay, written_mask)
+        table_overlay.removed_rows = pa.concat_tables(
+            [
+                table_overlay.removed_rows,
+                *(
+                    removed_part.select(removed_columns).cast(table_overlay.removed_rows.schema)
+                    for removed_part in (stored_rows, located_rows)
+                ),
+            ]
+        )
+        _discard_written(table_overlay, written_mask)
+        self.change_count += len(deleted_ids) > 0
+        return deleted_ids
+
+    def _locate_stored(
+        self, table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> pa.Table:
+        """Return the stored rows behind rows that the operation wrote and now removes."""
+        located_mask = written_mask & (table_overlay.row_ids >= 0)
+        id_columns = _identity_columns(table_overlay.entity_type)
+        located_rows = table_overlay.written_rows.filter(pa.array(located_mask)).select(id_columns)
+        located_rows = located_rows.append_column(
+            ROW_ID, pa.array(table_overlay.row_ids[located_mask].astype(np.uint64))
+        )
+        located_rows = located_rows.append_column(
+            ROW_ADDRESS, pa.array(table_overlay.addresses[located_mask])
+        )
+        unknown_mask = written_mask & (table_overlay.row_ids == UNRESOLVED_ROW)
+        if not unknown_mask.any():
+            return located_rows
+        unknown_ids = as_single_array(
+            table_overlay.written_rows.filter(pa.array(unknown_mask))["id"]
+        )
+        looked_up = self.lookup.find(
+            table_overlay.table_key, {"id": unknown_ids}, id_columns, with_row_ids=True
+        )
+        return pa.concat_tables([located_rows, looked_up.cast(located_rows.schema)])
+
+    def _reject_existing_ids(self, type_key: str, ids: pa.Array) -> None:
+        table_overlay = self.overlay_of(type_key)
+        stored_matches = self.lookup.find(type_key, {"id": ids}, ["id"])
+        removed_ids = as_single_array(table_overlay.removed_rows["id"])
+        still_stored = stored_matches.filter(
+            pc.invert(pc.is_in(stored_matches["id"], value_set=removed_ids))
+        )["id"]
+        existing_ids = [
+            *as_single_array(still_stored).to_pylist(),
+            *_ids_in_both(ids, as_single_array(table_overlay.written_rows["id"])),
+        ]
+        if existing_ids:
+            raise KeyConflict(type_key=type_key, entity_id=existing_ids[0])
+
+    def _check_row_rules(self, type_key: str, rows: pa.Table) -> None:
+        """Check the row rules on every row version, including versions replaced later."""
+        first_violation = next(row_violations(type_for_key(self.catalog, type_key), rows), None)
+        if first_violation is not None:
+            raise first_violation.to_error()
+
+
+def _apply_write(table_overlay: TableOverlay, new_rows: pa.Table, origin: int) -> None:
+    """Apply written rows on top of the changes; they replace rows with the same ids."""
+    ids = as_single_array(new_rows["id"])
+    row_ids = np.full(len(ids), origin, np.int64)
+    addresses = np.zeros(len(ids), np.uint64)
+    if table_overlay.written_rows.num_rows:
+        _replace_written(table_overlay, ids, row_ids, addresses)
+    if table_overlay.removed_rows.num_rows:
+        _restore_removed(table_overlay, ids, row_ids, addresses)
+    table_overlay.written_rows = pa.concat_tables(
+        [table_overlay.written_rows, new_rows.select(table_overlay.written_rows.column_names)]
+    )
+    table_overlay.row_ids = np.concatenate([table_overlay.row_ids, row_ids])
+    table_overlay.addresses = np.concatenate([table_overlay.addresses, addresses])
+
+
+def _replace_written(
+    table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses
+) -> None:
+    written_ids = as_single_array(table_overlay.written_rows["id"])
+    match_index = pc.index_in(ids, value_set=written_ids)
+    is_match = pc.is_valid(match_index).to_numpy(zero_copy_only=False)
+    if is_match.any():
+        matched = match_index.drop_null().to_numpy()
+        row_ids[is_match], addresses[is_match] = (
+            table_overlay.row_ids[matched],
+            table_overlay.addresses[matched],
+        )
+        _discard_written(
+            table_overlay, pc.is_in(written_ids, value_set=ids).to_numpy(zero_copy_only=False)
+        )
+
+
+def _restore_removed(
+    table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses
+) -> None:
+    """Turn removed rows that are written again into replacements of their stored rows."""
+    removed_ids = as_single_array(table_overlay.removed_rows["id"])
+    match_index = pc.index_in(ids, value_set=removed_ids)
+    is_match = pc.is_valid(match_index).to_numpy(zero_copy_only=False)
+    if is_match.any():
+        restored = table_overlay.removed_rows.take(match_index.drop_null())
+        row_ids[is_match], addresses[is_match] = (
+            _as_int64(restored[ROW_ID]),
+            restored[ROW_ADDRESS].to_numpy(),
+        )
+        table_overlay.replaced_rows = pa.concat_tables(
+            [table_overlay.replaced_rows, restored.select(table_overlay.replaced_rows.column_names)]
+        )
+        table_overlay.removed_rows = table_overlay.removed_rows.filter(
+            pc.invert(pc.is_in(removed_ids, value_set=ids))
+        )
+
+
+def _discard_written(
+    table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]
+) -> None:
+    if written_mask.any():
+        table_overlay.written_rows = table_overlay.written_rows.filter(pa.array(~written_mask))
+        table_overlay.row_ids, table_overlay.addresses = (
+            table_overlay.row_ids[~written_mask],
+            table_overlay.addresses[~written_mask],
+        )
+
+
+def _table_delta(table_overlay: TableOverlay) -> TableDelta:
+    return TableDelta(
+        table_overlay.table_key,
+        table_overlay.written_rows,
+        np.arange(table_overlay.written_rows.num_rows),
+        table_overlay.row_ids,
+        table_overlay.addresses,
+        removed_rows=table_overlay.removed_rows,
+        replaced_edges=table_overlay.replaced_rows
+        if isinstance(table_overlay.entity_type, EdgeType)
+        else None,
+        row_rules_checked=True,
+    )
+
+
+def _assign_values(rows: pa.Table, assignments: Mapping[str, pa.Scalar]) -> pa.Table:
+    for column_name, value in assignments.items():
+        column_index = rows.schema.get_field_index(column_name)
+        rows = rows.set_column(
+            column_index, rows.schema.field(column_index), pa.repeat(value, rows.num_rows)
+        )
+    return rows
+
+
+def _distinct_by_id(edges: pa.Table) -> pa.Table:
+    """Return rows with distinct ids: an edge may be found from both its endpoints."""
+    ids = as_single_array(edges["id"])
+    first_positions = pc.index_in(ids.unique(), value_set=ids)
+    return edges.take(first_positions)
+
+
+def _ids_in_both(ids: pa.Array, other_ids: pa.Array) -> list[str]:
+    common_ids: list[str] = ids.filter(pc.is_in(ids, value_set=other_ids)).to_pylist()
+    return common_ids
+
+
+def _identity_columns(entity_type: NodeType | EdgeType) -> list[str]:
+    return ["id", "src", "dst"] if isinstance(entity_type, EdgeType) else ["id"]
+
+
+def _as_int64(column: pa.ChunkedArray) -> Positions:
+    row_ids: Positions = column.to_numpy().astype(np.int64)
+    return row_ids

@@ -1,0 +1,38 @@
+"""Maps diagnostics of a schema or query text to the error class to raise."""
+
+from collections.abc import Sequence
+
+from omnigraph.errors.diagnostics import Diagnostic, DiagnosticKind, SourceText
+from omnigraph.errors.input import ParameterError
+from omnigraph.errors.language import (
+    CatalogError,
+    IdentityError,
+    LanguageError,
+    ParseError,
+    SchemaUnsupported,
+    TypeCheckError,
+)
+
+_CLASS_BY_KIND: dict[DiagnosticKind, type[LanguageError]] = {
+    "parse": ParseError,
+    "catalog": CatalogError,
+    "identity": IdentityError,
+    "plan": SchemaUnsupported,
+    "type": TypeCheckError,
+    "input": ParameterError,
+    "lint": LanguageError,
+}
+
+
+def language_error(diagnostics: Sequence[Diagnostic], source: SourceText) -> LanguageError:
+    """Return one error for all diagnostics of a text; the first error determines its class.
+
+    >>> text = Source("q.gq", "?")
+    >>> type(language_error([Diagnostic("no", kind="type")], text)).__name__
+    'TypeCheckError'
+    """
+    error_diagnostics = [
+        diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"
+    ] or diagnostics
+    first_kind: DiagnosticKind = error_diagnostics[0].kind if error_diagnostics else "lint"
+    return _CLASS_BY_KIND[first_kind](diagnostics=diagnostics, source=source)

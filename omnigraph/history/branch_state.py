@@ -1,0 +1,195 @@
+"""One branch as this process knows it: its newest known state, and the queue of its writers.
+
+Owns the cached states and the fair queue of writers. Both save requests and avoid swap conflicts
+between threads; between processes only the swap itself decides. The cache belongs to one graph: if
+its root is removed and created again, it becomes invalid, whatever the version numbers say.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from weakref import WeakValueDictionary
+
+from omnigraph.errors import GraphNotInitialized, HistoryReclaimed, ReadSetConflict
+from omnigraph.storage.layout import MAIN
+from omnigraph.storage.store import Store
+from omnigraph.values import ids
+
+from .log import HistoryLog
+from .manifest import LoadedManifest, change_token, is_newest, read_manifest
+from .missing_manifest import lost_versions_error
+
+# By root, branch, and store guarantees: read-only and writable handles never share state.
+_branch_states: "WeakValueDictionary[tuple[str, int, str, str, bool, bool], BranchState]" = (
+    WeakValueDictionary()
+)
+_registry_lock = threading.Lock()
+
+
+class GraphReplacedError(ReadSetConflict):
+    """The graph of a branch is gone: its root was removed, and may hold another graph now."""
+
+    code = "ReadSetConflict"
+    hint = "this handle is no longer usable: open the graph again"
+
+
+def _reset_after_fork() -> None:
+    # The parent's connections are not ours, and a thread that was not forked may hold the lock.
+    global _registry_lock  # noqa: PLW0603
+    _registry_lock = threading.Lock()
+    _branch_states.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+class BranchState:
+    """The state of a branch, by its ULID. All handles of a process on one branch share it."""
+
+    def __init__(self, store: Store, name: str, ulid: str) -> None:
+        self.store = store
+        self.name = name
+        self.ulid = ulid
+        # Hook run before each write; writable handles install crash recovery here.
+        self.recover_if_needed: Callable[[], object] = _do_nothing
+        self.is_replaced = False
+        self._newest_known: LoadedManifest | None = None
+        self._manifest_with_token: tuple[LoadedManifest, object] | None = None
+        self._waiting_writers: deque[threading.Event] = deque()
+        self._lock = threading.Lock()
+
+    def last_known(self) -> LoadedManifest:
+        """Return the newest state known to this process; read it if there is none."""
+        known_manifest = None if self.is_replaced else self._newest_known
+        return known_manifest if known_manifest is not None else self.reload()
+
+    def reload(self) -> LoadedManifest:
+        """Read the newest state; never replaces a newer one that another thread has read."""
+        previous_manifest = self._newest_known
+        newest_manifest = None if self.is_replaced else self._read_newest()
+        if newest_manifest is None or (
+            previous_manifest is not None
+            and not self._is_successor(previous_manifest, newest_manifest)
+        ):
+            self.is_replaced = True
+            raise GraphReplacedError(
+                f"the graph at {self.store.root.uri} was replaced since it was opened",
+                member="graph",
+            )
+        return self.advance(newest_manifest)
+
+    def _read_newest(self) -> LoadedManifest:
+        """Read the newest state; a branch never loses its last version, so none means damage."""
+        try:
+            return read_manifest(self.store, self.ulid)
+        except GraphNotInitialized as error:
+            if self.ulid == MAIN or self._newest_known is None:
+                raise
+            raise lost_versions_error(
+                self.store, self.ulid, branch_label=f"branch '{self.name}'"
+            ) from error
+
+    def _is_successor(
+        self, previous_manifest: LoadedManifest, newer_manifest: LoadedManifest
+    ) -> bool:
+        """Return whether a state succeeds a known one: its log contains that head."""
+        try:
+            previous_head = previous_manifest.state.head.commit_id
+            return HistoryLog(self.store, newer_manifest.state).find(previous_head) is not None
+        except HistoryReclaimed:  # chunks of the log were merged and removed meanwhile
+            return True
+
+    def refresh(self) -> LoadedManifest:
+        """Return the newest state: one listing if nothing changed."""
+        known_manifest = None if self.is_replaced else self._newest_known
+        if known_manifest is not None and is_newest(known_manifest):
+            return known_manifest
+        return self.reload()
+
+    def cached_head(self) -> LoadedManifest:
+        """Return the newest state for a read; lists only if the version directory changed."""
+        known_manifest = None if self.is_replaced else self._newest_known
+        token = change_token(known_manifest) if known_manifest is not None else None
+        manifest_with_token = self._manifest_with_token
+        if (
+            known_manifest is not None
+            and manifest_with_token is not None
+            and manifest_with_token[0] is known_manifest
+            and manifest_with_token[1] == token
+        ):
+            return known_manifest
+        newest_manifest = self.refresh()
+        self._manifest_with_token = (
+            (newest_manifest, token)
+            if token is not None and newest_manifest is known_manifest
+            else None
+        )
+        return newest_manifest
+
+    def advance(self, manifest: LoadedManifest) -> LoadedManifest:
+        """Cache a state that was acknowledged or read; return it, or a newer one if known."""
+        with self._lock:
+            if self._newest_known is None or self._newest_known.version < manifest.version:
+                self._newest_known = manifest
+            return self._newest_known
+
+    @contextmanager
+    def writer_slot(self) -> Iterator[None]:
+        """Wait for the slot of this branch's writer; first come, first served."""
+        slot_event = threading.Event()
+        with self._lock:
+            self._waiting_writers.append(slot_event)
+            if self._waiting_writers[0] is slot_event:
+                slot_event.set()
+        try:
+            slot_event.wait()
+            yield
+        finally:
+            self._release_slot(slot_event)
+
+    def _release_slot(self, slot_event: threading.Event) -> None:
+        with self._lock:
+            self._waiting_writers.remove(slot_event)
+            if self._waiting_writers:
+                self._waiting_writers[0].set()
+
+    @staticmethod
+    def back_off(conflict_count: int) -> None:
+        """Back off after a swap conflict, longer each time, with jitter."""
+        threading.Event().wait(min(0.5, 0.002 * 2**conflict_count) * ids.random_fraction())
+
+
+def _do_nothing() -> None:
+    """Do nothing."""
+
+
+def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:
+    """Return the state of a branch, shared by everything in this process that writes to it."""
+    with _registry_lock:
+        root, effects = store.root, store.effects
+        verifies_files = store.table_verifier is not None
+        registry_key = (
+            root.identity,
+            root.access_hash,
+            ulid,
+            store.durability,
+            effects.read_only,
+            verifies_files,
+        )
+        branch_state = _branch_states.get(registry_key)
+        if branch_state is None or branch_state.is_replaced:
+            branch_state = _branch_states[registry_key] = BranchState(store, branch_name, ulid)
+        return branch_state
+
+
+def branch_states_at(store: Store) -> list[BranchState]:
+    """Return all branch states cached for a root; a new graph created there invalidates them."""
+    with _registry_lock:
+        return [
+            branch_state
+            for registry_key, branch_state in _branch_states.items()
+            if registry_key[0] == store.root.identity
+        ]

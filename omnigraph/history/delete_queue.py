@@ -1,0 +1,155 @@
+"""The delete queue: what collectors are about to remove, as other processes see it.
+
+Owns the writers' side of the handshake. An operation that makes old data reachable by a new name
+first arms an intent and then checks the queues. If nothing it needs is queued, and all of it still
+exists, it may go on: any queue that is written later is followed by a mark that sees the intent.
+Checking before arming would leave a gap in which neither side sees the other. It removes nothing.
+"""
+
+import logging
+from collections.abc import Iterable
+
+from omnigraph.errors import ConcurrentCommit, HistoryReclaimed, StorageError
+from omnigraph.history.commit import TableEntry
+from omnigraph.history.state import GraphState
+from omnigraph.storage import layout
+from omnigraph.storage.failures import AbsentError
+from omnigraph.storage.store import Store, version_file_names
+from omnigraph.storage.transfer import version_files
+
+from .live_set import LiveSet
+
+QUEUE_PART, SWEEP_PART = "condemned", "sweep"
+_log = logging.getLogger("omnigraph")
+
+
+class DamagedListError(StorageError):
+    """A damaged list of a collector: the run that wrote it cannot continue."""
+
+    code = "StorageError"
+    kind = "permanent"
+    effect = "none"
+    hint = "remove the file when no cleanup is running"
+
+
+def list_runs(store: Store) -> list[str]:
+    """Return the runs of collectors that have not ended; costs one listing."""
+    name_parts = (
+        listed_file.name.rpartition("/")[2].partition(".")
+        for listed_file in store.objects.list(layout.GC)
+    )
+    return sorted({run_id for run_id, _, part in name_parts if part in (QUEUE_PART, SWEEP_PART)})
+
+
+def read_listed_names(store: Store, run_id: str, list_part: str) -> list[str] | None:
+    """Return the names in one list of a run; None if it does not exist.
+
+    Raises `DamagedListError` for a list that no collector wrote in this form.
+    """
+    object_name = layout.gc_name(run_id, list_part)
+    try:
+        members = store.objects.read_json(object_name)
+    except StorageError as error:
+        raise (_damaged_list_error(object_name) if error.kind == "permanent" else error) from error
+    listed_names = members.get("names") if members is not None else []
+    if not isinstance(listed_names, list) or not all(
+        isinstance(listed_name, str) for listed_name in listed_names
+    ):
+        raise _damaged_list_error(object_name)
+    return None if members is None else listed_names
+
+
+def _damaged_list_error(object_name: str) -> DamagedListError:
+    return DamagedListError(f"the list of a cleanup, {object_name}, is damaged")
+
+
+def list_queued_names(store: Store) -> list[str]:
+    """Return every name that a run may still remove.
+
+    Once the sweep list exists it replaces the queue: the other names were found to be needed.
+    """
+    return [
+        queued_name
+        for run_id in list_runs(store)
+        for queued_name in _names_queued_by(store, run_id)
+    ]
+
+
+def _names_queued_by(store: Store, run_id: str) -> list[str]:
+    """Return the names of one run; none for a damaged list, since no collector removes by it."""
+    try:
+        sweep_names = read_listed_names(store, run_id, SWEEP_PART)
+        return (
+            (read_listed_names(store, run_id, QUEUE_PART) or [])
+            if sweep_names is None
+            else sweep_names
+        )
+    except DamagedListError as error:
+        _log.warning("%s; nothing is removed by it", error.message)
+        return []
+
+
+def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> None:
+    """Refuse to reference the head of a branch while a collector may remove part of it.
+
+    Being the head is no proof: a branch that was created and deleted within one mark of a collector
+    was seen by no mark. Costs one listing if no collector is running.
+    """
+    queued_names = list_queued_names(store)
+    if queued_names:
+        _refuse_queued(store, state.tables.values(), state.schema.location, commit_id, queued_names)
+
+
+def check_state_retained(store: Store, state: GraphState, commit_id: str) -> None:
+    """Refuse to reference a past state that is gone, or that a collector may be removing.
+
+    The intent of the caller must be armed already: every later mark then sees it.
+    """
+    check_versions_retained(store, state.tables.values(), commit_id, state.schema.location)
+
+
+def check_versions_retained(
+    store: Store, entries: Iterable[TableEntry], commit_id: str, schema_location: str | None = None
+) -> None:
+    """Do the same for table versions, and a schema object, that a commit references."""
+    entries, queued_names = list(entries), list_queued_names(store)
+    needed_objects = [version_file_names(entry.location, entry.lance_version) for entry in entries]
+    needed_objects += [{schema_location}] if schema_location is not None else []
+    # Read the objects instead of opening them: a cached handle proves nothing about files.
+    if not all(
+        any(store.objects.read(object_name) is not None for object_name in alternative_names)
+        for alternative_names in needed_objects
+    ):
+        raise reclaimed_error(commit_id)
+    if queued_names:
+        _refuse_queued(store, entries, schema_location, commit_id, queued_names)
+
+
+def _refuse_queued(
+    store: Store,
+    entries: Iterable[TableEntry],
+    schema_location: str | None,
+    commit_id: str,
+    queued_names: Iterable[str],
+) -> None:
+    needed_files = LiveSet(names={schema_location} if schema_location is not None else set())
+    try:
+        for entry in entries:
+            files = version_files(store, entry.location, entry.lance_version)
+            needed_files.add_version(entry.location, entry.lance_version, files)
+    except AbsentError as error:
+        raise reclaimed_error(commit_id) from error
+    if any(needed_files.contains(queued_name) for queued_name in queued_names):
+        raise ConcurrentCommit(
+            f"a cleanup is about to remove something of commit {commit_id}",
+            hint="try again in a moment; if the cleanup crashed, run it again first",
+        )
+
+
+def reclaimed_error(commit_id: str) -> HistoryReclaimed:
+    """Return the error for a state that a cleanup removed."""
+    return HistoryReclaimed(
+        f"cleanup removed the state of commit {commit_id}",
+        first_unreadable_commit_id=commit_id,
+        hint="use a newer commit; tag what must stay before the next cleanup",
+    )

@@ -1,0 +1,302 @@
+"""History of one entity: its versions, and the commit that set each property value.
+
+Owns the walk over the commit graph. A version belongs to the commit that created it, on whatever
+branch. A merge that only carried it over created nothing; a merge that decided between both sides
+did. Each content of the table is read once, for one row. Commits that did not touch the table cost
+nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import EntityNotFound, HistoryReclaimed, StorageError
+from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.equality import same_values
+from omnigraph.storage.find import find
+from omnigraph.storage.table import Table, open_table
+
+from .commit import Commit, TableEntry
+from .diff import align_columns, match_rows_by_id
+from .entities import EntityChange, Op
+from .log import sort_newest_first
+from .merge_inputs import find_merge_bases
+from .snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class EntityVersion:
+    """The change that one commit made to an entity; `values` is None if it removed the entity.
+
+    `before` are the values at the first parent, `changed` the properties that an update changed,
+    `endpoints` the source and target of an edge.
+    """
+
+    commit: Commit
+    op: Op
+    values: dict[str, Any] | None
+    before: dict[str, Any] | None = None
+    changed: tuple[str, ...] = ()
+    endpoints: dict[str, str] | None = None
+
+
+class EntityHistory(list[EntityVersion]):
+    """The versions of an entity, newest first.
+
+    `gap` is the newest commit that changed the type and whose predecessor was cleaned up, so that
+    the two cannot be compared. Versions before it are not listed. None if the history is complete.
+    """
+
+    gap: Commit | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the history reaches back to the first version."""
+        return self.gap is None
+
+    def __repr__(self) -> str:
+        gap_text = (
+            "" if self.gap is None else f"; a cleanup took what was before commit {self.gap.id}"
+        )
+        return f"<EntityHistory: {len(self)} version{'s'[: len(self) != 1]}{gap_text}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """A property with its current value and the commit that set it; None if that was cleaned up."""
+
+    name: str
+    value: Any
+    commit: Commit | None
+
+    @property
+    def actor(self) -> str | None:
+        """Who set the value."""
+        return self.commit.actor if self.commit is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class _EntityRow:
+    """The entity's row in one content of its table, possibly empty, with the table's columns."""
+
+    matched_rows: pa.Table
+    table_schema: pa.Schema
+
+
+class EntityTracer:
+    """Traces an entity through all ancestors of a snapshot."""
+
+    def __init__(self, snapshot: Snapshot, table_key: str, entity_id: str) -> None:
+        if table_key not in snapshot.tables:
+            raise EntityNotFound(f"there is no {table_key.replace(':', ' type ')} here")
+        self._snapshot, self._table_key, self._entity_id = snapshot, table_key, entity_id
+        self._commits = sort_newest_first(snapshot.log.ancestors(snapshot.commit_id).values())
+        self._entries = _entries_by_commit(self._commits, snapshot.tables[table_key])
+        self._erased_directories = frozenset(snapshot.schema.erased_directories)
+        self._row_cache: dict[str, _EntityRow] = {}
+
+    def versions(self, max_versions: int | None = None) -> EntityHistory:
+        """Return the versions, newest first, up to a limit; stop where the past was cleaned up."""
+        history = EntityHistory()
+        for commit in self._commits:
+            if max_versions is not None and len(history) >= max_versions:
+                break
+            if not any(
+                self._table_differs(commit, parent_id) for parent_id in commit.parents or ("",)
+            ):
+                continue
+            try:
+                change = self._find_change(commit)
+            except HistoryReclaimed:
+                history.gap = commit
+                break
+            if change is not None:
+                history.append(_build_version(commit, change))
+        return history
+
+    def blame(self) -> dict[str, Blamed]:
+        """Return for each property of the entity the commit that set its current value."""
+        current_row = self._row_at_commit(self._snapshot.commit_id)
+        if current_row is None or not current_row.matched_rows.num_rows:
+            type_name = self._table_key.partition(":")[2]
+            raise EntityNotFound(f"there is no {type_name} '{self._entity_id}' here")
+        property_names = [
+            property_name
+            for property_name in current_row.matched_rows.column_names
+            if property_name != "id"
+        ]
+        pending_properties = {self._snapshot.commit_id: set(property_names)}
+        blamed_commits: dict[str, Commit | None] = {}
+        for commit in self._commits:
+            properties = pending_properties.pop(commit.id, None)
+            if properties:
+                self._trace_to_parents(
+                    commit, properties, pending_properties, blamed_commits, current_row
+                )
+        values = current_row.matched_rows.to_pylist()[0]
+        return {
+            property_name: Blamed(
+                property_name, values[property_name], blamed_commits.get(property_name)
+            )
+            for property_name in property_names
+        }
+
+    def _trace_to_parents(
+        self,
+        commit: Commit,
+        properties: set[str],
+        pending_properties: dict[str, set[str]],
+        blamed_commits: dict[str, Commit | None],
+        current_row: _EntityRow,
+    ) -> None:
+        """Pass values that a parent already had on to that parent; blame this commit for others."""
+        try:
+            for parent_id in commit.parents:
+                inherited = (
+                    properties
+                    if not self._table_differs(commit, parent_id)
+                    else self._unchanged_properties(parent_id, properties, current_row)
+                )
+                pending_properties.setdefault(parent_id, set()).update(inherited)
+                properties = properties - inherited
+        except HistoryReclaimed:
+            return
+        blamed_commits.update(dict.fromkeys(properties, commit))
+
+    def _unchanged_properties(
+        self, commit_id: str, property_names: set[str], current_row: _EntityRow
+    ) -> set[str]:
+        """Return the properties that already had their current value at a commit."""
+        past_row = self._row_at_commit(commit_id)
+        if past_row is None or not past_row.matched_rows.num_rows:
+            return set()
+        converted_rows = align_columns(
+            past_row.matched_rows, past_row.table_schema, current_row.table_schema
+        ).cast(current_row.matched_rows.schema)
+        return {
+            property_name
+            for property_name in property_names
+            if same_values(converted_rows[property_name], current_row.matched_rows[property_name])[
+                0
+            ]
+        }
+
+    def _table_differs(self, commit: Commit, parent_id: str) -> bool:
+        """Whether the table differs between a commit and a parent; compares ids, reads nothing."""
+        commit_entry, parent_entry = self._entries.get(commit.id), self._entries.get(parent_id)
+        return (commit_entry and commit_entry.content_id) != (
+            parent_entry and parent_entry.content_id
+        )
+
+    def _find_change(self, commit: Commit) -> EntityChange | None:
+        """Return the change of a commit to the entity; None if a parent already had that value.
+
+        A merge counts as well if it took the value of one side against a change of the other.
+        """
+        commit_row = self._row_at_commit(commit.id)
+        changes = [
+            self._compare_with_parent(parent_id, commit_row)
+            for parent_id in commit.parents or ("",)
+        ]
+        differs_from_all = all(change is not None for change in changes)
+        return (
+            changes[0]
+            if differs_from_all or (changes[0] is not None and self._merge_decided(commit))
+            else None
+        )
+
+    def _merge_decided(self, merge_commit: Commit) -> bool:
+        """Whether the first parent of a merge had changed the entity since the merge base."""
+        our_snapshot, their_snapshot = (
+            replace(self._snapshot, commit_id=parent_id) for parent_id in merge_commit.parents
+        )
+        our_row = self._row_at_commit(our_snapshot.commit_id)
+        return all(
+            self._compare_with_parent(merge_base_id, our_row) is not None
+            for merge_base_id in find_merge_bases(our_snapshot, their_snapshot)[0]
+        )
+
+    def _compare_with_parent(
+        self, parent_id: str, commit_row: _EntityRow | None
+    ) -> EntityChange | None:
+        parent_row = self._row_at_commit(parent_id)
+        layout_row = commit_row or parent_row
+        if layout_row is None:
+            return None
+        row_layout = row_schema(layout_row.table_schema)
+        old_rows = (
+            row_layout.empty_table() if parent_row is None else _convert_row(parent_row, layout_row)
+        )
+        new_rows = row_layout.empty_table() if commit_row is None else commit_row.matched_rows
+        return next(
+            match_rows_by_id(self._table_key, old_rows, new_rows, row_layout).records(), None
+        )
+
+    def _row_at_commit(self, commit_id: str) -> _EntityRow | None:
+        """Read the entity at a commit; None if the table does not exist there."""
+        entry = self._entries.get(commit_id)
+        if entry is None:
+            return None
+        if entry.content_id not in self._row_cache:
+            table = self._open_version(entry, commit_id)
+            self._row_cache[entry.content_id] = _EntityRow(
+                self._read_row(table, entry, commit_id), table.schema
+            )
+        return self._row_cache[entry.content_id]
+
+    def _read_row(self, table: Table, entry: TableEntry, commit_id: str) -> pa.Table:
+        id_lookup = {"id": pa.array([self._entity_id], pa.string())}
+        try:
+            return find(table, id_lookup, table.schema.names)
+        except (OSError, StorageError, pa.ArrowException) as error:
+            if self._snapshot.store.has_version(entry.location, entry.lance_version):
+                raise
+            raise HistoryReclaimed(first_unreadable_commit_id=commit_id) from error
+
+    def _open_version(self, entry: TableEntry, commit_id: str) -> Table:
+        try:
+            if entry.location not in self._erased_directories:
+                return open_table(self._snapshot.store, entry.location, entry.lance_version)
+        except FileNotFoundError:
+            pass
+        raise HistoryReclaimed(first_unreadable_commit_id=commit_id)
+
+
+def _convert_row(row: _EntityRow, layout_row: _EntityRow) -> pa.Table:
+    return align_columns(row.matched_rows, row.table_schema, layout_row.table_schema).cast(
+        row_schema(layout_row.table_schema)
+    )
+
+
+def _build_version(commit: Commit, change: EntityChange) -> EntityVersion:
+    change_fields = (change.after, change.before, change.changed, change.endpoints)
+    return EntityVersion(commit, change.op, *change_fields)
+
+
+def _entries_by_commit(
+    commits: list[Commit], current_entry: TableEntry
+) -> Mapping[str, TableEntry | None]:
+    """Return the table entry of each commit, whatever the table was called then."""
+    entries_by_id: dict[str, TableEntry | None] = {}
+    for commit in reversed(commits):
+        parent_entry = entries_by_id.get(commit.parents[0]) if commit.parents else None
+        entries_by_id[commit.id] = _entry_at_commit(commit, parent_entry, current_entry)
+    return entries_by_id
+
+
+def _entry_at_commit(
+    commit: Commit, parent_entry: TableEntry | None, current_entry: TableEntry
+) -> TableEntry | None:
+    commit_entries = [entry for entry in commit.tables.values() if entry is not None]
+    same_table = next(
+        (entry for entry in commit_entries if entry.location == current_entry.location), None
+    )
+    if same_table is not None:
+        return same_table
+    named_entry = commit.tables.get(current_entry.key, parent_entry)
+    is_dropped = (
+        parent_entry is not None and commit.tables.get(parent_entry.key, parent_entry) is None
+    )
+    return None if is_dropped and named_entry is parent_entry else named_entry

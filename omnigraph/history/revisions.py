@@ -1,0 +1,169 @@
+"""Revisions: resolve a commit id, version, timestamp, tag, branch or `HEAD~n` to a snapshot.
+
+Owns the precedence of names: a text that is not a commit id is a tag, else a branch, else a
+timestamp or a version number. It resolves names only; it opens no table and changes nothing.
+"""
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from omnigraph.errors import BranchNotFound, InputError, NotFound, SnapshotNotFound
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.storage import layout
+from omnigraph.storage.store import Store
+from omnigraph.values import ids
+from omnigraph.values.describe import describe
+from omnigraph.values.ids import is_ulid
+from omnigraph.values.names import quote_name, require_text
+
+from . import refs
+from .branch_state import BranchState
+from .branches import open_ref
+from .commit import Commit
+from .diff import snapshot_at
+from .snapshot import REVISION_HINT, Snapshot, find_commit, load_snapshot, manifest_snapshot
+from .tags import list_tags, open_tag, tag_snapshot
+
+Revision = str | int | datetime | timedelta
+HEAD = "HEAD"
+_MAX_DIGITS = 18  # of a number in a revision; no commit count or version number is longer
+
+
+def resolve_revision(
+    store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision: Revision
+) -> Snapshot:
+    """Resolve a revision to a snapshot; `HEAD` stands for `head_snapshot`."""
+    check_revision_type(revision)
+    if isinstance(revision, timedelta):
+        return load_snapshot(store, branch_state, ids.now() - abs(revision))
+    if not isinstance(revision, str):
+        return load_snapshot(store, branch_state, revision)
+    name, tilde, step_count = revision.strip().partition("~")
+    branch_state, start_snapshot = (
+        (branch_state, head_snapshot) if name == HEAD else _resolve_name(store, branch_state, name)
+    )
+    return (
+        _step_back(store, branch_state, start_snapshot, revision, step_count or "1")
+        if tilde
+        else start_snapshot
+    )
+
+
+def check_revision_type(revision: object) -> None:
+    """Raise `InputError` for a value that cannot be a revision, whatever exists in the graph."""
+    if isinstance(revision, bool) or not isinstance(revision, str | int | datetime | timedelta):
+        message = f"{describe(revision)} is not a revision"
+        raise InputError(message, reason="expected a name, a number or a time")
+
+
+def resolve_commit(
+    store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision_text: str
+) -> Commit:
+    """Resolve a revision to a commit; given by id, its state may have been cleaned up already."""
+    if is_ulid(require_text(revision_text, "commit")):
+        with suppress(SnapshotNotFound):
+            return find_commit(store, branch_state, revision_text)[2]
+    return resolve_revision(store, branch_state, head_snapshot, revision_text).commit
+
+
+def _resolve_name(
+    store: Store, branch_state: BranchState, revision_name: str
+) -> tuple[BranchState, Snapshot]:
+    """Return the snapshot of a name, and the branch on which its ancestors are searched first."""
+    if is_ulid(revision_name):
+        return branch_state, _find_commit_snapshot(store, branch_state, revision_name)
+    if (
+        revision_name and ":" not in revision_name
+    ):  # before timestamps: a tag may well be called 2026-12-01
+        named_snapshot = _resolve_tag_or_branch(store, branch_state, revision_name)
+        if named_snapshot is not None:
+            return named_snapshot
+    timestamp = _parse_timestamp(revision_name)
+    if timestamp is not None:
+        return branch_state, load_snapshot(store, branch_state, timestamp)
+    if _is_number(revision_name):
+        return branch_state, load_snapshot(store, branch_state, int(revision_name))
+    if not revision_name.startswith("manifest:"):
+        raise _unknown_revision_error(store, revision_name)
+    return branch_state, load_snapshot(store, branch_state, revision_name)
+
+
+def _resolve_tag_or_branch(
+    store: Store, branch_state: BranchState, ref_name: str
+) -> tuple[BranchState, Snapshot] | None:
+    """Return the snapshot of a tag or branch; None if the name is not open or just closed."""
+    tag_ref = refs.find_open_ref(store, ref_name, layout.TAGS)
+    if tag_ref is not None:
+        with suppress(NotFound):
+            return branch_state, tag_snapshot(store, tag_ref)
+    branch_ref = refs.find_open_ref(store, ref_name)
+    if branch_ref is not None:
+        with suppress(BranchNotFound):
+            named_branch = open_ref(store, branch_ref)
+            return named_branch, manifest_snapshot(store, named_branch, named_branch.last_known())
+    return None
+
+
+def _unknown_revision_error(store: Store, revision_name: str) -> InputError:
+    existing_names = (
+        *refs.try_list_open_names(store),
+        *refs.try_list_open_names(store, layout.TAGS),
+    )
+    hint = did_you_mean(revision_name, existing_names, REVISION_HINT)
+    return InputError(
+        f"unknown revision {quote_name(revision_name)}", reason="no branch and no tag", hint=hint
+    )
+
+
+def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: str) -> Snapshot:
+    """Open a commit of this branch, of any other branch, or one that only a tag still keeps."""
+    try:
+        return load_snapshot(store, branch_state, commit_id)
+    except SnapshotNotFound:
+        for tag in list_tags(store):
+            with suppress(NotFound):  # deleted since it was listed
+                tagged = open_tag(store, tag.name)
+                if tagged.log.find(commit_id) is not None:
+                    return snapshot_at(tagged, tagged.log, commit_id)
+        raise
+
+
+def _step_back(
+    store: Store,
+    branch_state: BranchState,
+    start_snapshot: Snapshot,
+    revision_text: str,
+    step_count: str,
+) -> Snapshot:
+    """Follow first parents back from a snapshot by a number of steps."""
+    if not _is_number(step_count):
+        raise InputError(
+            f"{quote_name(revision_text)} is not a revision", reason="expected HEAD~ and a number"
+        )
+    commit_id = start_snapshot.commit_id
+    for _ in range(int(step_count)):
+        parent_id = start_snapshot.log.get(commit_id).parent
+        if parent_id is None:
+            raise SnapshotNotFound(f"there are fewer than {step_count} commits before this one")
+        commit_id = parent_id
+    return (
+        start_snapshot
+        if commit_id == start_snapshot.commit_id
+        else _find_commit_snapshot(store, branch_state, commit_id)
+    )
+
+
+def _is_number(digits: str) -> bool:
+    return digits.isdecimal() and len(digits) <= _MAX_DIGITS
+
+
+def _parse_timestamp(timestamp_text: str) -> datetime | None:
+    """Parse an ISO timestamp; None for any other text."""
+    try:
+        return (
+            datetime.fromisoformat(timestamp_text)
+            if timestamp_text[:4].isdecimal() and "-" in timestamp_text
+            else None
+        )
+    except ValueError:
+        return None

@@ -1,0 +1,99 @@
+"""Values with their types, and which types are compatible.
+
+Owns the record of a resolved expression and its properties. Knows neither variables nor clauses,
+and reports nothing.
+"""
+
+from omnigraph.errors.diagnostics import Span
+from omnigraph.lang.query import plan
+from omnigraph.records.frozen import record
+from omnigraph.values import PropertyType, ScalarType
+
+STRING = PropertyType(ScalarType.STRING)
+BOOL = PropertyType(ScalarType.BOOL)
+I64 = PropertyType(ScalarType.I64)
+F64 = PropertyType(ScalarType.F64)
+DATETIME = PropertyType(ScalarType.DATETIME)
+
+
+@record
+class TypedValue:
+    """A resolved expression; `type` is None for a node."""
+
+    value: plan.Value
+    type: PropertyType | None
+    span: Span
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is the literal `null`."""
+        return isinstance(self.value, plan.Constant) and self.value.value is None
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether it is written as a constant."""
+        return isinstance(self.value, plan.Constant)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is the same for all rows: a literal, a parameter, `now()`."""
+        return isinstance(self.value, plan.Constant | plan.Parameter)
+
+    @property
+    def is_now(self) -> bool:
+        """Whether it is `now()`."""
+        return isinstance(self.value, plan.Parameter) and self.value.name == plan.NOW_PARAMETER
+
+    def describe_type(self) -> str:
+        """Return its type in words, for a message."""
+        if self.is_null:
+            return "null"
+        return self.type.display() if self.type is not None else "a node"
+
+
+def is_scalar(property_type: PropertyType) -> bool:
+    """Whether values can be compared: a single value, not a list, vector or Blob."""
+    return not (
+        property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB
+    )
+
+
+def is_text(property_type: PropertyType | None) -> bool:
+    """Whether a value is a single string (or enum value)."""
+    return (
+        property_type is not None
+        and property_type.scalar is ScalarType.STRING
+        and not property_type.is_list
+    )
+
+
+def is_comparable(first_type: PropertyType, second_type: PropertyType) -> bool:
+    """Whether two scalars, or the elements of two lists, can be compared by value.
+
+    >>> is_comparable(F64, PropertyType(ScalarType.U32)), is_comparable(STRING, BOOL)
+    (True, False)
+    """
+    if first_type.scalar.is_numeric and second_type.scalar.is_numeric:
+        return True
+    return first_type.scalar is second_type.scalar
+
+
+def is_assignable(value_type: PropertyType, property_type: PropertyType) -> bool:
+    """Whether a parameter may be assigned to a property; null is checked at run time.
+
+    >>> is_assignable(STRING, PropertyType(ScalarType.BLOB)), is_assignable(STRING, BOOL)
+    (True, False)
+    """
+    if property_type.is_vector or value_type.is_vector:
+        return property_type.is_vector and property_type.vector_dim == value_type.vector_dim
+    if property_type.is_list != value_type.is_list:
+        return False
+    if property_type.scalar is ScalarType.BLOB and value_type.scalar is ScalarType.STRING:
+        return True
+    return is_comparable(value_type, property_type)
+
+
+def typed_null(opposite: TypedValue, null_literal: TypedValue) -> TypedValue:
+    """Return the literal `null` with the type of the opposite operand."""
+    null_type = (opposite.type or STRING).as_nullable(True)
+    return TypedValue(plan.Constant(None, null_type), null_type, null_literal.span)

@@ -1,0 +1,141 @@
+"""Warnings about queries that are legal but probably not intended.
+
+Owns L202 to L204; L205 to L207 are reported while checking. Never changes what a query means.
+"""
+
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
+
+from . import model as m
+from . import plan
+from .check import CheckedQuery
+from .check.checked import (
+    CheckedBinding,
+    CheckedClause,
+    CheckedFilter,
+    CheckedMatch,
+    CheckedNegation,
+    CheckedOptional,
+    CheckedRead,
+    CheckedTraversal,
+)
+from .components import Component, ConnectedNames, find_components
+from .plan_variables import variables_of
+
+_OUTER_VARIABLES = "outside #"  # stands for all outer variables; no variable name contains a space
+
+
+def collect_warnings(
+    query: m.Query, checked: CheckedQuery, source: SourceText
+) -> tuple[Diagnostic, ...]:
+    """Return all warnings about a query, in source order; heuristic ones only without errors."""
+    warnings = list(checked.warnings)
+    if checked.body is not None:
+        warnings += _find_unused_parameters(query, checked, source)
+    if isinstance(checked.body, CheckedRead) and isinstance(query.body, m.ReadBody):
+        warnings += _find_cross_products(checked.body.match, frozenset(), source)
+        warnings += _find_unordered_limit(query.body, checked.body, source)
+    return tuple(sorted(warnings, key=lambda warning: warning.start))
+
+
+def _make_warning(source: SourceText, span: Span, message: str, code: str, hint: str) -> Diagnostic:
+    return Diagnostic.at_span(
+        source, span, message, code=code, kind="lint", severity="warning", hint=hint
+    )
+
+
+def _find_unused_parameters(
+    query: m.Query, checked: CheckedQuery, source: SourceText
+) -> list[Diagnostic]:
+    unused_parameters = [
+        parameter for parameter in query.parameters if parameter.name not in checked.used_parameters
+    ]
+    return [
+        _make_warning(
+            source,
+            Span(parameter.span.start, parameter.span.start + len(parameter.name) + 1),
+            f"parameter `${parameter.name}` is never used",
+            "L202",
+            "remove it",
+        )
+        for parameter in unused_parameters
+    ]
+
+
+def _find_unordered_limit(
+    read_body: m.ReadBody, checked_read: CheckedRead, source: SourceText
+) -> list[Diagnostic]:
+    limit_or_offset = read_body.limit or read_body.offset
+    is_single_row = checked_read.aggregated and all(
+        isinstance(column.value, plan.Aggregate) for column in checked_read.columns
+    )
+    if limit_or_offset is None or read_body.orderings or is_single_row:
+        return []
+    message = "without an `order`, ids decide which rows are returned"
+    return [_make_warning(source, limit_or_offset.span, message, "L204", "add an `order`")]
+
+
+def _find_cross_products(
+    match: CheckedMatch, outer_variables: frozenset[str], source: SourceText
+) -> list[Diagnostic]:
+    """Report parts that no traversal, condition or nested match connects to the others."""
+    match_parts = find_components(match, outer_variables)
+    hint = "connect it with a traversal or a condition"
+    message = "this part is not connected to any earlier part: the result is a cross product"
+    disconnected = _find_disconnected(match_parts, match, outer_variables)
+    warnings = [
+        _make_warning(source, component.span, message, "L203", hint) for component in disconnected
+    ]
+    visible_variables = outer_variables.union(*(component.variables for component in match_parts))
+    for clause in match.clauses:
+        if isinstance(clause, CheckedNegation | CheckedOptional):
+            warnings += _find_cross_products(clause.match, visible_variables, source)
+        if isinstance(clause, CheckedOptional):
+            visible_variables |= set(clause.match.introduced)
+    return warnings
+
+
+def _find_disconnected(
+    match_parts: tuple[Component, ...], match: CheckedMatch, outer_variables: frozenset[str]
+) -> list[Component]:
+    """Return the first part of every connected group except the first group."""
+    connected_names = ConnectedNames()
+    variables_by_part = [
+        _merge_outer_variables(component.variables, outer_variables) for component in match_parts
+    ]
+    for part_variables in variables_by_part:
+        connected_names.connect(part_variables)
+    for clause in match.clauses:
+        connected_names.connect(
+            _merge_outer_variables(_mentioned_variables(clause), outer_variables)
+        )
+    seen_roots: set[str | None] = (
+        {connected_names.find_root(_OUTER_VARIABLES)} if outer_variables else set()
+    )
+    disconnected = []
+    for component, part_variables in zip(match_parts, variables_by_part, strict=True):
+        root = connected_names.find_root(next(iter(part_variables))) if part_variables else None
+        if seen_roots and (root is None or root not in seen_roots):
+            disconnected.append(component)
+        seen_roots.add(root)
+    return disconnected
+
+
+def _merge_outer_variables(variables: frozenset[str], outer_variables: frozenset[str]) -> set[str]:
+    """Return the variables, with all outer ones replaced by one common name."""
+    return {_OUTER_VARIABLES if variable in outer_variables else variable for variable in variables}
+
+
+def _mentioned_variables(clause: CheckedClause) -> frozenset[str]:
+    """Return the variables that a clause names, also inside `not` and `optional`."""
+    match clause:
+        case CheckedBinding():
+            return frozenset({clause.variable})
+        case CheckedTraversal():
+            endpoints = (clause.source, clause.edge_variable, clause.target)
+            return frozenset(variable for variable in endpoints if variable is not None)
+        case CheckedFilter():
+            return variables_of(clause.predicate)
+        case CheckedNegation() | CheckedOptional():
+            return frozenset().union(
+                *(_mentioned_variables(inner_clause) for inner_clause in clause.match.clauses)
+            )

@@ -1,0 +1,146 @@
+"""One type before and after a migration: the input of every comparison.
+
+Owns the translation of old names to new ones, so that a rename never counts as a change.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from omnigraph.lang.schema.catalog import (
+    Check,
+    Constraint,
+    Index,
+    InterfaceType,
+    Key,
+    PropertyDefinition,
+    Range,
+    TypeKind,
+    Unique,
+)
+from omnigraph.lang.schema.ir import CatalogType, SchemaIR
+from omnigraph.lang.schema.shape import constraint_sort_key
+from omnigraph.records.frozen import record
+
+from .steps import DropMode
+
+ConstraintsByKey = dict[tuple[str, str], Constraint]
+
+# The constraint class for each name that may be written inline on a property.
+INLINE_CONSTRAINT_CLASSES: dict[str, type[Key | Unique | Index]] = {
+    "index": Index,
+    "key": Key,
+    "unique": Unique,
+}
+
+
+@record(slots=False)
+class TypePair:
+    """A type of the accepted schema (`old_ir`) and its successor in the new one (`new_ir`)."""
+
+    old_ir: SchemaIR
+    new_ir: SchemaIR
+    old_type: CatalogType
+    new_type: CatalogType
+    drop_mode: DropMode
+
+    @property
+    def kind(self) -> TypeKind:
+        """Return interface, node or edge; a type never changes its kind."""
+        return self.new_type.kind
+
+    @property
+    def has_rows(self) -> bool:
+        """Return whether entities of this type can exist; an interface has no rows."""
+        return self.kind != "interface"
+
+    @property
+    def step_members(self) -> dict[str, Any]:
+        """Return the members by which a step names the type."""
+        return {"type_kind": self.kind, "type_name": self.new_type.name}
+
+    def entity_label(self, property_name: str | None = None) -> str:
+        """Return the label of the type or of one property in refusals: `node:Paper.title`."""
+        property_suffix = "" if property_name is None else f".{property_name}"
+        return f"{self.kind}:{self.new_type.name}{property_suffix}"
+
+    @cached_property
+    def new_names(self) -> dict[str, str]:
+        """Return the new name of each old property that remains."""
+        new_ids = dict(self.new_ir.identity(self.kind, self.new_type.name).property_ids)
+        name_by_id = {property_id: property_name for property_name, property_id in new_ids.items()}
+        old_ids = self.old_ir.identity(self.kind, self.old_type.name).property_ids
+        return {
+            property_name: name_by_id[property_id]
+            for property_name, property_id in old_ids
+            if property_id in name_by_id
+        }
+
+    @cached_property
+    def surviving_properties(self) -> dict[str, PropertyDefinition]:
+        """Return the old definition of each remaining property, by its new name."""
+        return {
+            self.new_names[definition.name]: definition
+            for definition in self.old_type.properties
+            if definition.name in self.new_names
+        }
+
+    @cached_property
+    def new_properties(self) -> dict[str, PropertyDefinition]:
+        """Return the new properties by name."""
+        return {definition.name: definition for definition in self.new_type.properties}
+
+    @cached_property
+    def dropped_properties(self) -> tuple[PropertyDefinition, ...]:
+        """Return the dropped properties, in name order."""
+        return tuple(
+            definition
+            for definition in self.old_type.properties
+            if definition.name not in self.new_names
+        )
+
+    @cached_property
+    def dropped_names(self) -> frozenset[str]:
+        """Return the names of the dropped properties."""
+        return frozenset(definition.name for definition in self.dropped_properties)
+
+    @cached_property
+    def old_constraints(self) -> ConstraintsByKey:
+        """Return the old constraints with new column names, in canonical order."""
+        return _sort_constraints(
+            self._with_new_columns(constraint)
+            for constraint in _declared_constraints(self.old_type)
+        )
+
+    @cached_property
+    def new_constraints(self) -> ConstraintsByKey:
+        """Return the new constraints in canonical order."""
+        return _sort_constraints(_declared_constraints(self.new_type))
+
+    def _with_new_columns(self, constraint: Constraint) -> Constraint:
+        """Return an old constraint with new column names; dropped columns keep theirs."""
+        if isinstance(constraint, Range | Check):
+            return replace(constraint, column=self._new_column_name(constraint.column))
+        return replace(
+            constraint, columns=tuple(sorted(map(self._new_column_name, constraint.columns)))
+        )
+
+    def _new_column_name(self, column: str) -> str:
+        return self.new_names.get(column, column)
+
+
+def _declared_constraints(declared_type: CatalogType) -> tuple[Constraint, ...]:
+    """Return the constraints of a type; an interface has only inline constraints."""
+    if isinstance(declared_type, InterfaceType):
+        return tuple(
+            INLINE_CONSTRAINT_CLASSES[constraint_name]((definition.name,))
+            for definition in declared_type.properties
+            for constraint_name in definition.inline_constraints
+        )
+    return declared_type.constraints
+
+
+def _sort_constraints(constraints: Iterable[Constraint]) -> ConstraintsByKey:
+    by_sort_key = {constraint_sort_key(constraint): constraint for constraint in constraints}
+    return {constraint_key: by_sort_key[constraint_key] for constraint_key in sorted(by_sort_key)}

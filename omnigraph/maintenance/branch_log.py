@@ -1,0 +1,230 @@
+"""Consistency of a branch's log, and how far back everything can be read.
+
+Owns the rules of a log: every commit occurs once, every parent exists, every chunk matches the
+digest in its name, and the tables of the head are those of the state.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from omnigraph.errors import HistoryReclaimed, OmnigraphError
+from omnigraph.history.commit import Commit, SchemaRow, TableEntry, TableMap
+from omnigraph.history.log import HistoryLog, read_chunk
+from omnigraph.history.schemas import StoredSchema, read_schema_uncached
+from omnigraph.history.state import GraphState, LogChunk
+from omnigraph.storage.store import Store
+
+from .file_integrity import FileIntegrity, TableVersion, VersionCondition
+from .finding import FindingKind, IntegrityFinding
+from .heads import RESTORE_HINT, RefHead
+from .indexes import REBUILD_HINT
+
+_BUILD_HINT = "run `omnigraph ensure-indices` to rebuild it"
+
+
+@dataclass(slots=True)
+class BranchLog:
+    """The log of a branch, as far as it could be read; `complete` when all of it could."""
+
+    head: RefHead
+    commits: dict[str, Commit] = field(default_factory=dict)
+    findings: list[IntegrityFinding] = field(default_factory=list)
+    complete: bool = True
+
+    @property
+    def state(self) -> GraphState:
+        """The state that the log belongs to."""
+        return self.head.manifest.state
+
+
+def read_branch_log(store: Store, head: RefHead) -> BranchLog:
+    """Read a whole log, chunk by chunk."""
+    branch_log = BranchLog(head)
+    for chunk in branch_log.state.chunks:
+        commits = _read_log_chunk(store, chunk, branch_log)
+        _add_commits(branch_log, commits, chunk.name)
+        if commits and len(commits) != chunk.commit_count:
+            reason = f"a chunk of the log has {len(commits)} commits, expected {chunk.commit_count}"
+            branch_log.findings.append(_record_log_fault(branch_log, reason, chunk.name))
+    _add_commits(branch_log, branch_log.state.tail, None)
+    branch_log.findings += _find_missing_parents(branch_log)
+    branch_log.findings += _check_head(store, branch_log)
+    return branch_log
+
+
+def _record_log_fault(
+    branch_log: BranchLog, reason: str, chunk_name: str | None = None
+) -> IntegrityFinding:
+    branch_log.complete = False
+    return IntegrityFinding(
+        "log", reason, branch=branch_log.head.label, name=chunk_name, hint=RESTORE_HINT
+    )
+
+
+def _read_log_chunk(store: Store, chunk: LogChunk, branch_log: BranchLog) -> list[Commit]:
+    try:
+        return read_chunk(store, chunk)[0]  # compares it with the digest in its name
+    except HistoryReclaimed:
+        branch_log.findings.append(
+            _record_log_fault(branch_log, "a chunk of the log is missing", chunk.name)
+        )
+        return []
+    except OmnigraphError as error:
+        branch_log.findings.append(_record_log_fault(branch_log, error.message, chunk.name))
+        return []
+
+
+def _add_commits(branch_log: BranchLog, commits: Iterable[Commit], chunk_name: str | None) -> None:
+    for commit in commits:
+        if commit.id in branch_log.commits:
+            branch_log.findings.append(
+                _record_log_fault(branch_log, f"commit {commit.id} is in the log twice", chunk_name)
+            )
+        branch_log.commits[commit.id] = commit
+
+
+def _find_missing_parents(branch_log: BranchLog) -> Iterator[IntegrityFinding]:
+    """Report missing parents, unless a chunk is missing: that finding explains them."""
+    if not branch_log.complete:
+        return
+    for commit in branch_log.commits.values():
+        for parent in commit.parents:
+            if parent not in branch_log.commits:
+                yield _record_log_fault(
+                    branch_log, f"commit {commit.id} has parent {parent}, which is missing"
+                )
+
+
+def _check_head(store: Store, branch_log: BranchLog) -> Iterator[IntegrityFinding]:
+    """Check that the state shows what its newest commit says."""
+    state = branch_log.state
+    if not branch_log.complete:
+        return
+    if state.head.commit_id not in branch_log.commits:
+        yield _record_log_fault(
+            branch_log, f"the head commit {state.head.commit_id} is not in the log"
+        )
+        return
+    logged_tables, logged_schema = HistoryLog(store, state).tables_and_schema_at(
+        state.head.commit_id
+    )
+    for type_key in sorted({*logged_tables, *state.tables}):
+        if _version_of(logged_tables.get(type_key)) != _version_of(state.tables.get(type_key)):
+            reason = f"the state and the log disagree on {type_key}"
+            yield _record_log_fault(branch_log, reason)
+    if logged_schema != state.schema:
+        yield _record_log_fault(branch_log, "the state and the log disagree on the schema")
+
+
+def _version_of(entry: TableEntry | None) -> TableVersion | None:
+    return None if entry is None else (entry.location, entry.lance_version)
+
+
+def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
+    """Read the schema of the newest state; a missing or damaged one is reported."""
+    schema_row = branch_log.state.schema
+    try:
+        return read_schema_uncached(store, schema_row)
+    except OmnigraphError as error:
+        branch_label = branch_log.head.label
+        finding = IntegrityFinding(
+            "schema",
+            error.message,
+            branch=branch_label,
+            name=schema_row.location,
+            hint=RESTORE_HINT,
+        )
+        branch_log.findings.append(finding)
+        return None
+
+
+def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[IntegrityFinding]:
+    """Check every table version that the branch shows, and past ones that no cleanup removed."""
+    branch, tables = branch_log.head.label, branch_log.state.tables
+    for type_key, entry in sorted(tables.items()):
+        for file_name, reason in integrity.faults((entry.location, entry.lance_version)):
+            finding_kind: FindingKind = "version" if "/_versions/" in file_name else "file"
+            yield IntegrityFinding(
+                finding_kind,
+                f"{reason}: {file_name}",
+                "error",
+                branch,
+                type_key,
+                None,
+                file_name,
+                RESTORE_HINT,
+            )
+        for index_directory in integrity.lost_indexes((entry.location, entry.lance_version)):
+            reason = f"index files are missing, rows are scanned instead: {index_directory}"
+            yield IntegrityFinding(
+                "index", reason, "error", branch, type_key, None, index_directory, _BUILD_HINT
+            )
+        for index_directory in integrity.damaged_indexes((entry.location, entry.lance_version)):
+            reason = f"an index file is damaged, results may be wrong: {index_directory}"
+            yield IntegrityFinding(
+                "index", reason, "error", branch, type_key, None, index_directory, REBUILD_HINT
+            )
+    yield from _check_past_versions(branch_log, integrity, "broken")
+
+
+def check_reclaimed_versions(
+    branch_log: BranchLog, integrity: FileIntegrity
+) -> Iterator[IntegrityFinding]:
+    """Report every past version that looks as if a cleanup had removed it."""
+    yield from _check_past_versions(branch_log, integrity, "reclaimed")
+
+
+def _check_past_versions(
+    branch_log: BranchLog, integrity: FileIntegrity, condition: VersionCondition
+) -> Iterator[IntegrityFinding]:
+    branch, current_versions = (
+        branch_log.head.label,
+        {_version_of(entry) for entry in branch_log.state.tables.values()},
+    )
+    for version, type_key in sorted(_logged_versions(branch_log).items()):
+        if version not in current_versions and integrity.classify_version(version) == condition:
+            for file_name, reason in integrity.faults(version):
+                description = f"{reason}, and the history needs it: {file_name}"
+                yield IntegrityFinding(
+                    "file", description, "warning", branch, type_key, None, file_name, RESTORE_HINT
+                )
+
+
+def _logged_versions(branch_log: BranchLog) -> dict[TableVersion, str]:
+    table_entries = (
+        entry for commit in branch_log.commits.values() for entry in commit.tables.values()
+    )
+    return {
+        (table_entry.location, table_entry.lance_version): table_entry.key
+        for table_entry in table_entries
+        if table_entry is not None
+    }
+
+
+def find_newest_readable(
+    store: Store, branch_log: BranchLog, integrity: FileIntegrity
+) -> str | None:
+    """Return the newest first-parent commit whose tables and schema are all readable."""
+    state = branch_log.state
+    if _is_readable(store, state.tables, state.schema, integrity):
+        return state.head.commit_id  # even if the log is damaged
+    log = HistoryLog(store, state)
+    try:
+        for commit in log.first_parents(state.head.commit_id):
+            if _is_readable(store, *log.tables_and_schema_at(commit.id), integrity):
+                return commit.id
+    except OmnigraphError:
+        return None  # the log is damaged further back
+    return None
+
+
+def _is_readable(
+    store: Store, tables: TableMap, schema: SchemaRow, integrity: FileIntegrity
+) -> bool:
+    if any(integrity.faults((entry.location, entry.lance_version)) for entry in tables.values()):
+        return False
+    try:
+        read_schema_uncached(store, schema)
+    except OmnigraphError:
+        return False
+    return True

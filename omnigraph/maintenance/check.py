@@ -1,0 +1,388 @@
+"""Integrity check of a whole graph: refs, manifests, logs, files, rules, indexes, external commits.
+
+Reads everything that branches and tags show, and checks every file of their history. It never
+writes, and it continues after each finding, so that one run reports all faults.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import InputError, OmnigraphError, StorageError
+from omnigraph.history.file_checksums import read_checksums
+from omnigraph.history.schemas import StoredSchema
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.maintenance.retention.survey import TABLE_ROOTS
+from omnigraph.spark.engine import Engine
+from omnigraph.storage import layout
+from omnigraph.storage.arrow import table_key
+from omnigraph.storage.failures import panics_as_errors
+from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
+from omnigraph.storage.store import Store
+from omnigraph.storage.table import open_table
+from omnigraph.storage.table_head import without_caches
+
+from .branch_log import (
+    BranchLog,
+    check_reclaimed_versions,
+    check_schema,
+    check_versions,
+    find_newest_readable,
+    read_branch_log,
+)
+from .drift import adopted_versions, read_drift, reported_versions
+from .file_integrity import FileIntegrity, TableVersion
+from .finding import Checkup, IntegrityFinding
+from .heads import RESTORE_HINT, RefHead, read_heads, reread_head
+from .indexes import check_indexes
+from .lost_versions import check_lost_versions, find_lost_versions
+from .name_findings import check_unnamed, find_unnamed_manifests, unnamed_heads
+from .operations import check_operations
+from .row_validation import TableValidator
+
+_MAX_ATTEMPTS = 10
+SPARK_THRESHOLD_BYTES = (
+    32 << 30
+)  # total file bytes from which verification on Spark pays for its start-up
+MAX_FINDINGS = 1000  # findings that are kept; the others are only counted
+CheckProgress = Callable[[str], object]
+
+
+@dataclass(slots=True)
+class _CheckRun:
+    """State of a running check."""
+
+    store: Store
+    quick: bool
+    report_progress: CheckProgress
+    integrity: FileIntegrity
+    executor: MaintenanceExecutor
+    verified_share: float
+    findings: dict[object, IntegrityFinding] = field(default_factory=dict)
+    omitted_findings: int = 0
+    checked_rows: int = 0
+    commit_ids: set[str] = field(default_factory=set)
+    checked_tables: set[tuple[object, ...]] = field(default_factory=set)
+    node_ids: dict[tuple[str, int], pa.Array] = field(default_factory=dict)
+
+    def add_findings(self, new_findings: Iterator[IntegrityFinding]) -> None:
+        """Add findings; findings about the same file are merged into one."""
+        for finding in new_findings:
+            existing = self.findings.get(finding.merge_key)
+            if existing is not None:
+                self.findings[finding.merge_key] = existing.merged_with(finding)
+            elif len(self.findings) < MAX_FINDINGS:
+                self.findings[finding.merge_key] = finding
+            else:
+                self.omitted_findings += 1
+
+    def checkpoint(self) -> tuple[dict[object, IntegrityFinding], int]:
+        """Return the findings so far, for `restore_checkpoint`."""
+        return dict(self.findings), self.omitted_findings
+
+    def restore_checkpoint(self, checkpoint: tuple[dict[object, IntegrityFinding], int]) -> None:
+        """Discard the findings and the file listings collected since the checkpoint."""
+        self.findings, self.omitted_findings = dict(checkpoint[0]), checkpoint[1]
+        self.integrity.reset()
+
+
+def check_graph(
+    store: Store,
+    *,
+    quick: bool = False,
+    sample: float | None = None,
+    progress: CheckProgress | None = None,
+    executor: MaintenanceExecutor | None = None,
+) -> Checkup:
+    """Check the whole graph; `quick` skips rows, indexes and file contents.
+
+    `sample` is a quick check that also verifies the content of this fraction of the files. Files
+    are verified by the `executor`; the default is threads of this process.
+    """
+    if sample is not None and not 0 < sample <= 1:
+        message = f"sample is {sample}; expected a fraction above 0 and up to 1"
+        raise InputError(message, reason="out of range")
+    store = without_caches(store)
+    quick = quick or sample is not None
+    share = sample if sample is not None else float(not quick)
+    integrity = FileIntegrity(store, open_files=not quick)
+    check_run = _CheckRun(
+        store,
+        quick,
+        progress or (lambda _: None),
+        integrity,
+        executor or LocalMaintenanceExecutor(),
+        share,
+    )
+    head_findings: list[IntegrityFinding] = []
+    heads = read_heads(store, head_findings)
+    unnamed = find_unnamed_manifests(store)
+    name_findings = list(check_unnamed(unnamed))
+    reported_paths = {
+        finding.name for finding in name_findings
+    }  # damaged ref objects whose manifest was found
+    check_run.add_findings(
+        finding
+        for finding in head_findings
+        if finding.kind != "ref" or finding.name not in reported_paths
+    )
+    check_run.add_findings(iter(name_findings))
+    check_run.add_findings(check_operations(store))
+    named_logs = [
+        branch_log
+        for head in heads
+        if (branch_log := _check_until_stable(check_run, head)) is not None
+    ]
+    branch_logs = [
+        *named_logs,
+        *(
+            _check_branch(check_run, read_branch_log(store, head))
+            for head in unnamed_heads(unnamed)
+        ),
+    ]
+    check_run.add_findings(_check_missing_history(check_run, branch_logs))
+    check_run.add_findings(check_lost_versions(find_lost_versions(store, branch_logs)))
+    check_run.add_findings(_check_drift(check_run, branch_logs))
+    readable_commits = {
+        branch_log.head.label: find_newest_readable(store, branch_log, check_run.integrity)
+        for branch_log in branch_logs
+    }
+    unreadable_branches = {
+        finding.branch: None for finding in head_findings if finding.branch is not None
+    }
+    read_counts = {
+        "branches": sum(branch_log.head.ref.directory == layout.REFS for branch_log in named_logs),
+        "tags": sum(branch_log.head.ref.directory != layout.REFS for branch_log in named_logs),
+        "commits": len(check_run.commit_ids),
+        "files": check_run.integrity.checked_count,
+        "verified": len(check_run.integrity.verified_files),
+        "unrecorded": len(check_run.integrity.unrecorded_files),
+        "rows": check_run.checked_rows,
+    }
+    return Checkup(
+        tuple(check_run.findings.values()),
+        {**unreadable_branches, **readable_commits},
+        read_counts,
+        check_run.omitted_findings,
+    )
+
+
+def executor_for(store: Store, engine: Engine, spark: Any) -> MaintenanceExecutor | None:
+    """Return the executor that verifies file checksums; None means this process."""
+    from omnigraph.spark.optimize import SparkMaintenanceExecutor
+    from omnigraph.spark.session_choice import choose_session
+
+    def is_large() -> bool:
+        file_sizes = (
+            table_file.size for prefix in TABLE_ROOTS for table_file in store.objects.list(prefix)
+        )
+        return sum(file_sizes) >= SPARK_THRESHOLD_BYTES
+
+    session = choose_session(engine, spark, is_large)
+    return SparkMaintenanceExecutor(session) if session is not None else None
+
+
+def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:
+    """Check one branch, and again if it moved meanwhile: a cleanup may have removed what it showed.
+
+    Return None when the branch was deleted.
+    """
+    for _ in range(_MAX_ATTEMPTS):
+        checkpoint = check_run.checkpoint()
+        branch_log = _check_branch(check_run, read_branch_log(check_run.store, head))
+        if check_run.checkpoint() == checkpoint or not head.is_newest:
+            return branch_log
+        current_head = reread_head(check_run.store, head)
+        if current_head is not None and current_head.manifest.version == head.manifest.version:
+            return branch_log
+        check_run.restore_checkpoint(checkpoint)
+        if current_head is None:
+            return None
+        head = current_head
+    return _check_branch(check_run, read_branch_log(check_run.store, head))
+
+
+def _check_branch(check_run: _CheckRun, branch_log: BranchLog) -> BranchLog:
+    """Run all checks of one branch or tag."""
+    branch_label = branch_log.head.label
+    check_run.report_progress(branch_label)
+    check_run.commit_ids |= branch_log.commits.keys()
+    contract = check_schema(check_run.store, branch_log)
+    check_run.add_findings(_verify_checksums(check_run, branch_log))
+    check_run.add_findings(iter(branch_log.findings))
+    check_run.add_findings(check_versions(branch_log, check_run.integrity))
+    if contract is not None and not check_run.quick:
+        validator = TableValidator(check_run.store, contract, branch_log.state.tables)
+        schema_types: list[NodeType | EdgeType] = [
+            *contract.ir.catalog.nodes,
+            *contract.ir.catalog.edges,
+        ]
+        for schema_type in schema_types:
+            check_run.report_progress(f"{branch_label} {table_key(schema_type)}")
+            check_run.add_findings(
+                replace(finding, branch=branch_label)
+                for finding in _check_type(check_run, validator, schema_type)
+            )
+        check_run.checked_rows += validator.row_count
+    return branch_log
+
+
+def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[IntegrityFinding]:
+    """Verify the files of a branch; unreadable checksums are a finding."""
+    for commit in branch_log.commits.values():
+        try:
+            check_run.integrity.add_checksums(read_checksums(check_run.store, commit))
+        except StorageError as error:
+            yield IntegrityFinding(
+                "log", error.message, branch=branch_log.head.label, hint=error.hint
+            )
+    if check_run.verified_share:
+        check_run.report_progress(f"{branch_log.head.label} files")
+        check_run.integrity.verify_checksums(check_run.executor, check_run.verified_share)
+
+
+def _check_type(
+    check_run: _CheckRun, validator: TableValidator, schema_type: NodeType | EdgeType
+) -> Iterator[IntegrityFinding]:
+    """Check the rules and indexes of one table; a table that cannot be scanned is damaged."""
+    type_key = table_key(schema_type)
+    table_entry = validator.tables.get(type_key)
+    table_version = (
+        (table_entry.location, table_entry.lance_version) if table_entry is not None else None
+    )
+    if table_version is not None and check_run.integrity.faults(table_version):
+        return  # already reported
+    fingerprint = _table_fingerprint(validator.contract, validator, schema_type)
+    if fingerprint in check_run.checked_tables:  # another branch shows the same version
+        if table_version in check_run.node_ids:
+            validator.node_ids[schema_type.name] = check_run.node_ids[table_version]
+        return
+    try:
+        with panics_as_errors():
+            yield from validator.check_type(schema_type)
+            if table_version is not None and not _has_index_faults(
+                check_run.integrity, table_version
+            ):
+                yield from check_indexes(
+                    check_run.store, open_table(check_run.store, *table_version), type_key
+                )
+        if table_version is not None:
+            check_run.node_ids |= (
+                {table_version: validator.node_ids[schema_type.name]}
+                if schema_type.name in validator.node_ids
+                else {}
+            )
+    except (OmnigraphError, OSError, ValueError, RuntimeError) as error:
+        yield from _report_unreadable(check_run, type_key, table_version, error)
+    check_run.checked_tables.add(fingerprint)
+
+
+def _has_index_faults(integrity: FileIntegrity, table_version: TableVersion) -> bool:
+    """Return whether indexes of a table are already known to be missing or damaged."""
+    return bool(integrity.lost_indexes(table_version) or integrity.damaged_indexes(table_version))
+
+
+def _table_fingerprint(
+    contract: StoredSchema, validator: TableValidator, schema_type: NodeType | EdgeType
+) -> tuple[object, ...]:
+    """Return what decides the result: the versions of a table and its endpoints, and the schema."""
+    type_keys = [table_key(schema_type)]
+    type_keys += (
+        [f"node:{schema_type.source}", f"node:{schema_type.target}"]
+        if isinstance(schema_type, EdgeType)
+        else []
+    )
+    table_entries = (validator.tables.get(type_key) for type_key in type_keys)
+    return (
+        contract.source,
+        *(
+            (table_entry.location, table_entry.lance_version)
+            for table_entry in table_entries
+            if table_entry is not None
+        ),
+    )
+
+
+def _report_unreadable(
+    check_run: _CheckRun, type_key: str, table_version: tuple[str, int] | None, error: Exception
+) -> Iterator[IntegrityFinding]:
+    if table_version is not None:
+        check_run.integrity.read_data_files(table_version)
+        for file_name, reason in check_run.integrity.faults(table_version):
+            yield IntegrityFinding(
+                "file",
+                f"{reason}: {file_name}",
+                type_key=type_key,
+                name=file_name,
+                hint=RESTORE_HINT,
+            )
+        if check_run.integrity.faults(table_version):
+            return
+    reason = getattr(error, "message", str(error).partition("\n")[0])
+    table_location = table_version[0] if table_version is not None else None
+    if table_version is not None:
+        check_run.integrity.mark_unreadable(table_version, "its rows cannot be read")
+    yield IntegrityFinding(
+        "version",
+        f"it cannot be read: {reason}",
+        type_key=type_key,
+        name=table_location,
+        hint=RESTORE_HINT,
+    )
+
+
+def _check_missing_history(
+    check_run: _CheckRun, branch_logs: list[BranchLog]
+) -> Iterator[IntegrityFinding]:
+    """Report versions of the history that are missing although no cleanup ever removed any.
+
+    A cleanup raises the epoch of every branch before it removes a file. The epochs are therefore
+    read after the files were checked.
+    """
+    missing_findings = [
+        finding
+        for branch_log in branch_logs
+        for finding in check_reclaimed_versions(branch_log, check_run.integrity)
+    ]
+    if missing_findings and not any(
+        head.manifest.state.head.gc_epoch for head in read_heads(check_run.store, [])
+    ):
+        yield from missing_findings
+
+
+def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
+    """Report commits of external writers to tables; no branch shows them.
+
+    Drift that an earlier repair reported and had to leave alone is not reported again.
+    """
+    adopted_by_location = adopted_versions(
+        commit for branch_log in branch_logs for commit in branch_log.commits.values()
+    )
+    keys_by_location = {
+        entry.location: type_key
+        for branch_log in branch_logs
+        for type_key, entry in branch_log.state.tables.items()
+    }
+    drifts_by_key = (
+        (type_key, read_drift(check_run.store, location, adopted_by_location.get(location, 1)))
+        for location, type_key in keys_by_location.items()
+    )
+    external_drifts = [
+        (type_key, drift)
+        for type_key, drift in drifts_by_key
+        if drift.classification not in ("no_drift", "rebased")
+    ]
+    reported_by_location = reported_versions(check_run.store) if external_drifts else {}
+    for type_key, drift in sorted(external_drifts, key=lambda pair: pair[1].location):
+        if drift.head_version <= reported_by_location.get(drift.location, 0):
+            continue  # reported before, or all files of the table are missing and reported as such
+        reason = (
+            f"another program has written to this table (version {drift.head_version} of its HEAD,"
+            f" {drift.classification}); the graph does not show it"
+        )
+        hint = "run `omnigraph repair` to see what was written and what can be done"
+        yield IntegrityFinding(
+            "drift", reason, "warning", None, type_key, None, drift.location, hint
+        )

@@ -1,0 +1,254 @@
+"""A copy of a whole graph: every branch and tag with its history, while others write.
+
+Each branch is copied as it was at one moment. Manifests are read first and data files listed after
+that; then the copy is verified to hold everything that the manifests refer to. The manifest of
+main, which makes the copy readable, is written last.
+"""
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from omnigraph.errors import (
+    AlreadyExists,
+    ConcurrentCommit,
+    GraphNotInitialized,
+    HistoryReclaimed,
+    InitializationClaimed,
+    InputError,
+    StorageError,
+)
+from omnigraph.history import refs
+from omnigraph.history.file_checksums import collect_checksums
+from omnigraph.history.manifest import LoadedManifest, read_manifest
+from omnigraph.publish.intent import set_aside_files
+from omnigraph.storage import layout
+from omnigraph.storage.cell import cell_files
+from omnigraph.storage.probe import probe_create_if_absent
+from omnigraph.storage.store import Store, version_file_names
+from omnigraph.storage.transfer import transfer
+from omnigraph.values import ids
+
+from .copy_verification import find_missing_objects
+
+if TYPE_CHECKING:
+    from omnigraph.storage.checksums import FileChecksum
+
+# Immutable objects that states refer to. Intents, leases and claims belong to running processes;
+# of those, only operations that were set aside and wait for a decision are copied.
+_DATA_PREFIXES = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
+_MAX_ATTEMPTS = 10
+
+CopyProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CopySummary:
+    """The contents of a copy."""
+
+    branches: tuple[str, ...]
+    objects: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _CapturedBranch:
+    """One branch or tag at one moment, with the object that names it; main has none."""
+
+    name: str
+    manifest: LoadedManifest
+    ref_object: str | None = None
+    is_tag: bool = False
+
+
+def copy_graph(
+    source: Store,
+    target: Store,
+    progress: CopyProgress | None = None,
+    *,
+    actor: str | None = None,
+    verify: bool = True,
+) -> CopySummary:
+    """Copy the graph at `source` to `target`, which must be empty.
+
+    Every file that has a checksum is verified in transit unless `verify` is false. The first that
+    differs raises `DamagedError`, and the copy cannot be opened.
+
+    An interrupted copy cannot be opened. If files vanish because a cleanup removed them, the copy
+    starts again from newer states and keeps the files that were already transferred.
+    """
+    read_manifest(source)
+    _check_target(source, target)
+    probe_create_if_absent(target)
+    if not target.objects.create_json(
+        layout.CLAIM, {"copied_at": ids.now_micros(), "actor_id": actor}
+    ):
+        raise InitializationClaimed(uri=target.root.uri)
+    copy_transfer = _CopyTransfer(source, target, progress or (lambda *_: None))
+    for _ in range(_MAX_ATTEMPTS):
+        captured_branches = _capture_branches(source)
+        copy_transfer.remove_stale_refs({captured.ref_object for captured in captured_branches})
+        if verify and not copy_transfer.load_checksums(captured_branches):
+            continue
+        if (
+            copy_transfer.copy_data()
+            and copy_transfer.verify_copied_data(captured_branches)
+            and copy_transfer.copy_manifests(captured_branches)
+        ):
+            target.objects.remove(layout.CLAIM)
+            branch_names = tuple(
+                sorted(captured.name for captured in captured_branches if not captured.is_tag)
+            )
+            return CopySummary(
+                branch_names,
+                len(copy_transfer.copied_sizes),
+                sum(copy_transfer.copied_sizes.values()),
+            )
+    raise ConcurrentCommit(
+        f"files of {source.root.uri} kept vanishing; the copy is incomplete and cannot be opened",
+        hint="remove the copy, and retry when no cleanup is running",
+    )
+
+
+def _check_target(source: Store, target: Store) -> None:
+    source_path, target_path = (f"{store.root.identity}/" for store in (source, target))
+    if source_path.startswith(target_path) or target_path.startswith(source_path):
+        raise InputError("a graph cannot be copied into itself", reason="overlapping locations")
+    if any(True for _ in target.objects.backend.list("")):
+        raise AlreadyExists(
+            f"{target.root.uri} is not empty", hint="choose another location, or empty this one"
+        )
+
+
+def _capture_branches(source: Store) -> list[_CapturedBranch]:
+    """Capture every tag and live branch as it is now; main comes last."""
+    captured_branches: list[_CapturedBranch] = []
+    for ref_directory in (layout.TAGS, layout.REFS):
+        for branch_name, ref_number in refs.list_highest_numbers(source, ref_directory).items():
+            if ref_number % 2:
+                captured_branches += _capture_ref(source, branch_name, ref_number, ref_directory)
+    return [*captured_branches, _CapturedBranch(layout.MAIN, read_manifest(source))]
+
+
+def _capture_ref(
+    source: Store, branch_name: str, ref_number: int, ref_directory: str
+) -> list[_CapturedBranch]:
+    ref = refs.read_ref(source, branch_name, ref_number, ref_directory)
+    if ref is None:
+        return []
+    try:
+        manifest = read_manifest(source, ref.ulid)
+    except GraphNotInitialized:  # deleted and cleaned up after it was listed
+        return []
+    if manifest.state.head.closed:
+        return []
+    ref_object = layout.ref_name(branch_name, ref_number, ref_directory)
+    return [_CapturedBranch(branch_name, manifest, ref_object, ref_directory == layout.TAGS)]
+
+
+def _missing_files_error(source: Store, missing_names: Sequence[str]) -> StorageError:
+    return StorageError(
+        f"files of {source.root.uri} are missing, {missing_names[0]} among them; the copy cannot be opened",
+        kind="not_found",
+        effect="none",
+        hint="restore the source from another copy; remove the incomplete copy",
+    )
+
+
+class _CopyTransfer:
+    """One copy in progress: the files transferred so far, with their sizes."""
+
+    def __init__(self, source: Store, target: Store, progress: CopyProgress) -> None:
+        self.source, self.target, self.progress = source, target, progress
+        self.copied_sizes: dict[str, int] = {}
+        self.checksums: dict[str, FileChecksum] = {}
+        self._copied_bytes = self._total_bytes = 0
+        self._last_missing: object = None
+
+    def remove_stale_refs(self, live_refs: Set[str | None]) -> None:
+        """Remove refs that an earlier attempt copied, of branches that no longer exist."""
+        for ref_object in [
+            copied_name for copied_name in self.copied_sizes if copied_name.startswith("_refs/")
+        ]:
+            if ref_object not in live_refs:
+                self._remove_copied(ref_object)
+
+    def load_checksums(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
+        """Read the checksums that logs record; False if part of a log vanished meanwhile."""
+        try:
+            recorded_checksums = collect_checksums(
+                self.source, (captured.manifest.state for captured in captured_branches)
+            )
+        except HistoryReclaimed:
+            return False
+        self.checksums |= recorded_checksums
+        return True
+
+    def copy_data(self) -> bool:
+        """Copy all data files that states can refer to; False if a file vanished meanwhile."""
+        data_files = [
+            stored_file
+            for prefix in _DATA_PREFIXES
+            for stored_file in self.source.objects.list(prefix)
+        ]
+        data_files += set_aside_files(self.source)
+        # If the size changed, the file was still being written when it was copied.
+        sizes_to_copy = {
+            stored_file.name: stored_file.size
+            for stored_file in data_files
+            if self.copied_sizes.get(stored_file.name) != stored_file.size
+        }
+        self._total_bytes += sum(sizes_to_copy.values())
+        return self._transfer_files(sizes_to_copy)
+
+    def verify_copied_data(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
+        """Return whether all that the states refer to was copied; remove remains of past versions.
+
+        A file missing from a head was removed after the head was read, and a newer head does not
+        need it. If the same head still lacks the same file, the source itself has lost it.
+        """
+        existing_names = {
+            stored_file.name
+            for kind in ("nodes", "edges")
+            for stored_file in self.source.objects.list(kind)
+        }
+        missing_data = find_missing_objects(
+            self.target,
+            (captured.manifest.state for captured in captured_branches),
+            self.copied_sizes,
+            existing_names,
+        )
+        for version in missing_data.past_versions:
+            for version_file in version_file_names(*version) & self.copied_sizes.keys():
+                self._remove_copied(version_file)
+        missing_now = missing_data.head_names and (
+            missing_data.head_names,
+            [captured.manifest.version for captured in captured_branches],
+        )
+        if missing_now and missing_now == self._last_missing:
+            raise _missing_files_error(self.source, missing_data.head_names)
+        self._last_missing = missing_now
+        return not missing_now
+
+    def copy_manifests(self, captured_branches: Iterable[_CapturedBranch]) -> bool:
+        """Copy the manifests, each before the ref that leads to it, and main's last."""
+        for captured in captured_branches:
+            for object_name in (
+                *cell_files(captured.manifest.cell),
+                *((captured.ref_object,) if captured.ref_object else ()),
+            ):
+                if not self._transfer_files({object_name: 0}):
+                    return False
+        return True
+
+    def _remove_copied(self, object_name: str) -> None:
+        self.target.objects.remove(object_name)
+        del self.copied_sizes[object_name]
+
+    def _transfer_files(self, sizes: dict[str, int]) -> bool:
+        def record_transferred(object_name: str) -> None:
+            self.copied_sizes[object_name] = sizes[object_name]
+            self._copied_bytes += sizes[object_name]
+            self.progress(self._copied_bytes, self._total_bytes)
+
+        return transfer(self.source, self.target, sizes, record_transferred, self.checksums)

@@ -1,0 +1,177 @@
+"""Diagnosis of this machine and of a store: whether they can run Omnigraph.
+
+Checks package versions, Java and the cache directory, and for a store its guarantees and its clock.
+Failures are reported, never raised: the command must work when nothing else does.
+"""
+
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from omnigraph.engine.cache import cache_directory
+from omnigraph.errors import OmnigraphError
+from omnigraph.history.manifest import manifest_exists, read_manifest
+from omnigraph.publish.intent import store_time
+from omnigraph.spark.session import OLDEST_JAVA, find_java
+from omnigraph.storage.layout import STAMP
+from omnigraph.storage.probe import probe_create_if_absent
+from omnigraph.storage.store import Store, open_store
+from omnigraph.values import ids
+
+DiagnosisOutcome = Literal["ok", "warning", "error"]
+MAX_CLOCK_SKEW = timedelta(seconds=30)  # half of a lease; beyond it, ages shown to users look wrong
+_REQUIRED_PACKAGES = ("pylance", "pyarrow", "numpy", "click", "lark")
+_OPTIONAL_PACKAGES = ("pyspark", "obstore", "pandas", "polars")
+_OLDEST_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentDiagnosis:
+    """Result of one check: the outcome, what was found, and what to do about it."""
+
+    name: str
+    outcome: DiagnosisOutcome
+    found: str
+    hint: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The diagnosis as plain data."""
+        members = {"name": self.name, "outcome": self.outcome, "found": self.found}
+        return {**members, "hint": self.hint}
+
+
+def diagnose_environment(
+    uri: str | None = None, *, probe: bool = True
+) -> list[EnvironmentDiagnosis]:
+    """Diagnose this machine, and a store if `uri` is given.
+
+    `probe` writes one small object to the store and removes it again. Without it nothing is written
+    and the guarantees of the store are not verified.
+    """
+    diagnoses = [
+        _check_python(),
+        *_check_packages(),
+        _check_java(),
+        _check_cache(),
+        _check_temp_space(),
+    ]
+    if uri is not None:
+        diagnoses += _check_store(uri, probe)
+    return diagnoses
+
+
+def _check_python() -> EnvironmentDiagnosis:
+    description = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    is_too_old = sys.version_info < _OLDEST_PYTHON
+    return EnvironmentDiagnosis(
+        "python",
+        "error" if is_too_old else "ok",
+        description,
+        "install Python 3.11 or newer" if is_too_old else None,
+    )
+
+
+def _check_packages() -> Iterator[EnvironmentDiagnosis]:
+    for package in (*_REQUIRED_PACKAGES, *_OPTIONAL_PACKAGES):
+        try:
+            yield EnvironmentDiagnosis(package, "ok", version(package))
+        except PackageNotFoundError:
+            is_required = package in _REQUIRED_PACKAGES
+            hint = f"pip install {package}" if is_required else None
+            yield EnvironmentDiagnosis(
+                package, "error" if is_required else "ok", "not installed", hint
+            )
+
+
+def _check_java() -> EnvironmentDiagnosis:
+    java_path = find_java(os.environ, Path(sys.prefix))
+    if java_path is not None:
+        return EnvironmentDiagnosis("java", "ok", str(java_path))
+    hint = f"only Spark needs Java: install {OLDEST_JAVA} or newer, or set JAVA_HOME"
+    return EnvironmentDiagnosis("java", "warning", "not found", hint)
+
+
+def _check_cache() -> EnvironmentDiagnosis:
+    directory = cache_directory()
+    if directory is None:
+        return EnvironmentDiagnosis("cache", "ok", "disabled")
+    existing_parent = next(
+        candidate for candidate in (directory, *directory.parents) if candidate.exists()
+    )
+    if existing_parent.is_dir() and os.access(existing_parent, os.W_OK):
+        return EnvironmentDiagnosis("cache", "ok", str(directory))
+    hint = "set OMNIGRAPH_CACHE_DIR to a writable directory"
+    return EnvironmentDiagnosis("cache", "warning", f"{directory} is not writable", hint)
+
+
+def _check_temp_space() -> EnvironmentDiagnosis:
+    temp_directory = Path(tempfile.gettempdir())
+    filesystem = os.statvfs(temp_directory) if hasattr(os, "statvfs") else None
+    free_bytes = filesystem.f_bavail * filesystem.f_frsize if filesystem is not None else None
+    description = (
+        f"{temp_directory}, {free_bytes:,} bytes free"
+        if free_bytes is not None
+        else str(temp_directory)
+    )
+    is_low = free_bytes is not None and free_bytes < 1 << 30
+    hint = "bulk work on Spark spills there: free some space, or set TMPDIR" if is_low else None
+    return EnvironmentDiagnosis("temporary files", "warning" if is_low else "ok", description, hint)
+
+
+def _check_store(uri: str, probe: bool) -> Iterator[EnvironmentDiagnosis]:
+    try:
+        store = open_store(uri)
+    except OmnigraphError as error:
+        yield EnvironmentDiagnosis("store", "error", error.message, error.hint)
+        return
+    store_checks: list[tuple[str, Callable[[Store], EnvironmentDiagnosis]]] = [
+        ("graph", _check_graph)
+    ]
+    if probe and (not store.root.is_local or Path(store.root.path).is_dir()):
+        store_checks += [
+            ("store promises", _check_store_guarantees),
+            ("store clock", _check_store_clock),
+        ]
+    for check_name, run_check in store_checks:
+        try:
+            yield run_check(store)
+        except OmnigraphError as error:
+            yield EnvironmentDiagnosis(check_name, "error", error.message, error.hint)
+        except OSError as error:
+            yield EnvironmentDiagnosis(check_name, "error", str(error.strerror or error))
+
+
+def _check_graph(store: Store) -> EnvironmentDiagnosis:
+    if not manifest_exists(store):
+        return EnvironmentDiagnosis(
+            "graph", "warning", f"no graph at {store.root.uri}", "omnigraph init"
+        )
+    manifest = read_manifest(store)
+    summary = f"{store.root.uri}, storage format {STAMP}, head {manifest.state.head.commit_id}"
+    return EnvironmentDiagnosis("graph", "ok", summary)
+
+
+def _check_store_guarantees(store: Store) -> EnvironmentDiagnosis:
+    probe_create_if_absent(store)
+    store_kind = "local disk" if store.root.is_local else "object store"
+    guarantees = f"{store_kind}: create-if-absent is exclusive, and listings are consistent"
+    return EnvironmentDiagnosis("store promises", "ok", guarantees)
+
+
+def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
+    """Compare the store's clock, which decides the age of objects, with this machine's."""
+    local_micros = ids.now_micros()
+    store_clock = store_time(store)
+    skew = timedelta(microseconds=int(store_clock.timestamp() * 1_000_000) - local_micros)
+    difference = f"{skew.total_seconds():+.1f} s against this machine"
+    if abs(skew) <= MAX_CLOCK_SKEW:
+        return EnvironmentDiagnosis("store clock", "ok", difference)
+    hint = "commit times come from this machine: correct its clock"
+    return EnvironmentDiagnosis("store clock", "warning", difference, hint)

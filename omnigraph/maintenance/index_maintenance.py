@@ -1,0 +1,160 @@
+"""Index maintenance: builds the indexes that the schema declares. Never changes content.
+
+Index files are built before the writer slot is taken, so that a long build blocks no writer; what
+no longer applies by then is built again.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from itertools import islice
+
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.commit import Commit
+from omnigraph.history.missing_table_files import report_missing_files
+from omnigraph.history.schemas import read_schema
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish.publish import publish
+from omnigraph.rules.check import type_for_key
+from omnigraph.rules.declared_indexes import all_indexes, shadowed_ngram_indexes, vector_indexes
+from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.index import (
+    index_coverage,
+    plan_indexes,
+    stage_built_segments,
+    why_not_covered,
+)
+from omnigraph.storage.index_fallback import find_lost_segments
+from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
+from omnigraph.storage.table import StagedChange, Table, can_replay
+
+MAINTENANCE_ACTOR = "omnigraph:maintenance"
+
+
+def ensure_indices(
+    branch: BranchState,
+    metadata: CommitMetadata | None = None,
+    types: Collection[str] | None = None,
+    executor: MaintenanceExecutor | None = None,
+) -> Commit | None:
+    """Build the indexes that the schema declares over all rows that are not yet covered.
+
+    If files of an index are missing, the indexes of that table are rebuilt.
+    `types` are table keys. Return the commit, or None when every row is covered already.
+    """
+    executor = executor or LocalMaintenanceExecutor()
+    base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
+    with (
+        report_missing_files(branch.store, lambda: base_txn.base.state.tables),
+        as_storage_errors("none"),
+    ):
+        staged_indexes, base_epoch = (
+            _stage_indexes(base_txn, {}, types, executor),
+            base_txn.base.state.head.gc_epoch,
+        )
+
+    def plan_publish(txn: WriteTxn) -> PublishPlan | None:
+        gc_epoch = txn.base.state.head.gc_epoch
+        # A garbage collection since then may have deleted the files.
+        staged_writes = _stage_indexes(
+            txn, staged_indexes if gc_epoch == base_epoch else {}, types, executor
+        )
+        if not staged_writes:
+            return None
+        return PublishPlan("ensure_indices", staged_writes, maintenance=True, gc_epoch=gc_epoch)
+
+    metadata = metadata or CommitMetadata()
+    return publish(
+        branch, plan_publish, replace(metadata, actor=metadata.actor or MAINTENANCE_ACTOR)
+    )
+
+
+def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
+    """Return the declared indexes that are not built, as (property, reason)."""
+    waiting_vectors = (
+        (property_name, why_not_covered(table, property_name, index_kind))
+        for property_name, index_kind in vector_indexes(entity_type).items()
+    )
+    return shadowed_ngram_indexes(entity_type) + [
+        (property_name, reason) for property_name, reason in waiting_vectors if reason is not None
+    ]
+
+
+def stage_missing_indexes(
+    txn: WriteTxn, tables: Mapping[str, Table], executor: MaintenanceExecutor
+) -> dict[str, StagedChange]:
+    """Stage indexes over all uncovered rows of these tables; only for tables that have any."""
+    plan_by_key = {
+        table_key: plan_indexes(
+            table,
+            index_kinds_of(txn, table_key),
+            rebuild=bool(find_lost_segments(txn.store, table)),
+            part_rows=executor.index_part_rows,
+        )
+        for table_key, table in tables.items()
+    }
+    index_jobs = [
+        (tables[table_key], task)
+        for table_key, index_plan in plan_by_key.items()
+        for task in index_plan.builds
+    ]
+    segments_iterator = iter(executor.build_segments(txn.store, index_jobs) if index_jobs else ())
+    segments_by_key = {
+        table_key: list(islice(segments_iterator, len(index_plan.builds)))
+        for table_key, index_plan in plan_by_key.items()
+    }
+    staged_by_key = {
+        table_key: stage_built_segments(tables[table_key], plan_by_key[table_key], segments)
+        for table_key, segments in segments_by_key.items()
+    }
+    return {
+        table_key: staged_indexes
+        for table_key, staged_indexes in staged_by_key.items()
+        if staged_indexes is not None
+    }
+
+
+def index_kinds_of(txn: WriteTxn, table_key: str) -> dict[str, str]:
+    """Return the index keys of a table and the kind of each index."""
+    catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
+    return all_indexes(type_for_key(catalog, table_key))
+
+
+def extended_indexes(base_table: Table, new_table: Table) -> list[str]:
+    """Return the columns whose index covers more than before; all if it was rebuilt."""
+    base_coverage, new_coverage = index_coverage(base_table), index_coverage(new_table)
+    return sorted(
+        index_key
+        for index_key in new_coverage
+        if new_coverage[index_key] - base_coverage.get(index_key, frozenset())
+    ) or sorted(new_coverage)
+
+
+def _stage_indexes(
+    txn: WriteTxn,
+    earlier_staged: Mapping[str, StagedChange],
+    types: Collection[str] | None,
+    executor: MaintenanceExecutor,
+) -> dict[str, StagedChange]:
+    entries = txn.base.state.tables.items()
+    selected_keys = [
+        table_key
+        for table_key, entry in entries
+        if entry.row_count and (types is None or table_key in types)
+    ]
+    tables = {table_key: txn.table(table_key) for table_key in selected_keys}
+    still_valid = {
+        table_key: earlier_staged[table_key]
+        for table_key in selected_keys
+        if table_key in earlier_staged and can_replay(earlier_staged[table_key], tables[table_key])
+    }
+    newly_staged = stage_missing_indexes(
+        txn,
+        {table_key: table for table_key, table in tables.items() if table_key not in still_valid},
+        executor,
+    )
+    return {
+        table_key: staged_indexes
+        for table_key in selected_keys
+        if (staged_indexes := still_valid.get(table_key) or newly_staged.get(table_key))
+    }

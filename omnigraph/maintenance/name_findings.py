@@ -1,0 +1,100 @@
+"""Findings about lost names: missing or damaged ref objects, manifests that no ref names.
+
+Owns the texts; `history.unnamed` decides which manifests lost their names.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from omnigraph.errors import StorageError
+from omnigraph.history import refs
+from omnigraph.history.refs import Ref
+from omnigraph.publish.unnamed_manifests import UnnamedManifest, find_manifests_without_ref
+from omnigraph.storage import layout
+from omnigraph.storage.store import Store
+
+from .finding import FindingSeverity, IntegrityFinding
+from .heads import RESTORE_HINT, RefHead
+
+_RESTORE_HINT = "run `omnigraph repair --confirm` to restore it; until then cleanup keeps its data"
+_CHOOSE_NAME_HINT = (
+    "run `omnigraph repair --confirm --restore {ulid} --name NAME` to restore it, or with"
+    " `--drop {ulid}` to drop it; until then cleanup keeps its data"
+)
+_CLOSE_HINT = (
+    "run `omnigraph repair --confirm` to close it again; until then cleanup keeps its data"
+)
+
+
+def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:
+    """Return manifests that lost their names; none while records of operations are unreadable.
+
+    A manifest whose ref object is damaged has the path of that object as its `reason`.
+    """
+    try:
+        manifests, ref_names = find_manifests_without_ref(store)
+    except StorageError:
+        return []  # unreadable records are reported elsewhere
+    damaged_paths: dict[tuple[str | None, str | None], str]
+    damaged_paths = {
+        (refs.ref_kind_of(damaged_ref.ref_directory), damaged_ref.name): damaged_ref.object_name
+        for damaged_ref in ref_names.damaged_refs
+    }
+    return [
+        replace(manifest, reason=damaged_paths.get((manifest.kind, manifest.name), manifest.reason))
+        for manifest in manifests
+        if manifest.status != "never_named"
+    ]
+
+
+def unnamed_heads(manifests: list[UnnamedManifest]) -> list[RefHead]:
+    """Return the manifests as heads, so that everything they reference is checked, too."""
+    directories_by_kind = {"tag": layout.TAGS}
+    return [
+        RefHead(
+            Ref(
+                manifest.name or manifest.ulid,
+                manifest.ulid,
+                directory=directories_by_kind.get(manifest.kind or "", layout.REFS),
+            ),
+            loaded_manifest,
+        )
+        for manifest in manifests
+        if (loaded_manifest := manifest.manifest) is not None
+    ]
+
+
+def check_unnamed(manifests: list[UnnamedManifest]) -> Iterator[IntegrityFinding]:
+    """Return one finding per manifest that lost its name."""
+    for manifest in manifests:
+        if manifest.status == "unreadable":
+            reason = f"no ref object names it, and {manifest.reason}"
+            yield IntegrityFinding("manifest", reason, name=manifest.directory, hint=RESTORE_HINT)
+            continue
+        severity: FindingSeverity = "warning" if manifest.status == "unknown" else "error"
+        hint = {"closing_lost": _CLOSE_HINT}.get(
+            manifest.status, _RESTORE_HINT if manifest.name else _CHOOSE_NAME_HINT
+        )
+        yield IntegrityFinding(
+            "ref",
+            _describe_unnamed(manifest),
+            severity,
+            branch=manifest.label,
+            name=manifest.reason or manifest.directory,
+            hint=hint.format(ulid=manifest.ulid),
+        )
+
+
+def _describe_unnamed(manifest: UnnamedManifest) -> str:
+    subject = f"{manifest.kind or 'branch or tag'}{f' {manifest.name!r}' if manifest.name else ''}"
+    location = f"{manifest.directory}, head commit {manifest.commit_id}"
+    if manifest.status == "closing_lost":
+        return f"{subject} was deleted, and the version that closed it is missing ({location})"
+    if manifest.status == "unknown":
+        return (
+            f"no ref object names this {subject} ({location}): either its ref object was lost, or its"
+            " creation by an older release was interrupted"
+        )
+    return (
+        f"the ref object of {subject} is {'damaged' if manifest.reason else 'missing'} ({location})"
+    )

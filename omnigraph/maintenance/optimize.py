@@ -1,0 +1,494 @@
+"""Compaction and index builds over whole tables, published as a commit that changes no content.
+
+The expensive work runs on an executor, in this process or on a cluster. All files are prepared
+before the writer slot is taken. If another writer changed a table meanwhile, its prepared version
+is discarded, a bounded number of small fragments is compacted instead, and the indexes follow in a
+separate commit. Writers never wait for this work and never fail because of it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from omnigraph.errors import ConcurrentCommit, NotFound, ServerError, StorageError
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.history.manifest import is_newest
+from omnigraph.history.missing_table_files import find_damaged_tables
+from omnigraph.history.schemas import read_schema
+from omnigraph.history.verification import check_intact, find_damaged_files
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.publish.maintenance_retry import FIRST_RETRY_FRAGMENTS, shrink_on_retry
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameVersion, WriteTxn
+from omnigraph.publish.publish import publish
+from omnigraph.rules.check import type_for_key
+from omnigraph.storage.checksums import FileChecksums
+from omnigraph.storage.compact import (
+    plan_compaction,
+    stage_compaction,
+    stage_task_results,
+    task_bytes,
+    task_input_files,
+)
+from omnigraph.storage.failures import AbsentError, DamagedError, as_storage_errors
+from omnigraph.storage.fragments import fragment_bytes, list_fragment_ids
+from omnigraph.storage.index import index_coverage
+from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
+from omnigraph.storage.table import StagedChange, Table, commit, open_table
+from omnigraph.storage.transfer import version_files
+from omnigraph.values.names import require_names, shorten_name
+
+from .index_maintenance import (
+    MAINTENANCE_ACTOR,
+    ensure_indices,
+    index_kinds_of,
+    stage_missing_indexes,
+    unbuilt_indexes,
+)
+
+_DELETED_ROWS_THRESHOLD = 0.1  # share of deleted rows above which a fragment is rewritten
+_MAX_BASE_VERSIONS = 5  # base versions tried before giving up on a branch that keeps changing
+_REMOVED_MEANWHILE = "the table was changed and cleaned up by another process meanwhile"
+
+
+@dataclass(frozen=True, slots=True)
+class TableMaintenance:
+    """Result for one table; `skipped` or `error` says why the table was not maintained.
+
+    `version_after` is the version published last; the byte counts cover its data files.
+    """
+
+    type_key: str
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    committed: bool = False
+    skipped: str | None = None
+    manifest_version: int | None = None
+    lance_head_version: int | None = None
+    pending_indexes: tuple[tuple[str, str], ...] = ()
+    bytes_before: int = 0
+    bytes_after: int = 0
+    version_before: int = 0
+    version_after: int = 0
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON-compatible data."""
+        return {
+            "type_key": self.type_key,
+            "fragments_removed": self.fragments_removed,
+            "fragments_added": self.fragments_added,
+            "committed": self.committed,
+            "skipped": self.skipped,
+            "manifest_version": self.manifest_version,
+            "lance_head_version": self.lance_head_version,
+            "pending_indexes": [
+                {"type_key": self.type_key, "property": property_name, "reason": reason}
+                for property_name, reason in self.pending_indexes
+            ],
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OptimizeReport:
+    """Report of a run: one entry per table, and the commits it made (usually one or none).
+
+    `retries` counts how often another writer published first.
+    """
+
+    datasets: tuple[TableMaintenance, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    engine: str = "local"
+    retries: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.commits)
+
+    def __repr__(self) -> str:
+        committed_keys = [dataset.type_key for dataset in self.datasets if dataset.committed]
+        damage_note = f", {len(self.damaged)} damaged" if self.damaged else ""
+        return f"<Optimized {', '.join(committed_keys) or 'nothing'} of {len(self.datasets)} tables{damage_note}>"
+
+    @property
+    def damaged(self) -> tuple[TableMaintenance, ...]:
+        """Tables that could not be maintained; their `error` says why."""
+        return tuple(dataset for dataset in self.datasets if dataset.error is not None)
+
+
+@dataclass(slots=True)
+class _PreparedTable:
+    """A prepared table: the entry it is based on and the version that replaces it.
+
+    `new_checksums` are the checksums of the files written for it.
+    """
+
+    base_entry: TableEntry
+    lance_version: int
+    new_checksums: FileChecksums
+
+
+@dataclass(slots=True)
+class _OptimizeRun:
+    branch: BranchState
+    table_keys: list[str]
+    prepared: dict[str, _PreparedTable] = field(default_factory=dict)
+    gc_epoch: int = 0
+    attempts: int = 0
+    damage_by_key: dict[str, DamagedError] = field(default_factory=dict)
+
+
+def optimize(
+    branch: BranchState,
+    types: Collection[str] | None = None,
+    actor: str | None = None,
+    executor: MaintenanceExecutor | None = None,
+) -> OptimizeReport:
+    """Compact small fragments and extend indexes to all rows, in all tables or in `types`.
+
+    A damaged table is left unchanged and its report says why.
+    """
+    executor = executor or LocalMaintenanceExecutor()
+    optimize_run, base_txn = _prepare_run(branch, types, executor)
+    metadata = CommitMetadata(actor or MAINTENANCE_ACTOR)
+    table_commit = publish(
+        branch,
+        shrink_on_retry(lambda txn, limit: _plan_publish(optimize_run, txn, limit)),
+        metadata,
+    )
+    index_commit = (
+        ensure_indices(branch, metadata, types=_undamaged_keys(optimize_run))
+        if _has_outdated_tables(optimize_run, table_commit)
+        else None
+    )
+    commits = tuple(
+        published for published in (table_commit, index_commit) if published is not None
+    )
+    reports = tuple(
+        _report_table(optimize_run, base_txn, table_key, commits)
+        for table_key in optimize_run.table_keys
+    )
+    return OptimizeReport(reports, commits, executor.name, max(0, optimize_run.attempts - 1))
+
+
+class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, never by a caller
+    """Files of the base are missing and the branch advanced: a cleanup may have removed them."""
+
+
+def _prepare_run(
+    branch: BranchState, types: Collection[str] | None, executor: MaintenanceExecutor
+) -> tuple[_OptimizeRun, WriteTxn]:
+    """Return a run with its prepared table versions, and the base that they were built from."""
+    for _ in range(_MAX_BASE_VERSIONS):
+        base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
+        optimize_run = _OptimizeRun(
+            branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch
+        )
+        try:
+            maintained = _maintain_undamaged(optimize_run, base_txn, executor)
+        except _OutdatedBase:
+            continue
+        for table_key, table in maintained.items():
+            optimize_run.prepared[table_key] = _PreparedTable(
+                base_txn.base.state.tables[table_key], table.version, table.new_files
+            )
+        return optimize_run, base_txn
+    raise ConcurrentCommit(f"branch {branch.name} was too busy; nothing was written")
+
+
+def estimate_read_bytes(branch: BranchState, types: Collection[str] | None = None) -> int:
+    """Estimate how many bytes `optimize` would read now."""
+    base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
+    return sum(
+        _estimate_table_bytes(base_txn, table_key) for table_key in _select_keys(base_txn, types)
+    )
+
+
+def _estimate_table_bytes(txn: WriteTxn, table_key: str) -> int:
+    try:
+        with as_storage_errors("none"):
+            tables = _open_nonempty_tables(txn, [table_key])
+            return sum(
+                _bytes_to_process(table, index_kinds_of(txn, table_key))
+                for table in tables.values()
+            )
+    except StorageError:
+        return 0  # optimize itself reports why the table cannot be read
+
+
+def _bytes_to_process(table: Table, index_kinds: Mapping[str, str]) -> int:
+    rewrite_bytes = sum(
+        map(task_bytes, plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD))
+    )
+    covered_fragments, all_fragments = index_coverage(table), set(list_fragment_ids(table))
+    uncovered = (
+        all_fragments - covered_fragments.get(index_key, frozenset()) for index_key in index_kinds
+    )
+    return rewrite_bytes + fragment_bytes(table, set().union(*uncovered))
+
+
+def _select_keys(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
+    all_keys = sorted(txn.base.state.tables)
+    if types is None:
+        return all_keys
+    requested = set(require_names(types))
+    key_by_name = {table_key.partition(":")[2]: table_key for table_key in all_keys}
+    unknown_names = sorted(requested - set(key_by_name) - set(all_keys))
+    if unknown_names:
+        raise NotFound(
+            what=f"type {shorten_name(unknown_names[0])}",
+            hint=did_you_mean(unknown_names[0], key_by_name),
+        )
+    return [
+        table_key
+        for table_key in all_keys
+        if table_key in requested or table_key.partition(":")[2] in requested
+    ]
+
+
+def _open_nonempty_tables(txn: WriteTxn, table_keys: Iterable[str]) -> dict[str, Table]:
+    opened = {table_key: txn.table(table_key) for table_key in table_keys}
+    entries = txn.base.state.tables
+    return {
+        table_key: table
+        for table_key, table in opened.items()
+        if entries[table_key].row_count or list_fragment_ids(table)
+    }
+
+
+def _undamaged_keys(optimize_run: _OptimizeRun) -> list[str]:
+    return [
+        table_key
+        for table_key in optimize_run.table_keys
+        if table_key not in optimize_run.damage_by_key
+    ]
+
+
+def _maintain_undamaged(
+    optimize_run: _OptimizeRun, txn: WriteTxn, executor: MaintenanceExecutor
+) -> dict[str, Table]:
+    """Maintain all tables except those that turn out to be damaged."""
+    entries = txn.base.state.tables
+    while True:
+        try:
+            with as_storage_errors("none"):
+                return _maintain_tables(txn, _undamaged_keys(optimize_run), executor)
+        except (ServerError, ValueError, RuntimeError) as error:
+            if not is_newest(txn.base):
+                raise _OutdatedBase from error
+            remaining_entries = {
+                table_key: entries[table_key] for table_key in _undamaged_keys(optimize_run)
+            }
+            damage_errors = _find_damage(txn, remaining_entries, executor)
+            if not damage_errors:
+                raise
+            optimize_run.damage_by_key |= damage_errors
+
+
+def _find_damage(
+    txn: WriteTxn, entries: Mapping[str, TableEntry], executor: MaintenanceExecutor
+) -> dict[str, DamagedError]:
+    """Return the tables that cannot be rewritten, trying the cheapest check first."""
+    store = txn.store
+    if missing := find_damaged_tables(store, entries, read_rows=False):
+        return missing
+    files_by_key = {
+        table_key: version_files(store, entry.location, entry.lance_version)
+        for table_key, entry in entries.items()
+    }
+    file_names = [file_name for files in files_by_key.values() for file_name in files.named_files]
+    file_errors = find_damaged_files(store, txn.base.state, file_names, executor)
+    mismatches = {
+        table_key: DamagedError(f"{table_key} was left alone: {file_errors[file_name].message}")
+        for table_key, files in files_by_key.items()
+        for file_name in files.named_files
+        if file_name in file_errors
+    }
+    return mismatches or find_damaged_tables(store, entries, read_rows=True)
+
+
+def _maintain_tables(
+    txn: WriteTxn, table_keys: Iterable[str], executor: MaintenanceExecutor
+) -> dict[str, Table]:
+    """Compact and index tables as unpublished versions; return only the tables that changed.
+
+    Each step covers all tables before the next one starts, so that parallel executors stay busy.
+    """
+    tables = original_tables = _open_nonempty_tables(txn, table_keys)
+    for stage_step in (_stage_compaction, stage_missing_indexes):
+        staged = stage_step(txn, tables, executor)
+        committed_tables = {
+            table_key: commit(txn.store, tables[table_key], staged_change)
+            for table_key, staged_change in staged.items()
+        }
+        tables = {**tables, **committed_tables}
+    return {
+        table_key: table
+        for table_key, table in tables.items()
+        if table.version != original_tables[table_key].version
+    }
+
+
+def _stage_compaction(
+    txn: WriteTxn, tables: Mapping[str, Table], executor: MaintenanceExecutor
+) -> dict[str, StagedChange]:
+    tasks_by_key = {
+        table_key: plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD)
+        for table_key, table in tables.items()
+    }
+    rewrite_jobs = [
+        (tables[table_key], task) for table_key, tasks in tasks_by_key.items() for task in tasks
+    ]
+    source_files = [
+        file_name for table, task in rewrite_jobs for file_name in task_input_files(table, task)
+    ]
+    for error in find_damaged_files(txn.store, txn.base.state, source_files, executor).values():
+        raise error
+    results_iterator = iter(
+        executor.compact_fragments(txn.store, rewrite_jobs) if rewrite_jobs else ()
+    )
+    results_by_key = {
+        table_key: list(islice(results_iterator, len(tasks)))
+        for table_key, tasks in tasks_by_key.items()
+    }
+    return {
+        table_key: stage_task_results(tables[table_key], task_results)
+        for table_key, task_results in results_by_key.items()
+        if task_results
+    }
+
+
+def _plan_publish(
+    optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None
+) -> PublishPlan | None:
+    """Publish prepared versions of unchanged tables, and one bounded compaction of the others."""
+    optimize_run.attempts += 1
+    manifest = txn.base.state
+    # After a garbage collection the prepared files may have been deleted.
+    epoch_unchanged = optimize_run.gc_epoch == manifest.head.gc_epoch
+    reusable = {
+        table_key: prepared_table
+        for table_key, prepared_table in optimize_run.prepared.items()
+        if epoch_unchanged and _is_base_current(manifest.tables, table_key, prepared_table)
+    }
+    outdated_keys = [
+        table_key
+        for table_key in optimize_run.prepared
+        if table_key not in reusable and table_key in manifest.tables
+    ]
+    staged_pieces: dict[str, StagedChange] = {}
+    for table_key in outdated_keys:
+        max_bytes = limit or FIRST_RETRY_FRAGMENTS  # other writers of this process wait meanwhile
+        verify = partial(check_intact, txn.store, manifest)
+        table = txn.table(table_key)
+        staged = stage_compaction(
+            txn.store,
+            table,
+            max_deleted_share=_DELETED_ROWS_THRESHOLD,
+            max_fragments=max_bytes,
+            verify_files=verify,
+        )
+        staged_pieces |= {table_key: staged} if staged is not None else {}
+    if not reusable and not staged_pieces:
+        return None
+    return PublishPlan(
+        "optimize",
+        staged_pieces,
+        tuple(
+            _require_same_version(table_key, prepared_table.base_entry)
+            for table_key, prepared_table in reusable.items()
+        ),
+        maintenance=True,
+        adopted_tables={
+            table_key: _next_entry(prepared_table, txn)
+            for table_key, prepared_table in reusable.items()
+        },
+        gc_epoch=manifest.head.gc_epoch,
+        file_checksums={
+            file_name: checksum
+            for prepared_table in reusable.values()
+            for file_name, checksum in prepared_table.new_checksums.items()
+        },
+    )
+
+
+def _is_base_current(entries: Any, table_key: str, prepared_table: _PreparedTable) -> bool:
+    current_entry = entries.get(table_key)
+    base_identity = (prepared_table.base_entry.content_id, prepared_table.base_entry.lance_version)
+    return (
+        current_entry is not None
+        and (current_entry.content_id, current_entry.lance_version) == base_identity
+    )
+
+
+def _require_same_version(table_key: str, entry: TableEntry) -> SameVersion:
+    return SameVersion(table_key, entry.content_id, entry.lance_version, entry.version)
+
+
+def _next_entry(prepared_table: _PreparedTable, txn: WriteTxn) -> TableEntry:
+    return replace(
+        prepared_table.base_entry,
+        version=prepared_table.base_entry.version + 1,
+        lance_version=prepared_table.lance_version,
+        branch=txn.branch,
+    )
+
+
+def _has_outdated_tables(optimize_run: _OptimizeRun, table_commit: Commit | None) -> bool:
+    """Return whether a prepared table was not published as is, so that its indexes lag behind."""
+    published_entries = table_commit.tables if table_commit is not None else {}
+    return any(
+        published_entry is None or published_entry.lance_version != prepared_table.lance_version
+        for table_key, prepared_table in optimize_run.prepared.items()
+        for published_entry in (published_entries.get(table_key),)
+    )
+
+
+def _report_table(
+    optimize_run: _OptimizeRun, base_txn: WriteTxn, table_key: str, commits: Iterable[Commit]
+) -> TableMaintenance:
+    entry = base_txn.base.state.tables[table_key]
+    unchanged = TableMaintenance(
+        table_key, version_before=entry.version, version_after=entry.version
+    )
+    if table_key in optimize_run.damage_by_key:
+        return replace(unchanged, error=optimize_run.damage_by_key[table_key].message)
+    published_entries = [
+        published.tables[table_key]
+        for published in commits
+        if published.tables.get(table_key) is not None
+    ]
+    try:
+        return _measure_table(base_txn, entry, published_entries[-1] if published_entries else None)
+    except AbsentError:  # the published version is complete; only its figures are unavailable
+        return replace(unchanged, committed=bool(published_entries), skipped=_REMOVED_MEANWHILE)
+
+
+def _measure_table(
+    base_txn: WriteTxn, entry: TableEntry, published: TableEntry | None
+) -> TableMaintenance:
+    """Measure what a run did to one table; schema apply may have moved it to another directory."""
+    table_key, store = entry.key, base_txn.store
+    catalog = read_schema(store, base_txn.base.state.schema).ir.catalog
+    latest_entry = published or entry
+    base_table = base_txn.table(table_key)
+    latest_table = open_table(store, latest_entry.location, latest_entry.lance_version)
+    base_fragments, latest_fragments = (
+        set(list_fragment_ids(base_table)),
+        set(list_fragment_ids(latest_table)),
+    )
+    return TableMaintenance(
+        table_key,
+        len(base_fragments - latest_fragments),
+        len(latest_fragments - base_fragments),
+        committed=published is not None,
+        pending_indexes=tuple(unbuilt_indexes(latest_table, type_for_key(catalog, table_key))),
+        bytes_before=fragment_bytes(base_table, base_fragments),
+        bytes_after=fragment_bytes(latest_table, latest_fragments),
+        version_before=entry.version,
+        version_after=latest_entry.version,
+    )

@@ -1,0 +1,232 @@
+"""Repair of manifests: provably published versions that are missing are published again.
+
+Commits keep their ids, parents and version numbers; nothing is invented. What may be an interrupted
+write is left alone. Each version goes through the ordinary swap, so that the repair loses against a
+live writer or a running cleanup, never the other way round.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from omnigraph.errors import ConcurrentCommit, InputError, OmnigraphError
+from omnigraph.history import refs
+from omnigraph.history.branch_state import branch_state_of
+from omnigraph.history.branches import state_at_commit
+from omnigraph.history.commit import Commit
+from omnigraph.history.delete_queue import check_state_retained
+from omnigraph.history.manifest import LoadedManifest, create_manifest, is_newest, swap_state
+from omnigraph.history.refs import Ref
+from omnigraph.history.state import GraphState
+from omnigraph.publish.unnamed_manifests import REF_DIRECTORIES
+from omnigraph.storage import layout
+from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
+from omnigraph.storage.failures import DamagedError
+from omnigraph.storage.store import Store
+from omnigraph.values import ids
+
+from .heads import ref_label
+from .lost_versions import LostVersionEvidence
+from .orphan_fragments import OrphanFragment, list_manifest_files, read_newer_fragments
+from .restore_names import record_repair_event
+
+VersionAction = Literal["preview", "restored", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRepair:
+    """A branch or tag that lost its newest manifest versions, and what was done about it."""
+
+    branch: str
+    manifest: str
+    version: int
+    commits: tuple[str, ...]
+    action: VersionAction
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        description = (
+            f"{self.branch} ({self.manifest}): versions above {self.version} lost, {self.action}"
+        )
+        return f"{description}: {self.reason}" if self.reason else description
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as JSON-compatible data."""
+        return {
+            "branch": self.branch,
+            "manifest": self.manifest,
+            "manifest_version": self.version,
+            "graph_commit_ids": list(self.commits),
+            "action": self.action,
+            "reason": self.reason,
+        }
+
+
+def repair_versions(
+    store: Store,
+    lost_versions: Sequence[LostVersionEvidence],
+    *,
+    confirm: bool,
+    actor: str | None,
+    acknowledged_commit: str | None = None,
+) -> tuple[VersionRepair, ...]:
+    """Publish provably lost commits again, where the branch has not moved on since.
+
+    `acknowledged_commit` is a commit that the caller knows to have been acknowledged.
+    """
+    accepted = [evidence.accept_commit(acknowledged_commit) for evidence in lost_versions]
+    if acknowledged_commit is not None and not any(accepted):
+        raise InputError(
+            f"commit {acknowledged_commit} is not among those that can be published again",
+            reason="unknown commit",
+            hint="run `omnigraph check` to list them",
+        )
+    version_repairs: list[VersionRepair] = []
+    for evidence in lost_versions:
+        if not evidence.proofs:
+            continue
+        version_repair = _new_repair(
+            evidence.branch_log.head.ref,
+            evidence.manifest.version,
+            [commit.id for commit, _ in evidence.restorable_commits],
+        )
+        if not evidence.restorable_commits or len(evidence.restorable_commits) < len(
+            evidence.proved_commits
+        ):
+            version_repairs.append(
+                _refuse_repair(version_repair, confirm, "the lost commits do not follow the head")
+            )
+            continue
+        version_repairs.append(
+            _apply_repair(
+                version_repair,
+                confirm,
+                lambda evidence=evidence: _republish_commits(store, evidence, actor),
+            )
+        )
+    return tuple(version_repairs)
+
+
+def repair_missing_manifests(
+    store: Store, *, confirm: bool, actor: str | None
+) -> tuple[VersionRepair, ...]:
+    """Restore manifests that a ref names and that have no version left."""
+    version_repairs: list[VersionRepair] = []
+    for ref in [refs.MAIN_REF, *_list_open_refs(store)]:
+        manifest_files = list_manifest_files(store, ref.ulid)
+        if manifest_files.version_files:
+            continue
+        proved_fragments = _proved_fragments(read_newer_fragments(store, ref.ulid, manifest_files))
+        if ref == refs.MAIN_REF and len(proved_fragments) < 2:
+            continue  # a crashed init leaves the same files
+        version_repair = _new_repair(
+            ref, 0, [fragment.state.head.commit_id for fragment in proved_fragments]
+        )
+        if not proved_fragments:
+            version_repairs.append(
+                _refuse_repair(version_repair, confirm, "its first state is missing, too")
+            )
+            continue
+        version_repairs.append(
+            _apply_repair(
+                version_repair,
+                confirm,
+                lambda ref=ref, fragments=proved_fragments: _write_manifest(
+                    store, ref, fragments, actor
+                ),
+            )
+        )
+    return tuple(version_repairs)
+
+
+def _list_open_refs(store: Store) -> list[Ref]:
+    open_refs: list[Ref] = []
+    for ref_directory in REF_DIRECTORIES:
+        for ref_name, ref_number in sorted(refs.list_highest_numbers(store, ref_directory).items()):
+            try:
+                ref = (
+                    refs.read_ref(store, ref_name, ref_number, ref_directory)
+                    if ref_number % 2
+                    else None
+                )
+            except DamagedError:
+                continue  # repaired by `restore_names`
+            open_refs += [ref] if ref is not None else []
+    return open_refs
+
+
+def _new_repair(ref: Ref, version: int, commit_ids: Sequence[str]) -> VersionRepair:
+    manifest_path = layout.manifest_directory(ref.ulid)
+    return VersionRepair(ref_label(ref), manifest_path, version, tuple(commit_ids), "preview")
+
+
+def _refuse_repair(version_repair: VersionRepair, confirm: bool, reason: str) -> VersionRepair:
+    return replace(version_repair, action="refused" if confirm else "preview", reason=reason)
+
+
+def _apply_repair(version_repair: VersionRepair, confirm: bool, apply_change: Any) -> VersionRepair:
+    if not confirm:
+        return replace(version_repair, reason="would be restored")
+    try:
+        apply_change()
+    except OmnigraphError as error:
+        return replace(version_repair, action="refused", reason=error.message)
+    return replace(version_repair, action="restored")
+
+
+def _republish_commits(store: Store, evidence: LostVersionEvidence, actor: str | None) -> None:
+    ref = evidence.branch_log.head.ref
+    branch_state = branch_state_of(store, ref.name, ref.ulid)
+    with branch_state.writer_slot():
+        base = evidence.manifest
+        for commit, state in evidence.restorable_commits:
+            base = _republish_commit(store, base, commit, state)
+        branch_state.advance(base)
+    record_repair_event(
+        store, "restore_version", ref.name, evidence.restorable_commits[-1][0].id, actor
+    )
+
+
+def _republish_commit(
+    store: Store, base: LoadedManifest, commit: Commit, state: GraphState
+) -> LoadedManifest:
+    """Publish a commit under its own version; versions without a commit are repeated before it."""
+    commit_state = state_at_commit(store, state, commit.id)
+    check_state_retained(store, commit_state, commit.id)
+    while base.version + 1 < commit.manifest_version:
+        head = replace(base.state.head, nonce=ids.new_nonce())
+        base = _swap_manifest(store, base, replace(base.state, head=head))
+    head = replace(base.state.head, commit_id=commit.id, nonce=None)
+    return _swap_manifest(store, base, replace(commit_state, head=head, origin=base.state.origin))
+
+
+def _swap_manifest(store: Store, base: LoadedManifest, state: GraphState) -> LoadedManifest:
+    try:
+        manifest = swap_state(store, base, state)
+    except (SwapConflict, SwapOutcomeUnknown) as error:
+        raise _concurrent_write_error() from error
+    if not is_newest(manifest):
+        raise _concurrent_write_error()
+    return manifest
+
+
+def _concurrent_write_error() -> ConcurrentCommit:
+    return ConcurrentCommit("the branch was written to meanwhile", hint="run the repair again")
+
+
+def _proved_fragments(fragments: list[OrphanFragment]) -> list[OrphanFragment]:
+    """Return consecutive states from version 1; the last of several may be an interrupted write."""
+    consecutive: list[OrphanFragment] = []
+    for fragment in fragments:
+        if fragment.version == len(consecutive) + 1:
+            consecutive.append(fragment)
+    return consecutive[:-1] if len(consecutive) > 1 else consecutive
+
+
+def _write_manifest(
+    store: Store, ref: Ref, fragments: list[OrphanFragment], actor: str | None
+) -> None:
+    manifest = create_manifest(store, ref.ulid, fragments[0].state)
+    for fragment in fragments[1:]:
+        manifest = _swap_manifest(store, manifest, fragment.state)
+    record_repair_event(store, "restore_version", ref.name, manifest.state.head.commit_id, actor)

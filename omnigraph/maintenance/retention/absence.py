@@ -1,0 +1,252 @@
+"""Prove that an entity is gone: search every file of a root, referenced or not.
+
+Owns what counts as a trace: a value in a stored row, deleted or not, or in an index; the bytes of
+the id in any other file. It reads files, not versions, and writes nothing.
+"""
+
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import GraphNotInitialized, InputError
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.manifest import read_manifest
+from omnigraph.history.schemas import read_schema
+from omnigraph.history.state import GraphState
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.storage import layout
+from omnigraph.storage.raw_files import read_raw_batches
+from omnigraph.storage.store import Store
+from omnigraph.values.names import quote_name, require_text
+
+from .roots import list_refs
+from .survey import MANIFEST_ROOTS, TABLE_ROOTS, owning_directory, subdirectory_of
+from .unpack import read_unpacked
+
+_MIN_BINARY_MATCH = 4  # bytes; a shorter id occurs in every large binary file by chance
+_ENDPOINT_COLUMNS = frozenset({"src", "dst"})
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualTrace:
+    """A place where an entity is left: a file, and whether as a stored value or as bytes."""
+
+    name: str
+    kind: str
+    type_key: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the trace as JSON data."""
+        return {"name": self.name, "kind": self.kind, "type_key": self.type_key}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Absence:
+    """The traces that a search found, and how much it read; true if there is no trace."""
+
+    type_name: str
+    entity_id: str
+    traces: tuple[ResidualTrace, ...]
+    files: int
+    bytes: int
+
+    def __bool__(self) -> bool:
+        return not self.traces
+
+    def __repr__(self) -> str:
+        trace_count = len(self.traces) or "no"
+        entity_label = f"{self.type_name} {self.entity_id!r}"
+        return f"<Absence: {trace_count} traces of {entity_label} in {self.files:,} files>"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON data."""
+        return {
+            "type": self.type_name,
+            "id": self.entity_id,
+            "absent": bool(self),
+            "traces": [trace.to_json() for trace in self.traces],
+            "files": self.files,
+            "bytes": self.bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _EntitySearch:
+    """What to search for, and in which columns of which types it would be the entity."""
+
+    store: Store
+    entity_id: str
+    id_columns: Mapping[str, frozenset[str]]  # by type key; other types cannot hold it
+    type_keys: Mapping[str, str]  # of directories
+
+    @property
+    def id_bytes(self) -> bytes:
+        return self.entity_id.encode()
+
+
+def find_traces(
+    store: Store, type_name: str, entity_id: str, other_paths: Sequence[str | Path] = ()
+) -> Absence:
+    """Search for an entity in every file of a root, and in other files and folders."""
+    if not entity_id:
+        raise InputError("an entity has an id", reason="empty id")
+    states = list(_read_states(store))
+    id_columns = _find_id_columns(store, states, type_name)
+    search = _EntitySearch(store, entity_id, id_columns, _map_directories_to_types(store, states))
+    listed_files = store.objects.list("")
+    traces = [
+        trace for listed_file in listed_files for trace in _search_object(search, listed_file.name)
+    ]
+    file_count, total_bytes = (
+        len(listed_files),
+        sum(listed_file.size for listed_file in listed_files),
+    )
+    for other_path in _expand_paths(other_paths):
+        file_count, total_bytes = file_count + 1, total_bytes + other_path.stat().st_size
+        if _file_contains_id(other_path, search):
+            traces.append(ResidualTrace(str(other_path), "bytes"))
+    return Absence(type_name, entity_id, tuple(traces), file_count, total_bytes)
+
+
+def _read_states(store: Store) -> Iterator[GraphState]:
+    for ref in list_refs(store):
+        with suppress(GraphNotInitialized):  # deleted since the listing
+            yield read_manifest(store, ref.ulid).state
+
+
+def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dict[str, str]:
+    """Return the types of all table directories that any log references."""
+    type_by_directory: dict[str, str] = {}
+    for state in states:
+        log = HistoryLog(store, state)
+        commits = [
+            *state.tail,
+            *(commit for chunk in state.chunks for commit in log.chunk_commits(chunk)),
+        ]
+        entries = [
+            entry for commit in commits for entry in commit.tables.values() if entry is not None
+        ]
+        type_by_directory |= {
+            entry.location: entry.key for entry in (*entries, *state.tables.values())
+        }
+    return type_by_directory
+
+
+def _find_id_columns(
+    store: Store, states: Iterable[GraphState], type_name: str
+) -> dict[str, frozenset[str]]:
+    """Return the columns that hold ids of this type: `id` of its tables, endpoints of edges."""
+    require_text(type_name, "type")
+    columns_by_type: dict[str, frozenset[str]] = {}
+    existing_types: set[str] = set()
+    for state in states:
+        catalog = read_schema(store, state.schema).ir.catalog
+        existing_types |= {declared_type.name for declared_type in catalog.nodes} | {
+            declared_type.name for declared_type in catalog.edges
+        }
+        for node in catalog.nodes:
+            if node.name == type_name:
+                columns_by_type[f"node:{type_name}"] = frozenset({"id"})
+        for edge in catalog.edges:
+            endpoint_columns = (
+                _ENDPOINT_COLUMNS if type_name in (edge.source, edge.target) else frozenset()
+            )
+            own_columns = frozenset({"id"}) if edge.name == type_name else frozenset()
+            if endpoint_columns or own_columns:
+                columns_by_type[f"edge:{edge.name}"] = (
+                    endpoint_columns
+                    | own_columns
+                    | columns_by_type.get(f"edge:{edge.name}", own_columns)
+                )
+    if not columns_by_type:
+        message, hint = (
+            f"there is no type {quote_name(type_name)} on any branch",
+            did_you_mean(type_name, existing_types),
+        )
+        raise InputError(message, reason="unknown type", hint=hint)
+    return columns_by_type
+
+
+def _search_object(search: _EntitySearch, object_name: str) -> Iterator[ResidualTrace]:
+    """Search one object of the root; yield the trace if there is one."""
+    type_key = search.type_keys.get(owning_directory(object_name))
+    with suppress(ValueError):
+        if object_name.endswith(".lance") and object_name.startswith(TABLE_ROOTS):
+            if _rows_contain_id(search, object_name, type_key):
+                yield ResidualTrace(
+                    object_name,
+                    "index" if subdirectory_of(object_name) == "_indices" else "row",
+                    type_key,
+                )
+            return
+        if object_name.startswith(f"{layout.COMMITS}/"):
+            if _chunk_mentions_id(search, object_name):
+                yield ResidualTrace(object_name, "log")
+            return
+    body = search.store.objects.read(object_name) or b""
+    is_text = object_name.startswith(
+        (layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC)
+    )
+    if _contains_id_bytes(body, search.id_bytes, is_binary=not is_text):
+        # A manifest holds text only in its newest commits: messages, and who made them.
+        yield ResidualTrace(
+            object_name, "log" if object_name.startswith(MANIFEST_ROOTS) else "bytes", type_key
+        )
+
+
+def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: str | None) -> bool:
+    """Whether a value in a file of rows, or of an index, is the id.
+
+    An index does not record the column of its values, and an unknown table not its type.
+    """
+    if type_key is not None and type_key not in search.id_columns:
+        return False
+    searched_columns = (
+        {"id", *_ENDPOINT_COLUMNS} if type_key is None else search.id_columns[type_key]
+    )
+    if subdirectory_of(file_name) == "_indices":
+        searched_columns = frozenset({"values", "min", "max"})
+    for batch in read_raw_batches(search.store, file_name):
+        for column_name in searched_columns & set(batch.schema.names):
+            values = batch.column(column_name)
+            is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+            if is_text and pc.any(pc.equal(values, search.entity_id)).as_py():
+                return True
+    return False
+
+
+def _chunk_mentions_id(search: _EntitySearch, chunk_name: str) -> bool:
+    """Whether a log chunk mentions the id, for example in a message."""
+    body = search.store.objects.read(chunk_name)
+    if body is None:
+        return False
+    commit_rows = pa.ipc.open_file(io.BytesIO(body)).read_all()
+    matches = pc.match_substring(commit_rows["metadata"], search.entity_id)
+    return bool(pc.any(matches).as_py())
+
+
+def _contains_id_bytes(body: bytes, id_bytes: bytes, *, is_binary: bool) -> bool:
+    return id_bytes in body and not (is_binary and len(id_bytes) < _MIN_BINARY_MATCH)
+
+
+def _file_contains_id(file_path: Path, search: _EntitySearch) -> bool:
+    """Whether a file outside the root contains the id, compressed or not."""
+    is_binary = file_path.suffix == ".arrays"
+    pieces = read_unpacked(file_path, overlap_bytes=len(search.id_bytes))
+    return any(_contains_id_bytes(piece, search.id_bytes, is_binary=is_binary) for piece in pieces)
+
+
+def _expand_paths(given_paths: Sequence[str | Path]) -> Iterator[Path]:
+    for given_path in map(Path, given_paths):
+        if given_path.is_file():
+            yield given_path
+        elif given_path.is_dir():
+            yield from sorted(
+                nested_path for nested_path in given_path.rglob("*") if nested_path.is_file()
+            )

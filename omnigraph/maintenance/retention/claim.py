@@ -1,0 +1,103 @@
+"""The claim that keeps collectors apart. It saves work; two collectors at once do no harm.
+
+Owns the lease on `__gc/claim`: acquire it, renew it in the background, take over one that was not
+renewed for a minute of store time, and detect its loss. Correctness never depends on it.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+
+from omnigraph.errors import ConcurrentCommit, StorageError
+from omnigraph.publish.lease import renew_periodically
+from omnigraph.storage import layout
+from omnigraph.storage.store import Store
+from omnigraph.values import ids
+
+CLAIM_NAME = f"{layout.GC}/claim"
+CLAIM_LEASE = timedelta(seconds=60)  # of store time
+CLAIM_RENEWAL_SECONDS = 20.0  # seconds
+TRUSTED_SECONDS = (
+    30.0  # seconds after a renewal for which the owner may assume that it has the claim
+)
+
+
+class CollectorClaim:
+    """The claim of this collector, which it may lose while its process is suspended."""
+
+    def __init__(self, store: Store, run_id: str) -> None:
+        self.store, self.run_id = store, run_id
+        self.has_started = False
+        self._lost = False
+        self._renewed_at = ids.monotonic()
+        self._lock = threading.Lock()
+
+    def check(self) -> None:
+        """Raise `ConcurrentCommit` if another collector has taken the claim over.
+
+        Called before each removal. It sends requests only if no renewal succeeded for a while: the
+        process may have been suspended, and nothing else would tell.
+        """
+        self.has_started = True
+        if ids.monotonic() - self._renewed_at > TRUSTED_SECONDS:
+            self.renew()
+        if self._lost:
+            raise ConcurrentCommit(
+                "another cleanup took over from this one, which was suspended for too long",
+                effect="unknown",
+                hint="let the other one finish; it also completes what this one began",
+            )
+
+    def renew(self) -> None:
+        """Extend the lease, unless another collector owns it by now."""
+        with self._lock:
+            request_time = ids.monotonic()
+            self._lost = self._lost or _read_owner(self.store) != self.run_id
+            if not self._lost:
+                self.store.objects.write_lease(CLAIM_NAME, {"run": self.run_id})
+                self._renewed_at = request_time
+
+
+@contextmanager
+def hold_claim(store: Store, run_id: str, store_time: datetime) -> Iterator[CollectorClaim]:
+    """Own the claim while the block runs; raise `ConcurrentCommit` if a collector is running."""
+    if not store.objects.create_json(CLAIM_NAME, {"run": run_id}):
+        _take_over_expired(store, run_id, store_time)
+    claim = CollectorClaim(store, run_id)
+    try:
+        with renew_periodically(claim.renew, run_id, CLAIM_RENEWAL_SECONDS):
+            yield claim
+    except StorageError as error:
+        if claim.has_started:  # the failed read itself had no effect, but the run may have had
+            error.effect = "unknown"
+        raise
+    finally:
+        with suppress(StorageError, OSError):  # the next collector takes it over anyway
+            _release_claim(store, run_id)
+
+
+def _take_over_expired(store: Store, run_id: str, store_time: datetime) -> None:
+    renewal_times = [
+        listed_file.modified
+        for listed_file in store.objects.list(layout.GC)
+        if listed_file.name == CLAIM_NAME
+    ]
+    if renewal_times and store_time - renewal_times[0] <= CLAIM_LEASE:
+        raise ConcurrentCommit(
+            f"another cleanup is running; its last sign of life was at"
+            f" {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
+            hint=f"let it finish; if it was killed, run this again in {CLAIM_LEASE.seconds} seconds",
+        )
+    store.objects.write_lease(CLAIM_NAME, {"run": run_id})
+
+
+def _release_claim(store: Store, run_id: str) -> None:
+    if _read_owner(store) == run_id:
+        store.objects.remove(CLAIM_NAME)
+
+
+def _read_owner(store: Store) -> str | None:
+    """Return the run that owns the claim now."""
+    members = store.objects.read_json(CLAIM_NAME)
+    return None if members is None else members.get("run")

@@ -1,0 +1,86 @@
+"""Remove files in an order in which a reader never sees half of a version.
+
+Versions go before the files they reference, data files before their blobs. A late reader then finds
+a version gone instead of rows missing. Removing a file twice is harmless.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.maintenance_executor import maintenance_concurrency
+from omnigraph.storage.store import Store
+
+from .survey import attached_version_number, subdirectory_of
+
+_log = logging.getLogger("omnigraph")
+_PARALLEL_REMOVALS = 0  # parallel requests; 0 means as many as tables are maintained in parallel
+_MAX_THREADS = 64  # threads, however many are requested
+_SUBDIRECTORY_RANKS = {
+    "_versions": 0,
+    "data": 1,
+    "_deletions": 2,
+    "_indices": 3,
+    "_transactions": 5,
+}
+
+
+def sort_for_removal(file_names: Iterable[str]) -> list[str]:
+    """Sort names for removal: by rank, old versions before newer ones.
+
+    >>> sort_for_removal(["nodes/t/data/a/1.blob", "nodes/t/data/a.lance", "nodes/t/_versions/d7.manifest"])
+    ['nodes/t/_versions/d7.manifest', 'nodes/t/data/a.lance', 'nodes/t/data/a/1.blob']
+    """
+    return sorted(
+        file_names,
+        key=lambda file_name: (
+            _removal_rank(file_name),
+            attached_version_number(file_name) or 0,
+            file_name,
+        ),
+    )
+
+
+def _removal_rank(file_name: str) -> int:
+    is_blob = subdirectory_of(file_name) == "data" and file_name.endswith(".blob")
+    return 4 if is_blob else _SUBDIRECTORY_RANKS.get(subdirectory_of(file_name), 6)
+
+
+def group_by_rank(sorted_names: Iterable[str]) -> Iterator[list[str]]:
+    """Yield sorted names rank by rank; names of one rank may be removed in parallel."""
+    for _, rank_names in groupby(sorted_names, _removal_rank):
+        yield list(rank_names)
+
+
+def remove_files(
+    store: Store,
+    sorted_names: Sequence[str],
+    on_removed: Callable[[str, str | None], None],
+    check_claim: Callable[[], None] = lambda: None,
+) -> None:
+    """Remove files rank by rank; `on_removed` gets each name, with the error if it failed.
+
+    `check_claim` is called before each removal and raises if this run must end.
+    """
+
+    def remove_file(file_name: str) -> None:
+        check_claim()
+        try:
+            store.objects.remove(file_name)
+        except (StorageError, OSError) as error:
+            _log.warning("cleanup could not remove %s: %s", file_name, error)
+            on_removed(file_name, getattr(error, "message", None) or str(error))
+        else:
+            on_removed(file_name, None)
+
+    for rank_names in group_by_rank(sorted_names):
+        if store.root.is_local:  # a disk gains nothing from parallel removals
+            for file_name in rank_names:
+                remove_file(file_name)
+        else:
+            with ThreadPoolExecutor(
+                _PARALLEL_REMOVALS or min(maintenance_concurrency(), _MAX_THREADS), "sweep"
+            ) as pool:
+                list(pool.map(remove_file, rank_names))

@@ -1,0 +1,168 @@
+"""The recursive merge base of a criss-cross history: several common ancestors, merged in memory.
+
+Bases are merged pairwise over their own bases, entity by entity, in the order of their ids. Where
+they disagree there is no base value: such an uncertain entity is taken from neither side, so any
+difference between the sides becomes a conflict.
+"""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.history.commit import Commit
+from omnigraph.history.diff import align_columns, find_old_key, match_rows_by_id, snapshot_at
+from omnigraph.history.log import merge_bases
+from omnigraph.history.merge_inputs import MergeInputs
+from omnigraph.history.missing_files import explain_missing_files
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.ingest.defaults import backfill_values
+from omnigraph.rules.check import type_for_key
+from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.equality import same_rows
+from omnigraph.storage.find import find
+
+from .sides import Granularity, TableSides, changed_ids
+
+_BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and ids without a certain base value
+
+
+def sides_from_recursive_base(
+    merge_inputs: MergeInputs, first_base_sides: TableSides, granularity: Granularity
+) -> TableSides:
+    """Return the sides of a table relative to the merge of all bases instead of the first base."""
+    entity_ids = pa.concat_arrays(
+        [changed_ids(first_base_sides.ours), changed_ids(first_base_sides.theirs)]
+    ).unique()
+    table_key = first_base_sides.table_key
+    our_rows, their_rows = (
+        _rows_by_id(snapshot, merge_inputs.target_snapshot, table_key, entity_ids)
+        for snapshot in (merge_inputs.target_snapshot, merge_inputs.source_snapshot)
+    )
+    entity_ids = _find_differing_ids(entity_ids, our_rows, their_rows)
+    our_rows, their_rows = (
+        _rows_with_ids(our_rows, entity_ids),
+        _rows_with_ids(their_rows, entity_ids),
+    )
+    base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
+    base_rows, uncertain_ids = _merged_base_rows(merge_inputs, base_ids, table_key, entity_ids)
+    base_rows = base_rows.filter(
+        pc.invert(pc.is_in(base_rows["id"], pa.array(sorted(uncertain_ids), pa.string())))
+    )
+    schema = our_rows.schema
+    return TableSides(
+        table_key,
+        match_rows_by_id(table_key, base_rows, our_rows, schema),
+        match_rows_by_id(table_key, base_rows, their_rows, schema),
+        granularity,
+        uncertain_ids,
+    )
+
+
+def _merged_base_rows(
+    merge_inputs: MergeInputs, commit_ids: tuple[str, ...], table_key: str, entity_ids: pa.Array
+) -> _BaseRows:
+    """Return entities as they are in the merge of some commits."""
+    merged_rows = _rows_at_commit(merge_inputs, commit_ids[0], table_key, entity_ids)
+    uncertain_ids: frozenset[str] = frozenset()
+    ancestors = _ancestors_of(merge_inputs, commit_ids[0])
+    for commit_id in commit_ids[1:]:
+        commit_ancestors = _ancestors_of(merge_inputs, commit_id)
+        base_rows, uncertain_in_base = _merged_base_rows(
+            merge_inputs, merge_bases(ancestors, commit_ancestors), table_key, entity_ids
+        )
+        merged_rows, clashing_ids = _merge_rows(
+            base_rows,
+            merged_rows,
+            _rows_at_commit(merge_inputs, commit_id, table_key, entity_ids),
+            uncertain_in_base,
+        )
+        uncertain_ids |= clashing_ids
+        ancestors = {**ancestors, **commit_ancestors}
+    return merged_rows, uncertain_ids
+
+
+def _merge_rows(
+    base_rows: pa.Table, first_rows: pa.Table, second_rows: pa.Table, uncertain_ids: frozenset[str]
+) -> _BaseRows:
+    """Merge two sets of rows over a third: single changes are taken, double ones are uncertain."""
+    schema = first_rows.schema
+    sides = TableSides(
+        "",
+        match_rows_by_id("", base_rows, first_rows, schema),
+        match_rows_by_id("", base_rows, second_rows, schema),
+    )
+    inserted_rows, updated_rows, deleted_ids = sides.changes_to_take()
+    touched_ids = pa.concat_arrays([updated_rows["id"].combine_chunks(), deleted_ids])
+    untouched_rows = first_rows.filter(pc.invert(pc.is_in(first_rows["id"], value_set=touched_ids)))
+    differing_ids = frozenset(
+        _find_differing_ids(
+            _ids_of_both(first_rows, second_rows), first_rows, second_rows
+        ).to_pylist()
+    )
+    clashing_ids = frozenset(sides.contested_entities) | (uncertain_ids & differing_ids)
+    return pa.concat_tables([untouched_rows, inserted_rows, updated_rows]), clashing_ids
+
+
+def _rows_at_commit(
+    merge_inputs: MergeInputs, commit_id: str, table_key: str, entity_ids: pa.Array
+) -> pa.Table:
+    return _rows_by_id(
+        snapshot_at(merge_inputs.target_snapshot, merge_inputs.target_snapshot.log, commit_id),
+        merge_inputs.target_snapshot,
+        table_key,
+        entity_ids,
+    )
+
+
+def _rows_by_id(
+    snapshot: Snapshot, target_snapshot: Snapshot, table_key: str, entity_ids: pa.Array
+) -> pa.Table:
+    return find_rows(snapshot, target_snapshot, table_key, {"id": entity_ids})
+
+
+def find_rows(
+    snapshot: Snapshot, target_snapshot: Snapshot, table_key: str, condition: Mapping[str, pa.Array]
+) -> pa.Table:
+    """Return the entities of a snapshot in the columns of the target."""
+    target_schema = target_snapshot.table(table_key).schema
+    former_table_key = find_old_key(snapshot, target_snapshot, table_key)
+    if former_table_key not in snapshot.tables:
+        return row_schema(target_schema).empty_table()
+    former_table = snapshot.table(former_table_key)
+    with explain_missing_files(snapshot):
+        matched_rows = find(former_table, condition, former_table.schema.names)
+    initial_values = backfill_values(type_for_key(target_snapshot.schema.ir.catalog, table_key))
+    return align_columns(matched_rows, former_table.schema, target_schema, initial_values).cast(
+        row_schema(target_schema)
+    )
+
+
+def _find_differing_ids(
+    entity_ids: pa.Array, first_rows: pa.Table, second_rows: pa.Table
+) -> pa.Array:
+    """Return the ids whose rows differ between both tables."""
+    position_in_second = pc.index_in(
+        first_rows["id"].combine_chunks(), value_set=second_rows["id"].combine_chunks()
+    )
+    common_rows = first_rows.filter(pc.is_valid(position_in_second))
+    equal_ids = common_rows.filter(
+        pa.array(same_rows(common_rows, second_rows.take(position_in_second.drop_null())))
+    )["id"]
+    in_neither = pc.invert(pc.is_in(entity_ids, value_set=_ids_of_both(first_rows, second_rows)))
+    is_same = pc.or_(in_neither, pc.is_in(entity_ids, value_set=equal_ids.combine_chunks()))
+    return entity_ids.filter(pc.invert(is_same))
+
+
+def _rows_with_ids(rows: pa.Table, ids: pa.Array) -> pa.Table:
+    return rows.filter(pc.is_in(rows["id"], value_set=ids))
+
+
+def _ids_of_both(first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
+    return pa.concat_arrays(
+        [first_rows["id"].combine_chunks(), second_rows["id"].combine_chunks()]
+    ).unique()
+
+
+def _ancestors_of(merge_inputs: MergeInputs, commit_id: str) -> dict[str, Commit]:
+    return merge_inputs.target_snapshot.log.ancestors(commit_id)

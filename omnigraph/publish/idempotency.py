@@ -1,0 +1,61 @@
+"""Recognise a repeated write by its idempotency key.
+
+The key is looked up in the branch state of every attempt, so a repetition that races with the
+original is recognised too. Only first-parent commits of the last 24 hours count, at most 4,096.
+A write without a key pays nothing.
+"""
+
+from itertools import islice
+
+from omnigraph.errors import InputError
+from omnigraph.history.commit import Commit
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.state import GraphState
+from omnigraph.storage.store import Store
+from omnigraph.values import ids
+
+from .plan import CommitMetadata
+
+_WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # microseconds
+_MAX_COMMITS = 4096
+_MAX_EXPIRED_IN_A_ROW = 64  # one publisher with a wrong clock must not end the search
+
+
+def find_replayed_commit(
+    store: Store, state: GraphState, metadata: CommitMetadata
+) -> Commit | None:
+    """Return the commit that this key already produced, or None.
+
+    Raises:
+        InputError: the key was used for another request; the caller confuses two writes.
+
+    """
+    commit = (
+        None
+        if metadata.idempotency_key is None
+        else find_commit_by_key(store, state, metadata.idempotency_key)
+    )
+    return None if commit is None else _require_same_request(commit, metadata)
+
+
+def find_commit_by_key(store: Store, state: GraphState, key: str) -> Commit | None:
+    """Return the commit that was written under a key, whatever its request was."""
+    oldest_time, expired_in_a_row = ids.now_micros() - _WINDOW_MICROS, 0
+    first_parents = HistoryLog(store, state).first_parents(state.head.commit_id)
+    for commit in islice(first_parents, _MAX_COMMITS):
+        expired_in_a_row = expired_in_a_row + 1 if commit.published_at < oldest_time else 0
+        if expired_in_a_row == _MAX_EXPIRED_IN_A_ROW:
+            return None
+        if not expired_in_a_row and commit.key == key:
+            return commit
+    return None
+
+
+def _require_same_request(commit: Commit, metadata: CommitMetadata) -> Commit:
+    if commit.request != metadata.request_hash:
+        raise InputError(
+            f"idempotency key '{metadata.idempotency_key}' was used for another request",
+            reason="key reused",
+            commit_id=commit.id,
+        )
+    return commit

@@ -1,0 +1,357 @@
+"""Intents: the record of what a long operation is about to do, written before it does it.
+
+Owns arming, leases, confirmation, the single verdict, removal, and the listing of intents. An
+intent protects what it refers to from cleanup, and lets others finish or discard the operation
+after its owner died. Nothing waits for an intent, and an unreadable one blocks nobody.
+"""
+
+import logging
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from omnigraph.errors import StorageError
+from omnigraph.storage import layout
+from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.store import Store
+from omnigraph.values import ids
+
+from .intent_record import Intent, damaged_record_error
+
+_log = logging.getLogger("omnigraph")
+LEASE_DURATION = timedelta(seconds=60)  # measured in store time
+RENEWAL_SECONDS = 20.0  # seconds
+INTENT_PARTS = ("json", "confirmed", "lease", "verdict")
+# Parts that make recovery skip an intent: nothing could resolve it, or it needs a newer release.
+SET_ASIDE_PART, NEWER_PART = MARKER_PARTS = ("set_aside", "newer")
+
+Verdict = Literal["publish", "discard"]
+__all__ = [
+    "Intent",
+    "IntentListing",
+    "PendingIntent",
+    "SetAsideIntent",
+    "UnreadableIntent",
+    "Verdict",
+    "arm",
+    "confirm",
+    "decide",
+    "is_expired",
+    "list_intents",
+    "read_confirmation",
+    "renew",
+    "retire",
+    "set_aside_files",
+    "store_time",
+    "sweep_leftovers",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingIntent:
+    """An intent with the store times of its arming and of its last sign of life."""
+
+    intent: Intent
+    alive_at: datetime
+    confirmed: bool
+    armed_at: datetime
+
+    @property
+    def id(self) -> str:
+        """The id of the operation."""
+        return self.intent.id
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableIntent:
+    """An intent that cannot be read, and why.
+
+    The error tells whether it is damaged, was written by a newer release, or may be readable later.
+    """
+
+    id: str
+    error: StorageError
+    alive_at: datetime
+    armed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SetAsideIntent:
+    """An intent that recovery could not resolve and skips until an operator decides.
+
+    `needs` is what a release must support to resolve it; such a release resolves it on its own.
+    """
+
+    listed_intent: PendingIntent | UnreadableIntent
+    error: str
+    needs: Mapping[str, Any]
+    recorded_at: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the operation."""
+        return self.listed_intent.id
+
+    @property
+    def intent(self) -> Intent | None:
+        """The operation, unless its record cannot be read."""
+        return self.listed_intent.intent if isinstance(self.listed_intent, PendingIntent) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the operation as it is displayed; members that cannot be read are null."""
+        intent = self.intent
+        return {
+            "operation_id": self.id,
+            "operation": intent.operation if intent else None,
+            "graph_branch": intent.branch if intent else None,
+            "for_actor": intent.actor if intent else None,
+            "graph_commit_id": intent.commit_id if intent else None,
+            "error": self.error,
+            "needs": dict(self.needs),
+            "set_aside_at": self.recorded_at,
+        }
+
+
+def arm(store: Store, intent: Intent) -> None:
+    """Write an intent; its creation in store time counts as its first lease.
+
+    A failure has no effect: an intent that was neither confirmed nor decided is never carried out.
+    """
+    try:
+        with as_storage_errors("none"):
+            created = store.objects.create_json(layout.intent_name(intent.id), intent.to_json())
+    except StorageError as error:
+        error.effect = "none"
+        raise
+    if not created:
+        raise StorageError(f"intent {intent.id} already exists", kind="precondition")
+
+
+def renew(store: Store, intent: Intent) -> None:
+    """Renew the lease: show that the owner is alive."""
+    store.objects.write_lease(layout.intent_name(intent.id, "lease"), {"nonce": ids.new_nonce()})
+
+
+def confirm(store: Store, intent: Intent, staged_plan: Mapping[str, Any]) -> None:
+    """Write everything that was staged: from here on any process can finish the operation."""
+    confirmation_file = layout.intent_name(intent.id, "confirmed")
+    if not store.objects.create_json(confirmation_file, staged_plan):
+        raise StorageError(f"intent {intent.id} was already confirmed", kind="precondition")
+
+
+def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
+    """Return what was staged; None if the owner did not get that far."""
+    return store.objects.read_json(layout.intent_name(intent.id, "confirmed"))
+
+
+def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
+    """Request a verdict and return the one that holds, the first; None if the intent is over.
+
+    The intent is looked up again afterwards: a verdict that was removed could be created anew.
+    """
+    verdict_file = layout.intent_name(intent.id, "verdict")
+    verdict: Verdict | None = requested_verdict
+    if not store.objects.create_json(verdict_file, {"verdict": requested_verdict}):
+        stored_verdict = store.objects.read_json(verdict_file)
+        verdict = stored_verdict.get("verdict") if stored_verdict else None
+        if stored_verdict is not None and verdict not in ("publish", "discard"):
+            raise damaged_record_error(verdict_file)
+    if store.objects.read(layout.intent_name(intent.id)) is None:
+        store.objects.remove(verdict_file)
+        return None
+    return verdict
+
+
+def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) -> None:
+    """Remove an intent that is decided and carried out: the intent first, its verdict last.
+
+    Its work is already done, so a failure is only logged; the next open removes the rest.
+    """
+    try:
+        for part in INTENT_PARTS:
+            if part in parts:
+                store.objects.remove(layout.intent_name(intent.id, part))
+    except (StorageError, OSError) as error:
+        _log.warning("intent %s could not be removed: %s", intent.id, error)
+
+
+@dataclass(frozen=True, slots=True)
+class IntentListing:
+    """The result of a listing: intents, and parts whose intent is gone.
+
+    `unreadable` are those not set aside yet, `foreign_files` were written by other programs.
+    """
+
+    pending: tuple[PendingIntent, ...]
+    leftovers: tuple[ListedObject, ...]
+    unreadable: tuple[UnreadableIntent, ...] = ()
+    set_aside: tuple[SetAsideIntent, ...] = ()
+    foreign_files: tuple[ListedObject, ...] = ()
+
+
+def list_intents(store: Store) -> IntentListing:
+    """List all intents and leftover parts: one request if there are none.
+
+    An unreadable intent is part of the result; only a failed listing raises.
+    """
+    files_by_name = {
+        stored_file.name: stored_file for stored_file in store.objects.list(layout.INTENTS)
+    }
+    parsed_names = {file_name: layout.parse_intent_name(file_name) for file_name in files_by_name}
+    intent_ulids = [
+        parsed_name[0]
+        for parsed_name in parsed_names.values()
+        if parsed_name is not None and parsed_name[1] == "json"
+    ]
+    listed_intents = [
+        listed_intent
+        for intent_ulid in intent_ulids
+        if (listed_intent := _read_intent(store, intent_ulid, files_by_name)) is not None
+    ]
+    marker_by_id = {
+        listed_intent.id: marker_part
+        for listed_intent in listed_intents
+        if (marker_part := _find_marker(listed_intent.id, files_by_name)) is not None
+    }
+    waiting_intents = [
+        listed_intent for listed_intent in listed_intents if listed_intent.id not in marker_by_id
+    ]
+    recognized_names = {
+        file_name
+        for file_name, parsed_name in parsed_names.items()
+        if parsed_name is not None or _is_clock_tick(file_name)
+    }
+    part_names = {file_name for file_name in recognized_names if not file_name.endswith(".json")}
+    return IntentListing(
+        tuple(
+            listed_intent
+            for listed_intent in waiting_intents
+            if isinstance(listed_intent, PendingIntent)
+        ),
+        tuple(
+            files_by_name[file_name]
+            for file_name in files_by_name
+            if file_name in part_names and _intent_file(file_name) not in files_by_name
+        ),
+        tuple(
+            listed_intent
+            for listed_intent in waiting_intents
+            if isinstance(listed_intent, UnreadableIntent)
+        ),
+        tuple(
+            _read_marker(store, listed_intent, marker_by_id[listed_intent.id])
+            for listed_intent in listed_intents
+            if listed_intent.id in marker_by_id
+        ),
+        tuple(
+            files_by_name[file_name]
+            for file_name in files_by_name
+            if file_name not in recognized_names
+        ),
+    )
+
+
+def sweep_leftovers(
+    store: Store, leftovers: Sequence[ListedObject], current_time: datetime
+) -> None:
+    """Remove old parts whose intent is gone: without its intent a part decides nothing."""
+    for leftover in leftovers:
+        if (
+            abs(current_time - leftover.modified) > LEASE_DURATION
+            and store.objects.read(_intent_file(leftover.name)) is None
+        ):
+            store.objects.remove(leftover.name)
+
+
+def set_aside_files(store: Store) -> list[ListedObject]:
+    """Return all files of intents that are set aside: a copy of the graph includes them."""
+    intent_files = store.objects.list(layout.INTENTS)
+    stems = {intent_file.name: intent_file.name.rpartition(".")[0] for intent_file in intent_files}
+    set_aside_stems = {
+        stem for file_name, stem in stems.items() if file_name.rpartition(".")[2] in MARKER_PARTS
+    }
+    return [
+        intent_file for intent_file in intent_files if stems[intent_file.name] in set_aside_stems
+    ]
+
+
+def _find_marker(intent_ulid: str, file_names: Container[str]) -> str | None:
+    """Return the part that sets an intent aside, if there is one."""
+    marker_parts = (
+        part for part in MARKER_PARTS if layout.intent_name(intent_ulid, part) in file_names
+    )
+    return next(marker_parts, None)
+
+
+def _is_clock_tick(file_name: str) -> bool:
+    return file_name.startswith(f"{layout.INTENTS}/clock-") and file_name.endswith(".tick")
+
+
+def _intent_file(part_file: str) -> str:
+    return f"{part_file.rpartition('.')[0]}.json"
+
+
+def _read_intent(
+    store: Store, intent_ulid: str, files_by_name: Mapping[str, ListedObject]
+) -> PendingIntent | UnreadableIntent | None:
+    """Read an intent of a listing; None if its owner removed it after the listing."""
+    intent_file = layout.intent_name(intent_ulid)
+    armed_at = files_by_name[intent_file].modified
+    lease_file = files_by_name.get(layout.intent_name(intent_ulid, "lease"))
+    alive_at = max(armed_at, lease_file.modified) if lease_file else armed_at
+    try:
+        stored_facts = store.objects.read_json(intent_file)
+        if stored_facts is None:
+            return None
+        intent = Intent.from_json(stored_facts)
+        if intent.id != intent_ulid:
+            raise damaged_record_error(intent_file)
+    except StorageError as error:
+        return UnreadableIntent(intent_ulid, error, alive_at, armed_at)
+    return PendingIntent(
+        intent, alive_at, layout.intent_name(intent_ulid, "confirmed") in files_by_name, armed_at
+    )
+
+
+def _read_marker(
+    store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str
+) -> SetAsideIntent:
+    """Read why an intent was set aside; a damaged marker still sets it aside."""
+    try:
+        marker_facts = (
+            store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
+        )
+    except StorageError as error:
+        marker_facts = {"error": f"the reason it was set aside cannot be read: {error.message}"}
+    needs, recorded_at = marker_facts.get("needs"), marker_facts.get("recorded_at")
+    return SetAsideIntent(
+        listed_intent,
+        str(marker_facts.get("error", "")),
+        needs if isinstance(needs, dict) else {},
+        recorded_at if isinstance(recorded_at, int) else None,
+    )
+
+
+def store_time(store: Store) -> datetime:
+    """Return the time of the store's own clock: ages are differences between its times only."""
+    tick_file = f"{layout.INTENTS}/clock-{ids.new_ulid()}.tick"
+    store.objects.create_bytes(tick_file, b"")
+    try:
+        return next(
+            stored_file.modified
+            for stored_file in store.objects.list(layout.INTENTS)
+            if stored_file.name == tick_file
+        )
+    finally:
+        store.objects.remove(tick_file)
+
+
+def is_expired(listed_intent: PendingIntent | UnreadableIntent, current_time: datetime) -> bool:
+    """Return whether the owner has given no sign of life for the length of a lease.
+
+    A lease from the future is no sign of life: the clock of the store was set back, or the file
+    time was changed. A live owner renews it by the current clock.
+    """
+    return abs(current_time - listed_intent.alive_at) > LEASE_DURATION

@@ -1,0 +1,266 @@
+"""Long operations: stage under an intent, confirm, request the verdict, publish.
+
+Owns the life cycle of an operation that may outlive its process. A confirmed plan is published
+exactly once, by its owner or by recovery; one that cannot be published leaves a refusal in the log.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from omnigraph.errors import (
+    ClientError,
+    ConcurrentCommit,
+    ReadSetConflict,
+    RecoveryRequired,
+    StorageError,
+)
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.commit import Commit
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.manifest import LoadedManifest
+from omnigraph.history.missing_table_files import report_missing_files
+from omnigraph.history.state import GraphState
+from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.store import Store
+from omnigraph.storage.table import can_replay
+from omnigraph.values import ids
+
+from . import intent as intents
+from .intent import Intent
+from .lease import keep_lease_alive
+from .plan import CommitMetadata, PublishPlan, WriteTxn, check_requirements
+from .plan_json import plan_to_json
+from .publish import publish
+from .recovery_records import OutcomeKind
+
+PlanStager = Callable[[WriteTxn], PublishPlan | None]
+ConfirmedPlanFactory = Callable[[WriteTxn], PublishPlan]
+REFUSED_OPERATION = "refused"
+_log = logging.getLogger("omnigraph")
+
+
+def publish_long_operation(
+    branch_state: BranchState,
+    operation: str,
+    stage_plan: PlanStager,
+    commit_metadata: CommitMetadata,
+    table_keys: tuple[str, ...] = (),
+    intent_facts: Mapping[str, Any] | None = None,
+) -> Commit | None:
+    """Stage a long operation under the protection of an intent, and publish it once.
+
+    `intent_facts` are further members of the intent: a merge records its source there.
+
+    Raises `RecoveryRequired` if it was confirmed and the store failed before it was published:
+    the next writer that opens the graph publishes it.
+    """
+    base_manifest = branch_state.refresh()
+    intent = _build_intent(branch_state, base_manifest, operation, commit_metadata, table_keys)
+    intent = replace(intent, facts={**intent.facts, **(intent_facts or {})})
+    intents.arm(branch_state.store, intent)
+    staged_plan = _stage_and_confirm(branch_state, base_manifest, intent, stage_plan)
+    if staged_plan is None:
+        _discard_intent(branch_state.store, intent)
+        return None
+    with _require_recovery_on_failure(intent):
+        if intents.decide(branch_state.store, intent, "publish") == "publish":
+            with _require_recovery_on_failure(intent, (ConcurrentCommit,)):  # decided, and too busy
+                return finish_confirmed(branch_state, intent, lambda _: staged_plan)
+        return _find_published_elsewhere(branch_state, intent)
+
+
+def finish_confirmed(
+    branch_state: BranchState,
+    intent: Intent,
+    load_plan: ConfirmedPlanFactory,
+    on_resolved: Callable[[OutcomeKind], object] = lambda _: None,
+) -> Commit:
+    """Publish a confirmed operation; if that is impossible, publish a refusal and raise the cause.
+
+    `on_resolved` is called with what the log records (`finished`, `refused`, or `discarded` on a
+    deleted branch) before the intent is removed. A branch that is too busy decides nothing: the
+    intent stays.
+    """
+    publish_result: Commit | ClientError | None
+    try:
+        publish_result = _publish_intent(branch_state, intent, load_plan)
+    except ConcurrentCommit:
+        raise
+    except ClientError as error:  # a conflict, a failed requirement, a key of another request
+        publish_result = error
+    logged_commit = find_intent_commit(
+        branch_state.store, branch_state.last_known().state, intent
+    ) or publish_refusal(branch_state, intent)
+    on_resolved(_outcome_kind(logged_commit))
+    intents.retire(branch_state.store, intent)
+    if logged_commit is not None and logged_commit.operation != REFUSED_OPERATION:
+        return logged_commit
+    if isinstance(publish_result, Commit) and publish_result.id != intent.commit_id:
+        return publish_result  # the earlier commit of the same idempotency key
+    if isinstance(publish_result, ClientError):
+        raise publish_result
+    raise ReadSetConflict(member="tables", expected=intent.base_commit)
+
+
+def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
+    """Publish the refusal under the same commit id, so that the plan is never published later.
+
+    Returns the commit in the log, which may be one that another process published; None on a
+    deleted branch.
+    """
+    refusal_metadata = CommitMetadata(actor=intent.actor)
+    with suppress(ReadSetConflict):  # deleted: nothing can be published there any more
+        _publish_intent(
+            branch_state, intent, lambda _: PublishPlan(REFUSED_OPERATION), refusal_metadata
+        )
+    newest_state = branch_state.refresh().state
+    logged_commit = find_intent_commit(branch_state.store, newest_state, intent)
+    if logged_commit is None and not newest_state.head.closed:
+        raise ConcurrentCommit(f"the refusal of {intent.operation} could not be written")
+    return logged_commit
+
+
+def find_intent_commit(store: Store, state: GraphState, intent: Intent) -> Commit | None:
+    """Find the commit of an intent in a log: it can only be newer than the intent's base."""
+    for commit in HistoryLog(store, state).first_parents(state.head.commit_id):
+        if commit.id == intent.commit_id:
+            return commit
+        if commit.id == intent.base_commit:
+            return None
+    return None
+
+
+def _publish_intent(
+    branch_state: BranchState,
+    intent: Intent,
+    load_plan: ConfirmedPlanFactory,
+    commit_metadata: CommitMetadata | None = None,
+) -> Commit | None:
+    """Publish under the identity of the intent, unless its commit is already in the base's log."""
+
+    def prepare(txn: WriteTxn) -> PublishPlan | None:
+        if find_intent_commit(txn.store, txn.base.state, intent) is not None:
+            return None
+        # Its files are protected by the intent, whatever a cleanup did meanwhile.
+        plan = replace(load_plan(txn), protected_by_intent=True)
+        _check_still_applies(plan, txn, intent)
+        return plan
+
+    branch_state.refresh()
+    identity = (intent.commit_id or "", intent.created_at)
+    return publish(
+        branch_state, prepare, commit_metadata or commit_metadata_of(intent), identity=identity
+    )
+
+
+def _check_still_applies(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
+    """Check that a plan staged on an old base holds on this one; it cannot be staged again."""
+    check_requirements(plan.requirements, txn)
+    for table_key, staged_write in plan.writes.items():
+        if not can_replay(staged_write, txn.table(table_key)):
+            raise ReadSetConflict(member="tables", expected=intent.base_commit)
+
+
+def commit_metadata_of(intent: Intent) -> CommitMetadata:
+    """Return the commit metadata of a stored operation."""
+    facts = intent.facts
+    return CommitMetadata(intent.actor, intent.message, facts.get("key"), facts.get("request"))
+
+
+def _build_intent(
+    branch_state: BranchState,
+    base_manifest: LoadedManifest,
+    operation: str,
+    commit_metadata: CommitMetadata,
+    table_keys: tuple[str, ...],
+) -> Intent:
+    return Intent(
+        id=ids.new_ulid(),
+        operation=operation,
+        branch=branch_state.name,
+        branch_ulid=branch_state.ulid,
+        base_commit=base_manifest.state.head.commit_id,
+        created_at=ids.now_micros(),
+        commit_id=ids.new_ulid(),
+        actor=commit_metadata.actor,
+        message=commit_metadata.message,
+        tables=table_keys,
+        facts={"key": commit_metadata.idempotency_key, "request": commit_metadata.request_hash},
+    )
+
+
+def _stage_and_confirm(
+    branch_state: BranchState, base_manifest: LoadedManifest, intent: Intent, stage_plan: PlanStager
+) -> PublishPlan | None:
+    """Stage and confirm; any failure here discards the intent."""
+    try:
+        missing_files_explained = report_missing_files(
+            branch_state.store, lambda: base_manifest.state.tables
+        )
+        with (
+            missing_files_explained,
+            as_storage_errors("none"),
+            keep_lease_alive(branch_state.store, intent),
+        ):
+            txn = WriteTxn(
+                branch_state.store,
+                branch_state.name,
+                base_manifest,
+                intent.commit_id or "",
+                intent.created_at,
+            )
+            plan = stage_plan(txn)
+            if plan is not None:
+                plan = plan.with_base_requirements(txn)
+                intents.confirm(branch_state.store, intent, plan_to_json(plan))
+            return plan
+    except BaseException as error:
+        was_discarded = _try_discard(branch_state.store, intent)
+        if isinstance(error, StorageError):
+            error.effect = "none" if was_discarded else "unknown"
+        raise
+
+
+def _try_discard(store: Store, intent: Intent) -> bool:
+    """Discard a failed operation. If that fails, its lease expires and recovery decides."""
+    try:
+        return _discard_intent(store, intent)
+    except (StorageError, OSError) as error:
+        _log.warning("intent %s could not be discarded: %s", intent.id, error)
+        return False
+
+
+def _discard_intent(store: Store, intent: Intent) -> bool:
+    verdict = intents.decide(store, intent, "discard")
+    if verdict == "discard":
+        intents.retire(store, intent)
+    return verdict == "discard"
+
+
+def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Commit:
+    """The intent is over or to be discarded: the log tells whether another process published it."""
+    logged_commit = find_intent_commit(branch_state.store, branch_state.refresh().state, intent)
+    if logged_commit is None or logged_commit.operation == REFUSED_OPERATION:
+        raise ConcurrentCommit(f"the {intent.operation} took too long and was discarded")
+    return logged_commit
+
+
+@contextmanager
+def _require_recovery_on_failure(
+    intent: Intent, failures: tuple[type[Exception], ...] = (StorageError, OSError)
+) -> Iterator[None]:
+    """After the confirmation a store failure decides nothing: report that recovery is pending."""
+    try:
+        yield
+    except failures as error:
+        message = f"the {intent.operation} is confirmed, but may not be published yet"
+        raise RecoveryRequired(message, operation_id=intent.id, effect="unknown") from error
+
+
+def _outcome_kind(logged_commit: Commit | None) -> OutcomeKind:
+    if logged_commit is None:
+        return "discarded"
+    return "refused" if logged_commit.operation == REFUSED_OPERATION else "finished"

@@ -1,0 +1,80 @@
+"""Read leases: protect data from cleanup while it is read for a long time.
+
+A read lease is an intent of the kind `read` whose lease is renewed beside the work. It never
+publishes anything; if its owner dies, whoever finds the intent discards it.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TypeVar
+
+from omnigraph.errors import StorageError
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.delete_queue import check_versions_retained
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.store import Store
+from omnigraph.values import ids
+
+from . import intent as intents
+from .intent import Intent
+from .lease import READ_OPERATION, keep_lease_alive
+
+ReadItem = TypeVar("ReadItem")
+LONG_READ_ROWS = (
+    100_000  # entities; reading fewer takes far less time than the grace period of a cleanup
+)
+
+
+def build_read_intent(
+    branch_state: BranchState, snapshot: Snapshot, actor: str | None = None
+) -> Intent:
+    """Build the intent of reading a snapshot of a branch; writes nothing."""
+    return Intent(
+        id=ids.new_ulid(),
+        operation=READ_OPERATION,
+        branch=branch_state.name,
+        branch_ulid=branch_state.ulid,
+        base_commit=snapshot.commit_id,
+        created_at=ids.now_micros(),
+        actor=actor,
+    )
+
+
+@contextmanager
+def protect_snapshot(
+    store: Store, branch_state: BranchState, snapshot: Snapshot, actor: str | None = None
+) -> Iterator[None]:
+    """Protect a snapshot of a branch while the block runs.
+
+    Raises `HistoryReclaimed` if it was already removed, `ConcurrentCommit` if a cleanup is about
+    to remove it.
+    """
+    intent = build_read_intent(branch_state, snapshot, actor)
+    intents.arm(store, intent)
+    try:
+        with as_storage_errors("none"):
+            check_versions_retained(
+                store, snapshot.tables.values(), snapshot.commit_id, snapshot.schema_row.location
+            )
+        with keep_lease_alive(store, intent):
+            yield
+    finally:
+        intents.retire(store, intent, ("json", "lease"))
+
+
+def protect_while_reading(
+    branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]
+) -> Iterator[ReadItem]:
+    """Yield items, protecting the snapshot from the first to the last if it is large.
+
+    A reader that may not write to the store goes on without a lease and relies on no cleanup
+    removing its data.
+    """
+    store = branch_state.store
+    is_long_read = sum(entry.row_count for entry in snapshot.tables.values()) >= LONG_READ_ROWS
+    with ExitStack() as stack:
+        if is_long_read and not store.effects.read_only:
+            with suppress(StorageError):
+                stack.enter_context(protect_snapshot(store, branch_state, snapshot))
+        yield from items

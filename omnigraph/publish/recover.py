@@ -1,0 +1,221 @@
+"""Crash recovery: settle operations whose owner is gone, or set them aside if that is hopeless.
+
+Recovery runs when a graph is opened for writing and, at intervals, before a write. It is
+idempotent, nothing waits for it, and it touches only intents whose lease has expired. An operation
+that cannot be settled blocks neither the others nor the caller; only a failed listing is an error.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
+
+from omnigraph.errors import StorageError
+from omnigraph.history.branch_state import BranchState
+from omnigraph.storage import layout
+from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.store import Store
+from omnigraph.values import ids
+
+from . import intent as intents
+from .intent import IntentListing, PendingIntent, UnreadableIntent
+from .recovery_failure import judge_failure
+from .recovery_records import RecoveryRecord
+from .set_aside import set_operation_aside
+from .settle import can_settle, settle_operation
+
+RecoveryResult = TypeVar("RecoveryResult")
+UNFINISHED_FILE_AGE = timedelta(
+    hours=1
+)  # age at which a temporary file that was never renamed is removed
+# Directories of control objects; the root itself holds only claims. Table files, log chunks and
+# schemas are many: leftovers among them are the collector's job.
+_CONTROL_DIRECTORIES = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
+RECOVERY_INTERVAL_SECONDS = 5.0  # seconds between two recoveries of one root by one process
+_log = logging.getLogger("omnigraph")
+_last_recovery: dict[str, float] = {}
+_roots_in_recovery: set[str] = set()
+_lock = threading.Lock()
+
+
+def recover(store: Store) -> list[RecoveryRecord]:
+    """Settle every intent whose lease has expired; costs one listing when there is none."""
+    intent_listing = intents.list_intents(store)
+    unfinished_files = store.objects.list_unfinished(*_CONTROL_DIRECTORIES)
+    settleable = [
+        set_aside_intent
+        for set_aside_intent in intent_listing.set_aside
+        if can_settle(set_aside_intent.needs)
+    ]
+    if not (
+        intent_listing.pending
+        or intent_listing.unreadable
+        or intent_listing.leftovers
+        or settleable
+        or unfinished_files
+    ):
+        return []
+    try:
+        with as_storage_errors("none"):
+            store_time = intents.store_time(store)
+    except StorageError as error:  # a full or read-only disk; a write would report the same
+        _log.warning("recovery of unfinished operations was skipped: %s", error.message)
+        return []
+    outcomes = _settle_expired(store, intent_listing, store_time)
+    _set_aside_unreadable(store, intent_listing, store_time)
+    _remove_leftovers(store, intent_listing, unfinished_files, store_time)
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def recover_when_due(store: Store, *, interval: float | None = None) -> list[RecoveryRecord]:
+    """Run `recover`, unless this process has just done so for this root.
+
+    A failed recovery does not count: the error reaches the caller, and the next call tries again.
+    """
+    root_identity = store.root.identity
+    if not _begin_recovery(
+        root_identity, RECOVERY_INTERVAL_SECONDS if interval is None else interval
+    ):
+        return []
+    started_at: float | None = ids.monotonic()
+    try:
+        return recover(store)
+    except BaseException:
+        started_at = None
+        raise
+    finally:
+        _end_recovery(root_identity, started_at)
+
+
+def install_recovery_hook(branch_state: BranchState) -> None:
+    """Run recovery before every write to a branch, whenever it is due."""
+    branch_state.recover_if_needed = partial(recover_when_due, branch_state.store)
+
+
+def _begin_recovery(root_identity: str, interval_seconds: float) -> bool:
+    """Return whether recovery is due; the caller must then run it. Never wait for a running one."""
+    now = ids.monotonic()
+    with _lock:
+        last_started = _last_recovery.get(root_identity)
+        is_recent = last_started is not None and 0 <= now - last_started < interval_seconds
+        if is_recent or root_identity in _roots_in_recovery:
+            return False
+        _roots_in_recovery.add(root_identity)
+        return True
+
+
+def _end_recovery(root_identity: str, started_at: float | None) -> None:
+    with _lock:
+        _roots_in_recovery.discard(root_identity)
+        if started_at is None:
+            _last_recovery.pop(root_identity, None)
+        else:
+            _last_recovery[root_identity] = started_at
+
+
+def _settle_expired(
+    store: Store, intent_listing: IntentListing, store_time: datetime
+) -> list[RecoveryRecord | None]:
+    """Settle operations whose lease has expired; first those that an older release set aside."""
+    settleable = [
+        listed_intent.listed_intent
+        for listed_intent in intent_listing.set_aside
+        if can_settle(listed_intent.needs)
+        and isinstance(listed_intent.listed_intent, PendingIntent)
+    ]
+    expired_intents = [
+        listed_intent
+        for listed_intent in intent_listing.pending
+        if intents.is_expired(listed_intent, store_time)
+    ]
+    return [
+        *(
+            _settle_or_set_aside(store, listed_intent, was_set_aside=True)
+            for listed_intent in settleable
+        ),
+        *(_settle_or_set_aside(store, listed_intent) for listed_intent in expired_intents),
+    ]
+
+
+def _settle_or_set_aside(
+    store: Store, pending: PendingIntent, *, was_set_aside: bool = False
+) -> RecoveryRecord | None:
+    """Settle one operation. Log any failure; set the operation aside if the failure is permanent.
+
+    An unclear failure is permanent only if it happens twice while the store responds.
+    """
+    for is_last_try in (False, True):
+        try:
+            with as_storage_errors("unknown"):
+                return settle_operation(store, pending, was_set_aside=was_set_aside)
+        except Exception as error:
+            prospect = judge_failure(error)
+            if prospect == "unclear" and _store_responds(store):
+                if not is_last_try:
+                    continue
+                prospect = "for_good"
+            if prospect == "for_good":
+                return _try_set_aside(store, pending, error)
+            _log.warning("operation %s is settled later: %s", pending.id, error)
+            return None
+    return None
+
+
+def _store_responds(store: Store) -> bool:
+    """Whether the store creates, lists and removes an object: then the failure is not an outage."""
+    try:
+        with as_storage_errors("none"):
+            intents.store_time(store)
+    except StorageError:
+        return False
+    return True
+
+
+def _try_set_aside(
+    store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
+) -> RecoveryRecord | None:
+    return _run_logging_failure(operation.id, partial(set_operation_aside, store, operation, error))
+
+
+def _set_aside_unreadable(
+    store: Store, intent_listing: IntentListing, store_time: datetime
+) -> None:
+    """Set aside damaged intents and those of a newer release; keep what may be readable later."""
+    for unreadable_intent in intent_listing.unreadable:
+        if (
+            intents.is_expired(unreadable_intent, store_time)
+            and judge_failure(unreadable_intent.error) == "for_good"
+        ):
+            _try_set_aside(store, unreadable_intent, unreadable_intent.error)
+
+
+def _remove_leftovers(
+    store: Store,
+    intent_listing: IntentListing,
+    unfinished_files: Sequence[ListedObject],
+    store_time: datetime,
+) -> None:
+    _run_logging_failure(
+        "leftovers", partial(intents.sweep_leftovers, store, intent_listing.leftovers, store_time)
+    )
+    for unfinished_file in unfinished_files:
+        # Nothing reads temporary names. A writer that is still filling one will get an error.
+        if store_time - unfinished_file.modified > UNFINISHED_FILE_AGE:
+            _run_logging_failure(
+                unfinished_file.name, partial(store.objects.remove, unfinished_file.name)
+            )
+
+
+def _run_logging_failure(
+    subject: str, action: Callable[[], RecoveryResult]
+) -> RecoveryResult | None:
+    """Run an action that the next recovery can repeat; a failure is only logged."""
+    try:
+        with as_storage_errors("unknown"):
+            return action()
+    except StorageError as error:
+        _log.warning("recovery of %s goes on later: %s", subject, error.message)
+        return None

@@ -1,0 +1,185 @@
+"""Rename a branch: open the new name, verify it, then close the old one.
+
+Both names lead to the same manifest, so open handles are not affected. The rename is recorded in an
+intent: after a crash between the two steps both names exist, and the next read-write open closes
+the old one. Of several concurrent renames, the one that closes the old name wins. The old name must
+never be closed before the new one is proved to lead to the branch; otherwise a store that lost
+the new name would make the branch unreachable.
+"""
+
+from collections.abc import Mapping
+
+from omnigraph.errors import (
+    AlreadyExists,
+    BranchNotFound,
+    ConcurrentCommit,
+    InputError,
+    NotFound,
+    StorageError,
+)
+from omnigraph.history import names, refs
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.branches import conflicting_names, next_ref_number, open_branch
+from omnigraph.history.manifest import read_manifest
+from omnigraph.history.refs import Ref
+from omnigraph.storage import layout
+from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect
+from omnigraph.storage.store import Store
+from omnigraph.values import ids
+
+from . import intent as intents
+from .intent import Intent
+from .recovery_failure import judge_failure
+
+RENAME = "branch_rename"
+_INTENT_PARTS = ("json", "verdict")
+
+
+class NameNotVisibleError(StorageError):
+    """A ref object was written, but the store does not return it; the branch keeps its old name."""
+
+    code = "StorageError"
+    kind = "permanent"
+    effect = "none"
+    hint = "choose another name; the branch still exists under its old one"
+
+
+def rename_branch(
+    store: Store, name: str, requested_name: str, *, actor: str | None = None
+) -> BranchState:
+    """Rename a branch; open handles keep working, whichever name they were opened with.
+
+    Raises `BranchNotFound`, or `AlreadyExists` if the new name exists or conflicts with another.
+    """
+    old_name, new_name = names.strip_name(name), names.check_new_ref_name(requested_name)
+    if old_name == layout.MAIN:
+        raise InputError("'main' cannot be renamed", reason="main is the default branch")
+    if old_name == new_name:
+        raise AlreadyExists(f"branch '{old_name}' already has that name", branch=old_name)
+    with as_storage_errors("none"):
+        head_commit_id = open_branch(store, old_name).last_known().state.head.commit_id
+        old_ref = refs.find_ref(store, old_name)
+        new_number = next_ref_number(store, new_name, old_name)
+        intent = _build_rename_intent(old_ref, new_name, new_number, head_commit_id, actor)
+        intents.arm(store, intent)
+    with failures_as_unknown_effect():
+        if intents.decide(store, intent, "publish") != "publish":
+            raise ConcurrentCommit(f"renaming '{old_name}' took too long and was discarded")
+    _finish_own_rename(store, intent)
+    with failures_as_unknown_effect():
+        return open_branch(store, new_name)
+
+
+def _finish_own_rename(store: Store, intent: Intent) -> None:
+    """Finish one's own rename; retire the intent as soon as the outcome is known."""
+    try:
+        with as_storage_errors("unknown"):
+            finish_rename(store, intent)
+    except (AlreadyExists, NotFound, NameNotVisibleError):
+        intents.retire(store, intent, _INTENT_PARTS)
+        raise
+    except Exception as error:
+        is_unchanged = judge_failure(error) == "for_good" and _has_old_name_only(store, intent)
+        if isinstance(error, StorageError):
+            error.effect = "none" if is_unchanged else "unknown"
+        if is_unchanged:
+            intents.retire(store, intent, _INTENT_PARTS)
+        raise
+    intents.retire(store, intent, _INTENT_PARTS)
+
+
+def finish_rename(store: Store, intent: Intent) -> None:
+    """Open the new name and close the old one; several processes may do so at once.
+
+    Steps that are done already are skipped. Raises `AlreadyExists`, `BranchNotFound` or
+    `NameNotVisibleError` if the rename is impossible: then the new name is closed again, and the
+    old one is unchanged.
+    """
+    old_ref, new_ref = rename_refs(intent)
+    refs.create_ref_object(store, new_ref, {"nonce": intent.id})
+    try:
+        _check_new_name(store, old_ref, new_ref)
+    except (AlreadyExists, NotFound, NameNotVisibleError):
+        refs.close_name(store, new_ref)
+        raise
+    if not refs.close_renamed_name(store, old_ref, new_ref.name, intent.id):
+        refs.close_name(store, new_ref)
+        raise BranchNotFound(f"branch '{old_ref.name}' was renamed or deleted", branch=old_ref.name)
+
+
+def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
+    """Refuse names that conflict by now, and branches that were deleted.
+
+    Unless the old name is closed already, the new one must lead to the branch.
+    """
+    highest_numbers = refs.list_highest_numbers(store)
+    if highest_numbers.get(old_ref.name, 0) > old_ref.number:
+        return  # closed already: by this very rename, or close_renamed_name will find out
+    names.check_disjoint(
+        new_ref.name, conflicting_names(store, new_ref.name, highest_numbers, old_ref.name)
+    )
+    if read_manifest(store, old_ref.ulid).state.head.closed:
+        raise BranchNotFound(f"no branch '{old_ref.name}'", branch=old_ref.name)
+    if highest_numbers.get(new_ref.name, 0) > new_ref.number:
+        _check_named_elsewhere(store, old_ref, highest_numbers)
+    elif not refs.is_ref_visible(store, new_ref):
+        raise NameNotVisibleError(
+            f"the name '{new_ref.name}' was written, but the store does not show it;"
+            f" the branch is still called '{old_ref.name}'"
+        )
+
+
+def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[str, int]) -> None:
+    """The new name was closed since: close the old one only if a third name leads to the branch."""
+    for open_name, number in highest_numbers.items():
+        if number % 2 and open_name != old_ref.name:
+            ref = refs.read_ref(store, open_name, number)
+            if ref is not None and ref.ulid == old_ref.ulid:
+                return
+    raise BranchNotFound(f"renaming '{old_ref.name}' was undone", branch=old_ref.name)
+
+
+def _has_old_name_only(store: Store, intent: Intent) -> bool:
+    """Whether a failed rename changed nothing; False if that cannot be determined."""
+    old_ref, new_ref = rename_refs(intent)
+    try:
+        return refs.is_ref_visible(store, old_ref) and not _may_be_open(store, new_ref)
+    except StorageError:
+        return False
+
+
+def _may_be_open(store: Store, ref: Ref) -> bool:
+    """Whether a name may be open; a name that the store cannot even look up is not."""
+    try:
+        return refs.find_open_ref(store, ref.name, ref.directory) is not None
+    except Exception as error:
+        return judge_failure(error) != "for_good"
+
+
+def rename_refs(intent: Intent) -> tuple[Ref, Ref]:
+    """Return the old and the new ref of the branch that an intent renames."""
+    facts = intent.facts
+    origin_members = facts["parent"], facts["fork_commit"]
+    old_ref = Ref(intent.branch, intent.branch_ulid, facts["old_number"], *origin_members)
+    return old_ref, Ref(facts["name"], intent.branch_ulid, facts["number"], *origin_members)
+
+
+def _build_rename_intent(
+    old_ref: Ref, new_name: str, new_number: int, head_commit_id: str, actor: str | None
+) -> Intent:
+    return Intent(
+        id=ids.new_ulid(),
+        operation=RENAME,
+        branch=old_ref.name,
+        branch_ulid=old_ref.ulid,
+        base_commit=head_commit_id,
+        created_at=ids.now_micros(),
+        actor=actor,
+        facts={
+            "name": new_name,
+            "number": new_number,
+            "old_number": old_ref.number,
+            "parent": old_ref.parent,
+            "fork_commit": old_ref.fork_commit,
+        },
+    )

@@ -1,0 +1,145 @@
+"""Operations that recovery could not settle: set aside, list, retry, drop.
+
+A marker next to an intent tells recovery to leave it alone. The intent and its parts stay as they
+are and keep protecting what they reference. A marker decides nothing: any process that can settle
+the operation may still do so. Markers are written once and removed after their intent, so a crash
+at any point is harmless.
+"""
+
+from dataclasses import replace
+
+from omnigraph.errors import ConcurrentCommit, NotFound, StorageError
+from omnigraph.storage import layout
+from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.store import Store
+
+from . import intent as intents
+from .intent import PendingIntent, SetAsideIntent, UnreadableIntent
+from .intent_record import NewerReleaseError
+from .recovery_records import (
+    RECOVERY_ACTOR,
+    RecoveryRecord,
+    build_recovery_record,
+    build_unreadable_record,
+    record_operation_dropped,
+    record_operation_set_aside,
+)
+from .settle import settle_operation
+from .withdraw import withdraw_operation
+
+
+def set_operation_aside(
+    store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
+) -> RecoveryRecord | None:
+    """Leave an operation alone from now on; None if it was ended by another process meanwhile.
+
+    The audit record is written before the marker: after a crash between the two, recovery simply
+    tries again. The other order could leave a marker that nobody was told about.
+    """
+    if store.objects.read(layout.intent_name(operation.id)) is None:
+        return None
+    error_text = describe_error(error)
+    outcome = _set_aside_outcome(operation, error_text)
+    record_operation_set_aside(store, outcome)
+    required_versions = dict(error.needs) if isinstance(error, NewerReleaseError) else {}
+    marker_name = layout.intent_name(
+        operation.id, intents.NEWER_PART if required_versions else intents.SET_ASIDE_PART
+    )
+    marker_members = {
+        "error": error_text,
+        "needs": required_versions,
+        "recorded_at": outcome.recorded_at,
+    }
+    store.objects.create_json(marker_name, marker_members)
+    if store.objects.read(layout.intent_name(operation.id)) is None:
+        store.objects.remove(marker_name)
+        return None
+    return outcome
+
+
+def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
+    """List operations that recovery leaves alone, including unreadable ones it will set aside.
+
+    Oldest first.
+    """
+    intent_listing = intents.list_intents(store)
+    unreadable_operations = [
+        SetAsideIntent(operation, operation.error.message, {})
+        for operation in intent_listing.unreadable
+    ]
+    return sorted(
+        [*intent_listing.set_aside, *unreadable_operations], key=lambda operation: operation.id
+    )
+
+
+def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
+    """Settle an operation that was set aside; None if it was over already.
+
+    Raises what settling raises; the operation then stays set aside.
+    """
+    operation = find_set_aside_operation(store, operation_id).listed_intent
+    if isinstance(operation, UnreadableIntent):
+        raise operation.error
+    with as_storage_errors("unknown"):
+        outcome = settle_operation(store, operation, was_set_aside=True)
+    if store.objects.read(layout.intent_name(operation_id)) is not None:
+        raise ConcurrentCommit(f"operation {operation_id} could not be settled: its branch is busy")
+    _remove_intent_files(store, operation_id)
+    return outcome
+
+
+def drop_operation(store: Store, operation_id: str, actor: str | None = None) -> RecoveryRecord:
+    """Give an operation up for good and record that; a cleanup removes what it staged.
+
+    An operation that turns out to have been carried out is recorded as finished.
+    """
+    set_aside_operation = find_set_aside_operation(store, operation_id)
+    was_carried_out = set_aside_operation.intent is not None and withdraw_operation(
+        store, set_aside_operation.intent
+    )
+    if set_aside_operation.intent is None:
+        outcome = build_unreadable_record(operation_id, "dropped", set_aside_operation.error)
+    else:
+        outcome = build_recovery_record(
+            set_aside_operation.intent,
+            "finished" if was_carried_out else "dropped",
+            set_aside_operation.error,
+        )
+    outcome = replace(outcome, actor=actor or RECOVERY_ACTOR)
+    record_operation_dropped(store, outcome)
+    _remove_intent_files(store, operation_id)
+    return outcome
+
+
+def describe_error(error: Exception) -> str:
+    """Describe an error on one line, as records store it."""
+    if isinstance(error, StorageError):
+        return error.message
+    first_line = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
+
+
+def _set_aside_outcome(
+    operation: PendingIntent | UnreadableIntent, error_text: str
+) -> RecoveryRecord:
+    if isinstance(operation, UnreadableIntent):
+        return build_unreadable_record(operation.id, "set_aside", error_text)
+    return build_recovery_record(operation.intent, "set_aside", error_text)
+
+
+def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
+    """Find one operation that is set aside; raise `NotFound` if there is none."""
+    for operation in list_set_aside_operations(store):
+        if operation.id == operation_id:
+            return operation
+    raise NotFound(
+        f"no operation '{operation_id}' is set aside",
+        what=f"operation '{operation_id}'",
+        hint="list set-aside operations: omnigraph recovery list",
+    )
+
+
+def _remove_intent_files(store: Store, operation_id: str) -> None:
+    """Remove an intent, then its parts: without the intent they decide nothing."""
+    for part in (*intents.INTENT_PARTS, *intents.MARKER_PARTS):
+        store.objects.remove(layout.intent_name(operation_id, part))

@@ -1,0 +1,35 @@
+"""Manifests whose newest versions were torn by a power loss: repaired when opened for writing.
+
+Only versions that were never acknowledged are set aside. They are kept, and a record is written.
+"""
+
+import logging
+
+from omnigraph.storage import layout, torn_versions
+from omnigraph.storage.store import Store
+
+from .recovery_records import record_torn_version
+
+_log = logging.getLogger("omnigraph")
+
+
+def set_aside_torn_versions(store: Store, branch_name: str, branch_ulid: str) -> None:
+    """Set aside the torn versions above the newest readable one, if there are any.
+
+    The newest goes first, so a crash in between leaves a shorter run of the same kind.
+    """
+    location = layout.manifest_directory(branch_ulid)
+    for version in torn_versions.find_torn_versions(store, location):
+        kept_location = torn_versions.set_aside_version(
+            store,
+            location,
+            version,
+            lambda event_id: record_torn_version(store, event_id, branch_name),
+        )
+        if kept_location is not None:
+            _log.warning(
+                "version %d of branch %s was not completely written, and was moved to %s",
+                version,
+                branch_name,
+                kept_location,
+            )

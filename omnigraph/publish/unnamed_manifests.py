@@ -1,0 +1,307 @@
+"""Open manifests below `__branches/` that no open ref references, and why.
+
+A crashed creation leaves such a manifest: it was never named and is garbage. Any other one has lost
+its ref object or its closing version. This module only reads; callers decide what to do.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from omnigraph.errors import GraphNotInitialized, StorageError
+from omnigraph.history import refs
+from omnigraph.history.manifest import LoadedManifest, read_manifest
+from omnigraph.history.origin import RefKind
+from omnigraph.storage import layout
+from omnigraph.storage.failures import DamagedError
+from omnigraph.storage.layout import intent_name
+from omnigraph.storage.store import Store
+from omnigraph.storage.torn_versions import TornVersionError
+
+from . import intent as intents
+from .intent import PendingIntent
+from .rename import RENAME
+
+REF_DIRECTORIES = (layout.REFS, layout.TAGS)
+_MAX_LISTINGS = 10
+UnnamedStatus = Literal["never_named", "ref_lost", "closing_lost", "unknown", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnnamedManifest:
+    """An open manifest without a name.
+
+    `never_named` is garbage. `ref_lost` had a name. `closing_lost` was deleted, but the version
+    that closed it is missing. `unknown` was never written to, and nothing tells whether it had a
+    name: an older release created it, or the record of its creation is lost.
+    """
+
+    ulid: str
+    status: UnnamedStatus
+    manifest: LoadedManifest | None = field(default=None, repr=False)
+    kind: RefKind | None = None
+    name: str | None = None
+    reason: str = ""
+
+    @property
+    def directory(self) -> str:
+        """The directory of the manifest."""
+        return layout.manifest_directory(self.ulid)
+
+    @property
+    def label(self) -> str:
+        """How findings refer to the branch or tag: by name, or else by ULID."""
+        return f"tag {self.name or self.ulid}" if self.kind == "tag" else self.name or self.ulid
+
+    @property
+    def commit_id(self) -> str | None:
+        """The head commit."""
+        return self.manifest.state.head.commit_id if self.manifest is not None else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the manifest as reports show it."""
+        return {
+            "manifest": self.directory,
+            "status": self.status,
+            "kind": self.kind,
+            "name": self.name,
+            "graph_commit_id": self.commit_id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRef:
+    """The highest ref object of a name, which opens it but cannot be parsed."""
+
+    ref_directory: str
+    name: str
+    number: int
+    reason: str
+
+    @property
+    def object_name(self) -> str:
+        """The name of the ref object."""
+        return layout.ref_name(self.name, self.number, self.ref_directory)
+
+
+@dataclass(frozen=True, slots=True)
+class RefListing:
+    """All refs at one moment: highest numbers, ULIDs of open names, damaged ref objects."""
+
+    highest_numbers: Mapping[str, Mapping[str, int]]
+    named_ulids: frozenset[str]
+    damaged_refs: tuple[DamagedRef, ...]
+
+
+def find_manifests_without_ref(
+    store: Store, ulids: Iterable[str] | None = None
+) -> tuple[list[UnnamedManifest], RefListing]:
+    """Return every open manifest, of those given, that no name leads to, and the refs as listed.
+
+    The reading order matters with live operations: a creation arms its intent before it writes
+    the manifest and removes the intent after naming it; a deletion closes the manifest before the
+    name. Listing manifests, then intents, then names never takes a live branch for a lost one.
+    """
+    existing_ulids = sorted(list_manifest_ulids(store) if ulids is None else ulids)
+    busy_ulids = _busy_ulids(store)
+    ref_listing = list_refs_consistently(store)
+    candidates = [
+        ulid
+        for ulid in existing_ulids
+        if ulid not in busy_ulids and ulid not in ref_listing.named_ulids
+    ]
+    unclosed = [
+        unclosed_manifest
+        for ulid in candidates
+        if (unclosed_manifest := _read_open_manifest(store, ulid)) is not None
+    ]
+    if not unclosed:
+        return [], ref_listing
+    ref_objects = _read_ref_objects(store)
+    classified = [
+        _classify(store, unnamed, ref_objects)
+        for unnamed in unclosed
+        if not _is_pending(store, unnamed)
+    ]
+    return classified, ref_listing
+
+
+def list_manifest_ulids(store: Store) -> set[str]:
+    """List the manifests below `__branches/` that have a version; costs one listing."""
+    path_parts = (
+        listed_file.name.split("/") for listed_file in store.objects.list(layout.BRANCHES)
+    )
+    return {parts[1] for parts in path_parts if len(parts) > 3 and parts[2] == "_versions"}
+
+
+def _busy_ulids(store: Store) -> set[str]:
+    """Return the ULIDs that an intent is about to name or rename, including intents set aside."""
+    intent_listing = intents.list_intents(store)
+    waiting_intents = [
+        *intent_listing.pending,
+        *(listed_intent.listed_intent for listed_intent in intent_listing.set_aside),
+    ]
+    known_intents = [
+        listed_intent.intent
+        for listed_intent in waiting_intents
+        if isinstance(listed_intent, PendingIntent)
+    ]
+    created_ulids = {
+        listed_intent.created_ulid
+        for listed_intent in known_intents
+        if listed_intent.created_ulid is not None
+    }
+    return created_ulids | {
+        listed_intent.branch_ulid
+        for listed_intent in known_intents
+        if listed_intent.operation == RENAME
+    }
+
+
+def list_refs_consistently(store: Store) -> RefListing:
+    """List the refs at one moment: two equal listings in a row prove that nothing changed."""
+    previous_numbers: dict[str, dict[str, int]] = {}
+    for _ in range(_MAX_LISTINGS):
+        highest_numbers = {
+            ref_directory: refs.list_highest_numbers(store, ref_directory)
+            for ref_directory in REF_DIRECTORIES
+        }
+        if highest_numbers == previous_numbers:
+            break
+        previous_numbers = highest_numbers
+    named_ulids, damaged_refs = set[str](), list[DamagedRef]()
+    for ref_directory in REF_DIRECTORIES:
+        for ref_name, ref_number in sorted(highest_numbers[ref_directory].items()):
+            try:
+                ref = (
+                    refs.read_ref(store, ref_name, ref_number, ref_directory)
+                    if ref_number % 2
+                    else None
+                )
+            except DamagedError as error:
+                damaged_refs.append(DamagedRef(ref_directory, ref_name, ref_number, error.message))
+                continue
+            named_ulids |= {ref.ulid} if ref is not None else set()
+    return RefListing(highest_numbers, frozenset(named_ulids), tuple(damaged_refs))
+
+
+def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
+    """Read a manifest unless it is closed; one torn by a power loss was never named."""
+    try:
+        manifest = read_manifest(store, ulid)
+    except (GraphNotInitialized, TornVersionError):
+        return None
+    except StorageError as error:
+        return UnnamedManifest(ulid, "unreadable", reason=error.message)
+    return None if manifest.state.head.closed else UnnamedManifest(ulid, "unknown", manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class _RefObject:
+    """One ref object, of any number, that can be parsed."""
+
+    ref_directory: str
+    name: str
+    number: int
+    facts: Mapping[str, Any]
+
+
+def _read_ref_objects(store: Store) -> list[_RefObject]:
+    """Read all ref objects, including superseded numbers."""
+    ref_objects: list[_RefObject] = []
+    for ref_directory in REF_DIRECTORIES:
+        for listed_file in store.objects.list(ref_directory):
+            name_and_number = layout.parse_ref_name(listed_file.name, ref_directory)
+            try:
+                members = (
+                    store.objects.read_json(listed_file.name)
+                    if name_and_number is not None
+                    else None
+                )
+            except StorageError:
+                continue  # damaged; reported under its name
+            if name_and_number is not None and members is not None:
+                ref_objects.append(_RefObject(ref_directory, *name_and_number, members))
+    return ref_objects
+
+
+def _classify(
+    store: Store, unnamed: UnnamedManifest, ref_objects: Sequence[_RefObject]
+) -> UnnamedManifest:
+    """Find out why no name leads to an open manifest."""
+    if unnamed.manifest is None:
+        return unnamed
+    state, ulid = unnamed.manifest.state, unnamed.ulid
+    own_refs = [
+        ref for ref in ref_objects if ulid in (ref.facts.get("ulid"), ref.facts.get("deleted"))
+    ]
+    was_published = unnamed.manifest.version > 1 or state.head.commit_id != state.head.fork
+    origin = state.origin
+    ref_kind: RefKind | None = (
+        origin.kind if origin is not None else "branch" if was_published else None
+    )
+    ref_kind = ref_kind or (refs.ref_kind_of(own_refs[0].ref_directory) if own_refs else None)
+    last_name = _last_name(unnamed.manifest, own_refs)
+    if _was_deleted(ulid, last_name, own_refs):
+        return UnnamedManifest(ulid, "closing_lost", unnamed.manifest, ref_kind, last_name)
+    if was_published or own_refs:
+        return UnnamedManifest(ulid, "ref_lost", unnamed.manifest, ref_kind, last_name)
+    if origin is None:
+        return UnnamedManifest(ulid, "unknown", unnamed.manifest)
+    status = _classify_by_audit(store, origin.operation_id)
+    return UnnamedManifest(
+        ulid, status, unnamed.manifest, None if status == "unknown" else ref_kind, last_name
+    )
+
+
+def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str | None:
+    """Return the last known name of a manifest; None after a rename to an unknown name."""
+    state = manifest.state
+    rename_refs = [ref for ref in own_refs if str(ref.facts.get("nonce")).startswith("renamed-")]
+    latest_rename = max(rename_refs, key=lambda ref: str(ref.facts["nonce"]), default=None)
+    if latest_rename is not None and latest_rename.facts.get("renamed_to"):
+        return str(latest_rename.facts["renamed_to"])
+    known_names = [
+        commit.branch
+        for commit in state.tail
+        if commit.id == state.head.commit_id != state.head.fork
+    ]
+    known_names += [state.origin.name] if state.origin is not None else []
+    known_names += [ref.name for ref in own_refs]
+    former_names = {ref.name for ref in rename_refs}  # older releases did not record the new name
+    return next(
+        (name for name in known_names if name is not None and name not in former_names), None
+    )
+
+
+def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject]) -> bool:
+    """Whether the last name was closed by a deletion, which closes the manifest first.
+
+    A failed rename closes the new name in the same way, so any other name proves nothing.
+    """
+    deletion_nonce = f"deleted-{ulid}"
+    return any(
+        ref.name == last_name and ref.facts.get("nonce") == deletion_nonce for ref in own_refs
+    )
+
+
+def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
+    """Whether the intent of its creation still exists: then recovery has not ended it yet."""
+    origin = unnamed.manifest.state.origin if unnamed.manifest is not None else None
+    return origin is not None and store.objects.read(intent_name(origin.operation_id)) is not None
+
+
+def _classify_by_audit(store: Store, operation_id: str) -> UnnamedStatus:
+    """Classify a manifest by the audit record of its creation.
+
+    Only a discarded creation is known to have named nothing. A dropped one may have been carried
+    out before its record was damaged.
+    """
+    try:
+        audit_record = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")
+    except StorageError:
+        return "unknown"
+    outcome_kind = audit_record.get("recovery_kind") if audit_record is not None else None
+    if outcome_kind == "discarded":
+        return "never_named"
+    return "ref_lost" if outcome_kind in (None, "finished") else "unknown"

@@ -1,0 +1,69 @@
+"""Unresolved swaps: the store did not answer, so a swap may still be applied.
+
+Tracks such swaps of one operation. "Nothing happened" must not be reported until a newer version
+without them was read, because that version occupies their version number for good.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.history.manifest import LoadedManifest
+from omnigraph.storage.cell import SwapOutcomeUnknown
+from omnigraph.storage.store import Store
+
+
+class UnresolvedSwap:
+    """The unresolved swaps of one operation; `operation_label` names it, such as "commit X"."""
+
+    def __init__(self, operation_label: str) -> None:
+        self.operation_label = operation_label
+        self._base_version: int | None = None
+
+    @property
+    def is_unresolved(self) -> bool:
+        """Whether a swap may still be applied."""
+        return self._base_version is not None
+
+    def mark_unanswered(self, base_manifest: LoadedManifest) -> None:
+        """Note a swap on this base that got no answer, or a conflict that may be with itself."""
+        self._base_version = max(base_manifest.version, self._base_version or 0)
+
+    def observe_version(self, newest_manifest: LoadedManifest) -> None:
+        """Note a state that lacks the swap; one newer than its base proves it was not applied."""
+        if self._base_version is not None and newest_manifest.version > self._base_version:
+            self._base_version = None
+
+    def mark_resolved(self) -> None:
+        """Clear the record: the outcome is known."""
+        self._base_version = None
+
+    @contextmanager
+    def report_unknown_outcome(self) -> Iterator[None]:
+        """Ensure that no error raised in the block claims that nothing happened."""
+        try:
+            yield
+        except StorageError as error:
+            error.effect = "unknown" if self.is_unresolved else error.effect
+            raise
+        except OmnigraphError as error:
+            self.raise_if_unresolved(error)
+            raise
+        except BaseException as error:
+            if self.is_unresolved:
+                error.add_note(
+                    f"{self.operation_label} may still be written: the store did not answer"
+                )
+            raise
+
+    def raise_if_unresolved(self, cause: OmnigraphError | None = None) -> None:
+        """Raise an error with an unknown outcome if a swap is unresolved."""
+        if self.is_unresolved:
+            message = f"the store did not answer: {self.operation_label} may still be written"
+            raise StorageError(message, kind="transient", effect="unknown") from cause
+
+
+def local_disk_error(store: Store, swap_error: SwapOutcomeUnknown) -> OSError | None:
+    """Return the error of a local disk that refused the swap: nothing is still in flight."""
+    cause = swap_error.__cause__
+    return cause if store.root.is_local and isinstance(cause, OSError) else None

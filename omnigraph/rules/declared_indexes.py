@@ -1,0 +1,125 @@
+"""Which columns of a type get which kind of index, as the schema declares. Builds none.
+
+Vector indexes are separate: they may have to wait until there is enough data to build them from.
+So are full-text indexes, which may exist beside another index of their column and which small
+writes never build.
+"""
+
+from collections.abc import Iterator
+
+from omnigraph.lang.schema.catalog import EdgeType, Index, Key, NodeType, Unique
+from omnigraph.storage.text.fulltext import TEXT_INDEX_KIND, text_index_key
+from omnigraph.values import ScalarType
+
+_BTREE_KINDS = ("btree", "bitmap")  # both are stored as a BTREE index
+
+
+def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
+    """Return the columns that get a scalar index, with its kind: `BTREE`, or `NGRAM` for strings.
+
+    These are ids, endpoints, and single-valued constraint columns. Storage filters by one index
+    per column; an index for equality takes precedence.
+    """
+    endpoint_columns = ("src", "dst") if isinstance(entity_type, EdgeType) else ()
+    kind_by_column = dict.fromkeys(("id", *endpoint_columns), "BTREE")
+    for constraint in entity_type.constraints:
+        if isinstance(constraint, Key | Unique) or (
+            isinstance(constraint, Index) and _index_kind(constraint) in _BTREE_KINDS
+        ):
+            kind_by_column |= dict.fromkeys(
+                (
+                    column_name
+                    for column_name in constraint.columns
+                    if _is_single_value(entity_type, column_name)
+                ),
+                "BTREE",
+            )
+    for constraint in _index_constraints(entity_type, "ngram"):
+        kind_by_column = (
+            dict.fromkeys(
+                (
+                    column_name
+                    for column_name in constraint.columns
+                    if _is_single_value(entity_type, column_name)
+                ),
+                "NGRAM",
+            )
+            | kind_by_column
+        )
+    return kind_by_column
+
+
+def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
+    """Return the vector columns that get an index, with its kind, which names the metric."""
+    index_constraints = (
+        constraint
+        for constraint in entity_type.constraints
+        if isinstance(constraint, Index) and len(constraint.columns) == 1
+    )
+    metric_by_column = {
+        constraint.columns[0]: dict(constraint.options).get("metric", "cosine")
+        for constraint in index_constraints
+    }
+    return {
+        column_name: f"IVF_{metric.upper()}"
+        for column_name, metric in metric_by_column.items()
+        if _is_vector(entity_type, column_name)
+    }
+
+
+def fulltext_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
+    """Return the full-text indexes of a type, by their storage keys."""
+    return {
+        text_index_key(column_name): TEXT_INDEX_KIND
+        for constraint in _index_constraints(entity_type, "fulltext")
+        for column_name in constraint.columns
+    }
+
+
+def all_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
+    """Return all indexes of a type and their kinds, by their storage keys."""
+    return scalar_indexes(entity_type) | vector_indexes(entity_type) | fulltext_indexes(entity_type)
+
+
+def shadowed_ngram_indexes(entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
+    """Return declared ngram indexes that an equality index shadows, as (property, reason)."""
+    kind_by_column = scalar_indexes(entity_type)
+    shadowed_reason = (
+        "ngram: the column has an index for equal values, and storage filters by one per column"
+    )
+    ngram_columns = [
+        column_name
+        for constraint in _index_constraints(entity_type, "ngram")
+        for column_name in constraint.columns
+    ]
+    return [
+        (column_name, shadowed_reason)
+        for column_name in ngram_columns
+        if kind_by_column.get(column_name) == "BTREE"
+    ]
+
+
+def _index_constraints(entity_type: NodeType | EdgeType, index_kind: str) -> Iterator[Index]:
+    index_rules = (
+        constraint for constraint in entity_type.constraints if isinstance(constraint, Index)
+    )
+    return (constraint for constraint in index_rules if _index_kind(constraint) == index_kind)
+
+
+def _index_kind(constraint: Index) -> str:
+    return dict(constraint.options).get("kind", "btree")
+
+
+def _is_vector(entity_type: NodeType | EdgeType, column_name: str) -> bool:
+    declared_property = entity_type.property(column_name)
+    return declared_property is not None and declared_property.type.is_vector
+
+
+def _is_single_value(entity_type: NodeType | EdgeType, column_name: str) -> bool:
+    declared_property = entity_type.property(column_name)
+    if declared_property is None:
+        return True
+    property_type = declared_property.type
+    return not (
+        property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB
+    )

@@ -1,0 +1,96 @@
+"""Estimate the size of an input, and check that the loaded data fits on the disk.
+
+Owns the estimates. They must err on the low side: a load that would fit is never refused.
+"""
+
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.errors import OmnigraphError, ResourceLimitExceeded
+from omnigraph.ingest.files import detect_compression
+from omnigraph.storage.store import Store
+
+from .load_inputs import InputFile, open_input_file
+
+_SAMPLE_BYTES = 1 << 18  # bytes of a text file that are sampled
+_SAMPLED_FILES = 16  # files that are sampled
+_STORED_SHARE = {"ndjson": 0.3, "csv": 0.5, "parquet": 0.8}  # stored size relative to the input
+_COMPRESSION_RATIO = 3  # how many times larger a compressed file is once decompressed
+
+
+@dataclass(frozen=True, slots=True)
+class InputEstimate:
+    """Estimated records of an input, and the bytes that they will take in a graph."""
+
+    rows: int
+    bytes: int
+
+
+def estimate_input(input_files: Sequence[InputFile]) -> InputEstimate:
+    """Estimate an input from a few files and the sizes of all."""
+    sampled_files = input_files[:_SAMPLED_FILES]
+    sampled_rows = sum(map(_estimate_rows, sampled_files))
+    sampled_bytes, all_bytes = (
+        sum(input_file.size for input_file in file_group)
+        for file_group in (sampled_files, input_files)
+    )
+    return InputEstimate(
+        int(sampled_rows * all_bytes / sampled_bytes) if sampled_bytes else 0,
+        int(sum(map(_estimate_bytes, input_files))),
+    )
+
+
+def _estimate_bytes(input_file: InputFile) -> float:
+    expansion = _COMPRESSION_RATIO if input_file.path.endswith((".gz", ".zst")) else 1
+    return input_file.size * expansion * _STORED_SHARE.get(input_file.file_format, 0.0)
+
+
+def _estimate_rows(input_file: InputFile) -> int:
+    # An unreadable file is reported when it is loaded, not here.
+    with suppress(OmnigraphError, OSError, ValueError), open_input_file(input_file) as file:
+        if input_file.file_format == "parquet":
+            import pyarrow.parquet as pq
+
+            return int(pq.read_metadata(file).num_rows)
+        sample = file.read(_SAMPLE_BYTES)
+        if sample and detect_compression(sample) is None:
+            return input_file.size * (sample.count(b"\n") or 1) // len(sample)
+    return 0
+
+
+def require_disk_space(store: Store, needed_bytes: int) -> None:
+    """Raise `ResourceLimitExceeded`, with both sizes, if the data cannot fit on the disk."""
+    if not store.root.is_local:
+        return
+    free_bytes = shutil.disk_usage(_nearest_existing_path(Path(store.root.path))).free
+    if needed_bytes > free_bytes:
+        raise ResourceLimitExceeded(
+            f"the load needs about {format_bytes(needed_bytes)}, but the disk has {format_bytes(free_bytes)} left",
+            resource="free disk bytes",
+            limit=free_bytes,
+            actual=needed_bytes,
+            hint="free disk space, or load less data",
+        )
+
+
+def format_bytes(byte_count: float) -> str:
+    """Format a number of bytes for people.
+
+    >>> format_bytes(999), format_bytes(12_345_678)
+    ('999 B', '12.3 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if byte_count < 1000:
+            return f"{byte_count:.3g} {unit}"
+        byte_count /= 1000
+    return f"{byte_count:.3g} TB"
+
+
+def _nearest_existing_path(path: Path) -> Path:
+    while not os.path.lexists(path) and path != path.parent:
+        path = path.parent
+    return path

@@ -1,0 +1,194 @@
+"""Choose the engine of a load: this process for small data, Spark for large or Spark-held data.
+
+Owns that choice and what both engines share: rejects, dry runs, the error that is raised. Spark
+must not be imported before it is chosen.
+"""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from omnigraph.errors import UsageError
+from omnigraph.history.branch_state import BranchState
+from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, load
+from omnigraph.publish.plan import CommitMetadata, Requirement
+from omnigraph.storage.sizes import FRAGMENT_ROWS
+
+from .load_inputs import (
+    ColumnMappings,
+    InputFile,
+    InputFiles,
+    are_files,
+    find_input_files,
+    total_bytes,
+)
+from .rejects import write_rejects
+
+Engine = Literal["auto", "spark", "local"]
+_log = logging.getLogger("omnigraph")
+SPARK_MIN_BYTES = 64 << 20  # bytes of input from which Spark is worth starting
+
+
+def check_engine(engine: str) -> None:
+    """Raise `UsageError` for an unknown engine."""
+    if engine not in get_args(Engine):
+        expected = ", ".join(get_args(Engine))
+        raise UsageError(reason=f"unknown engine {engine!r}; expected one of {expected}")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """How to run a load: its engine, the Spark session or how to start one, where rejects go.
+
+    `progress` is called with the number of finished and of known tasks; if it has a method `step`,
+    that is called with a `StepProgress` instead.
+    """
+
+    engine: Engine = "auto"
+    session: Any = None
+    master: str | None = None
+    remote: str | None = None
+    rejects: str | os.PathLike[str] | None = None
+    dry_run: bool = False
+    on_error: OnError = "raise"
+    progress: Any = None
+    piece_bytes: int | None = None
+    fragment_rows: int = FRAGMENT_ROWS
+
+    def __post_init__(self) -> None:
+        check_engine(self.engine)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkInput:
+    """An input that Spark will load: files, or DataFrames by type."""
+
+    input_files: Sequence[InputFile] = ()
+    frames: Mapping[str, Any] | None = None
+
+
+def resolve_load_source(
+    data: Any, file_format: str | None, column_mappings: ColumnMappings, options: EngineOptions
+) -> SparkInput | InputFiles | None:
+    """Resolve what to load on which engine; None if only this process can read the input."""
+    if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
+        if options.engine == "local":
+            raise UsageError(reason="a Spark DataFrame requires engine 'spark' or 'auto'")
+        return SparkInput(frames=dict(data))
+    if not are_files(data):
+        if options.engine == "spark":
+            raise UsageError(reason="engine 'spark' loads only files and Spark DataFrames")
+        return None
+    input_files = find_input_files(data, file_format, column_mappings)
+    is_large = options.engine == "auto" and total_bytes(input_files) >= SPARK_MIN_BYTES
+    if options.engine == "spark" or (is_large and _can_start_spark(options)):
+        return SparkInput(input_files)
+    is_one_ndjson_file = len(input_files) == 1 and input_files[0].file_format == "ndjson"
+    # This process reads one file per type directly.
+    names_one_path_per_type = isinstance(data, Mapping) and all(
+        isinstance(path, str | os.PathLike) for path in data.values()
+    )
+    return (
+        None
+        if is_one_ndjson_file or (names_one_path_per_type and len(input_files) == len(data))
+        else InputFiles(input_files)
+    )
+
+
+def _can_start_spark(options: EngineOptions) -> bool:
+    from .session import can_start_session
+
+    if options.session is not None or options.remote is not None or can_start_session():
+        return True
+    _log.info("loading in this process: no Java was found for Spark")
+    return False
+
+
+def run_load(
+    branch_state: BranchState,
+    load_source: Any,
+    mode: LoadMode,
+    options: EngineOptions,
+    commit_metadata: CommitMetadata,
+    requirements: Sequence[Requirement],
+) -> LoadOutcome:
+    """Run a load; problems are written to the folder of rejects, then raised or returned."""
+    if isinstance(load_source, SparkInput):
+        loaded = _load_on_spark(
+            branch_state, load_source, mode, options, commit_metadata, requirements
+        )
+    else:
+        loaded = _load_in_process(
+            branch_state, load_source, mode, options, commit_metadata, requirements
+        )
+    if options.rejects is not None:
+        write_rejects(options.rejects, loaded.problems)
+    if loaded.problems and options.on_error == "raise":
+        first_problem = loaded.problems[0]
+        raise (
+            first_problem.standalone_error()
+            if isinstance(load_source, InputFiles | SparkInput)
+            else first_problem.error
+        )
+    return loaded
+
+
+def _load_on_spark(
+    branch_state: BranchState,
+    spark_input: SparkInput,
+    mode: LoadMode,
+    options: EngineOptions,
+    commit_metadata: CommitMetadata,
+    requirements: Sequence[Requirement],
+) -> LoadOutcome:
+    from .load import BulkLoad, load_on_spark
+    from .session import spark_session
+    from .steps import progress_callback
+
+    session = options.session
+    if session is None:
+        session = spark_session(master=options.master, remote=options.remote)
+    bulk_load = BulkLoad(
+        mode,
+        spark_input.input_files,
+        spark_input.frames or {},
+        options.dry_run,
+        piece_bytes=options.piece_bytes,
+        fragment_rows=options.fragment_rows,
+        progress=progress_callback(options.progress),
+    )
+    return load_on_spark(
+        session, branch_state, bulk_load, commit_metadata=commit_metadata, requirements=requirements
+    )
+
+
+def _load_in_process(
+    branch_state: BranchState,
+    load_source: Any,
+    mode: LoadMode,
+    engine_options: EngineOptions,
+    commit_metadata: CommitMetadata,
+    requirements: Sequence[Requirement],
+) -> LoadOutcome:
+    reads_files = isinstance(load_source, InputFiles)
+    on_error: OnError = (
+        "report" if reads_files or engine_options.rejects is not None else engine_options.on_error
+    )
+    load_options = LoadOptions(on_error=on_error, dry_run=engine_options.dry_run)
+    loaded = load(
+        branch_state,
+        load_source,
+        mode,
+        metadata=commit_metadata,
+        conditions=requirements,
+        options=load_options,
+    )
+    if not reads_files or not loaded.problems:
+        return loaded
+    return LoadOutcome(mode, problems=tuple(load_source.positions.locate_problems(loaded.problems)))
+
+
+def _is_spark_frame(candidate: Any) -> bool:
+    return hasattr(candidate, "mapInArrow")

@@ -1,0 +1,87 @@
+"""Snapshots in Spark: node and edge types of a snapshot as DataFrames."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import EntityNotFound
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.values.names import shorten_name
+
+from .export import Exported, ExportFormat, export_on_spark
+from .read_leases import lease_for_table
+from .scan import scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class SparkGraph:
+    """One snapshot bound to a Spark session; each of its DataFrames shows that snapshot."""
+
+    session: "SparkSession"
+    snapshot: Snapshot
+    branch_state: BranchState | None = None
+
+    def nodes(
+        self, name: str, columns: Sequence[str] | None = None, where: Any = None
+    ) -> "DataFrame":
+        """Return the nodes of a type: id and properties."""
+        return self._scan_table(f"node:{name}", columns, where)
+
+    def edges(
+        self, name: str, columns: Sequence[str] | None = None, where: Any = None
+    ) -> "DataFrame":
+        """Return the edges of a type: id, src, dst and properties."""
+        return self._scan_table(f"edge:{name}", columns, where)
+
+    def table(
+        self, name: str, columns: Sequence[str] | None = None, where: Any = None
+    ) -> "DataFrame":
+        """Return the table of a node or edge type; the node type wins if both exist.
+
+        `where` is an Arrow expression, which Lance applies before rows reach Spark.
+        """
+        kind = "node" if f"node:{name}" in self.snapshot.tables else "edge"
+        return self._scan_table(f"{kind}:{name}", columns, where)
+
+    def export(
+        self,
+        folder: str | os.PathLike[str],
+        format: ExportFormat = "ndjson",
+        *,
+        types: Sequence[str] | None = None,
+        ordered: bool = False,
+        progress: Any = None,
+    ) -> Exported:
+        """Write the snapshot to an empty folder in parallel: NDJSON, Parquet or plain Lance.
+
+        `ordered` sorts each type by id. `progress` is called with the number of finished and of
+        known tasks; if it has a method `step`, that is called with a `StepProgress` instead.
+        """
+        return export_on_spark(
+            self.session,
+            self.snapshot,
+            folder,
+            format,
+            types=types,
+            ordered=ordered,
+            branch_state=self.branch_state,
+            progress=progress,
+        )
+
+    def _scan_table(
+        self, table_key: str, columns: Sequence[str] | None, row_filter: Any
+    ) -> "DataFrame":
+        if table_key not in self.snapshot.tables:
+            name = shorten_name(table_key).replace(":", " type ")
+            raise EntityNotFound(f"the snapshot has no {name}")
+        lease = (
+            lease_for_table(self.branch_state, self.snapshot, table_key)
+            if self.branch_state is not None
+            else None
+        )
+        return scan(self.session, self.snapshot, table_key, columns, row_filter, lease=lease)

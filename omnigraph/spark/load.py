@@ -1,0 +1,437 @@
+"""A load on Spark: stage and check everything, then publish once under an intent, or not at all.
+
+Tasks write fragments that no manifest names; the driver checks the rules that need all records and
+hands one plan to `history`. A driver that crashes before the confirmation leaves only files for
+retention; one that crashes after it leaves an intent that the next opening of the graph finishes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omnigraph.errors import ClientError, InputError, ReadSetConflict, VersionConflict
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.commit import Commit
+from omnigraph.history.snapshot import Snapshot, manifest_snapshot
+from omnigraph.ingest.limits import LoadLimits
+from omnigraph.ingest.load import LoadMode, LoadOutcome, LoadSummary
+from omnigraph.ingest.problem import LoadProblem, ProblemCollector
+from omnigraph.publish.idempotency import find_replayed_commit
+from omnigraph.publish.long_operations import publish_long_operation
+from omnigraph.publish.plan import (
+    CommitMetadata,
+    PublishPlan,
+    Requirement,
+    SameContent,
+    SameSchema,
+    WriteTxn,
+    check_requirements,
+)
+from omnigraph.rules.endpoints import endpoint_columns
+from omnigraph.rules.violation import Violation
+from omnigraph.storage.fragments import (
+    stage_appended_fragments,
+    stage_changed_fragments,
+    stage_overwriting_fragments,
+)
+from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
+from omnigraph.storage.table import StagedChange
+from omnigraph.values import ids
+
+from . import steps
+from .check import LoadCheckContext, find_set_violations
+from .disk_space import estimate_input, require_disk_space
+from .endpoint_lookup import remove_scratch_folders
+from .load_inputs import InputFile, InputPiece, cut_into_pieces, map_record_positions, total_bytes
+from .pinned_graph import pin_graph
+from .session import parallelism, translate_spark_errors
+from .stage import LoadJob, make_frame_task, make_piece_task, table_key_of
+from .staged_fragments import StagedFragment
+from .task_reports import PER_RECORD_KINDS, REPORT_DDL, unpickle_data
+from .versions import check_versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MAX_ATTEMPTS = 3
+_MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 4 << 20, 64 << 20  # bytes of a piece
+_NUMBERS_PER_FRAME = 1 << 16  # piece numbers reserved for the partitions of one DataFrame
+StepNameCallback = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkLoad:
+    """What to load and how: files, DataFrames by type, the mode, dry run or write.
+
+    `piece_bytes` is the size of an input piece; `fragment_rows` and `fragment_bytes` limit a
+    fragment. `on_step` is called with the name of each step.
+    """
+
+    mode: LoadMode
+    input_files: Sequence[InputFile] = ()
+    frames: Mapping[str, Any] = field(default_factory=dict)
+    dry_run: bool = False
+    limits: LoadLimits = field(default_factory=LoadLimits)
+    piece_bytes: int | None = None
+    fragment_rows: int = FRAGMENT_ROWS
+    fragment_bytes: int = FRAGMENT_BYTES
+    streams: Mapping[str, str] = field(default_factory=dict)
+    on_step: StepNameCallback = lambda _: None
+    progress: steps.StepProgressCallback | None = None
+
+
+def load_on_spark(
+    spark: "SparkSession",
+    branch_state: BranchState,
+    bulk_load: BulkLoad,
+    *,
+    commit_metadata: CommitMetadata | None = None,
+    requirements: Sequence[Requirement] = (),
+) -> LoadOutcome:
+    """Load in bulk as one commit; return the problems if there are any.
+
+    If another writer published first, the load is staged again on the newer head; an overwrite is
+    not retried.
+    """
+    check_versions(spark)
+    commit_metadata = commit_metadata or CommitMetadata()
+    replayed_commit = find_replayed_commit(
+        branch_state.store, branch_state.refresh().state, commit_metadata
+    )
+    if replayed_commit is not None:
+        return LoadOutcome(bulk_load.mode, replayed_commit)
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        load_attempt = LoadAttempt(spark, branch_state, bulk_load, requirements)
+        try:
+            with translate_spark_errors(spark), load_attempt.step_tracker.report_progress():
+                return load_attempt.load_report(load_attempt.publish(commit_metadata))
+        except (VersionConflict, ReadSetConflict):
+            if bulk_load.mode == "overwrite" or attempt == MAX_ATTEMPTS:
+                raise
+            check_requirements(
+                requirements, _begin_transaction(branch_state)
+            )  # do not retry when the caller's own requirements failed
+        finally:
+            load_attempt.remove_scratch()
+    raise AssertionError  # unreachable: the last attempt raises
+
+
+def _begin_transaction(branch_state: BranchState) -> WriteTxn:
+    return WriteTxn(
+        branch_state.store,
+        branch_state.name,
+        branch_state.refresh(),
+        ids.new_ulid(),
+        ids.now_micros(),
+    )
+
+
+class LoadAttempt:
+    """One attempt: the reports of its tasks, and what the driver derives from them."""
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        branch_state: BranchState,
+        bulk_load: BulkLoad,
+        requirements: Sequence[Requirement],
+    ) -> None:
+        self.spark, self.branch_state, self.bulk_load, self.requirements = (
+            spark,
+            branch_state,
+            bulk_load,
+            requirements,
+        )
+        self.problems: list[LoadProblem] = []
+        self.record_counts: dict[str, int] = {}
+        self.load_id = ids.new_ulid()
+        self.written_bytes = 0
+        self.step_tracker = steps.StepTracker(spark, bulk_load.progress)
+
+    def publish(self, commit_metadata: CommitMetadata) -> Commit | None:
+        """Stage and publish; a dry run only stages and checks."""
+        if self.bulk_load.dry_run:
+            self.stage(_begin_transaction(self.branch_state))
+            return None
+        return publish_long_operation(self.branch_state, "load", self.stage, commit_metadata)
+
+    def load_report(self, commit: Commit | None) -> LoadOutcome:
+        """Return the outcome of the load."""
+        self.step_tracker.end()
+        summary = LoadSummary(self.step_tracker.seconds, self.written_bytes)
+        if self.problems:
+            return LoadOutcome(self.bulk_load.mode, problems=tuple(self.problems), summary=summary)
+        node_counts, edge_counts = (
+            {
+                key.partition(":")[2]: record_count
+                for key, record_count in sorted(self.record_counts.items())
+                if key[:4] == kind
+            }
+            for kind in ("node", "edge")
+        )
+        return LoadOutcome(self.bulk_load.mode, commit, node_counts, edge_counts, summary=summary)
+
+    def remove_scratch(self) -> None:
+        """Remove the indexes that executors built for this attempt."""
+        with suppress(Exception):  # a Spark session that ended has removed them already
+            remove_scratch_folders(self.spark, self.load_id)
+
+    def _begin_step(self, step_name: str, row_estimate: int = 0) -> None:
+        self.step_tracker.begin(step_name, row_estimate)
+        self.bulk_load.on_step(step_name)
+
+    def stage(self, txn: WriteTxn) -> PublishPlan | None:
+        """Do everything up to the publish; None if there is nothing to write, or a problem."""
+        check_requirements(self.requirements, txn)
+        snapshot = manifest_snapshot(txn.store, self.branch_state, txn.base)
+        load_job, estimate = self.make_job(snapshot), estimate_input(self.bulk_load.input_files)
+        if load_job.writes_fragments:
+            require_disk_space(txn.store, estimate.bytes)
+        pieces = self.cut_pieces()
+        self._begin_step("stage", estimate.rows)
+        task_reports = self.run_tasks(load_job, pieces)
+        try:
+            return self._judge_reports(txn, snapshot, load_job, pieces, task_reports)
+        finally:
+            task_reports.unpersist()
+
+    def _judge_reports(
+        self,
+        txn: WriteTxn,
+        snapshot: Snapshot,
+        load_job: LoadJob,
+        pieces: Sequence[InputPiece],
+        task_reports: "DataFrame",
+    ) -> PublishPlan | None:
+        driver_rows = _collect_driver_rows(task_reports)
+        _raise_failure(driver_rows)
+        input_keys = self._count_records(load_job, driver_rows)
+        self._begin_step("check", sum(self.record_counts.values()))
+        context = self._check_context(load_job, snapshot, task_reports, driver_rows, input_keys)
+        unreadable = [
+            unpickle_data(item["data"]) for item in driver_rows if item["kind"] == "unread"
+        ]
+        invalid = [unpickle_data(item["data"]) for item in driver_rows if item["kind"] == "broken"]
+        violations, replaced_positions = find_set_violations(context)
+        parse_problems = ProblemCollector()
+        for item in unreadable:
+            parse_problems.add_problem(item)
+        violations = [item for item in violations if not parse_problems.explains_violation(item)]
+        record_positions = map_record_positions(
+            pieces, {item["grp"]: item["spot"] for item in driver_rows if item["kind"] == "lines"}
+        )
+        self.problems = record_positions.locate_problems(
+            [*unreadable, *map(_problem_from_violation, [*invalid, *violations])]
+        )
+        if self.problems or self.bulk_load.dry_run:
+            return None
+        if replaced_positions:  # some records are replaced by later ones: write again without them
+            second_reports = self.run_tasks(
+                replace(load_job, skipped_positions=replaced_positions), pieces
+            )
+            driver_rows = _collect_driver_rows(second_reports)
+            second_reports.unpersist()
+        staged_tables = self._stage_tables(txn, load_job, driver_rows, input_keys)
+        return self._make_plan(txn, load_job, staged_tables, input_keys) if staged_tables else None
+
+    def _check_context(
+        self,
+        load_job: LoadJob,
+        snapshot: Snapshot,
+        task_reports: "DataFrame",
+        driver_rows: Sequence[dict[str, Any]],
+        input_keys: frozenset[str],
+    ) -> LoadCheckContext:
+        reported_rows = [item for item in driver_rows if item["kind"] == "noted"]
+        unwritten_rows = [item for item in reported_rows if item["value"] == "unwritten"]
+        reported_keys, unwritten_keys = (
+            frozenset(load_job.table_keys[report["type"]] for report in report_group)
+            for report_group in (reported_rows, unwritten_rows)
+        )
+        staged_fragments: dict[str, list[StagedFragment]] = {}
+        for item in _staged_fragments(driver_rows):
+            staged_fragments.setdefault(item.table_key, []).append(item)
+        return LoadCheckContext(
+            self.spark,
+            self.load_id,
+            load_job,
+            snapshot,
+            task_reports,
+            driver_rows,
+            input_keys,
+            staged_fragments,
+            reported_keys,
+            unwritten_keys,
+        )
+
+    def make_job(self, snapshot: Snapshot) -> LoadJob:
+        """Describe the load for its tasks."""
+        pinned_tables = {
+            key: (table_entry.location, table_entry.lance_version)
+            for key, table_entry in snapshot.tables.items()
+        }
+        return LoadJob(
+            snapshot.schema.ir,
+            pin_graph(snapshot.store, pinned_tables),
+            tuple(sorted(pinned_tables)),
+            self.bulk_load.mode,
+            frozenset(key for key, table_entry in snapshot.tables.items() if table_entry.row_count),
+            not self.bulk_load.dry_run,
+            self.bulk_load.limits,
+            self.bulk_load.fragment_rows,
+            self.bulk_load.fragment_bytes,
+        )
+
+    def cut_pieces(self) -> list[InputPiece]:
+        """Cut the input files into pieces for tasks."""
+        return cut_into_pieces(self.bulk_load.input_files, self._piece_bytes())
+
+    def _piece_bytes(self) -> int:
+        if self.bulk_load.piece_bytes is not None:
+            return self.bulk_load.piece_bytes
+        task_share = total_bytes(self.bulk_load.input_files) // (2 * parallelism(self.spark))
+        return min(max(task_share, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES)
+
+    def run_tasks(self, load_job: LoadJob, pieces: Sequence[InputPiece]) -> "DataFrame":
+        """Run all tasks and persist their reports: a task that ran again would write again."""
+        from pyspark import StorageLevel
+
+        report_frames = []
+        if pieces:
+            piece_numbers = self.spark.range(0, len(pieces), 1, len(pieces))
+            report_frames.append(
+                piece_numbers.mapInArrow(make_piece_task(load_job, pieces), REPORT_DDL)
+            )
+        first_number = len(pieces)
+        for type_name, frame in self.bulk_load.frames.items():
+            report_frames.append(
+                frame.mapInArrow(
+                    make_frame_task(
+                        load_job, table_key_of(load_job.schema_ir, type_name), first_number
+                    ),
+                    REPORT_DDL,
+                )
+            )
+            first_number += _NUMBERS_PER_FRAME
+        if not report_frames:
+            raise InputError("there is nothing to load", reason="no input")
+        all_reports: DataFrame = reduce(lambda a, b: a.unionAll(b), report_frames)
+        return all_reports.persist(StorageLevel.DISK_ONLY)
+
+    def _count_records(
+        self, load_job: LoadJob, driver_rows: Sequence[Mapping[str, Any]]
+    ) -> frozenset[str]:
+        """Count the records of each type; return the keys of the types that the input names."""
+        truncated_keys = set()
+        for report in driver_rows:
+            if report["kind"] == "count":
+                key = load_job.table_keys[report["type"]]
+                self.record_counts[key] = self.record_counts.get(key, 0) + report["spot"]
+                if report["value"] == "truncated":
+                    truncated_keys.add(key)
+        for key in sorted(truncated_keys):
+            if self.record_counts[key]:
+                raise InputError(reason=f"one input both truncates and fills {key}")
+        return frozenset(self.record_counts)
+
+    def _stage_tables(
+        self,
+        txn: WriteTxn,
+        load_job: LoadJob,
+        driver_rows: Sequence[Mapping[str, Any]],
+        input_keys: frozenset[str],
+    ) -> dict[str, StagedChange]:
+        fragments_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
+        removed_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
+        for fragment in _staged_fragments(driver_rows):
+            fragments_by_key[fragment.table_key].append(fragment.metadata)
+            self.written_bytes += fragment.file_bytes
+        for report in driver_rows:
+            if report["kind"] == "removed":
+                removed_by_key[load_job.table_keys[report["type"]]].append(
+                    unpickle_data(report["data"])
+                )
+        staged_tables = {}
+        for key in sorted(input_keys):
+            if fragments_by_key[key] or (
+                load_job.mode == "overwrite" and key in load_job.filled_keys
+            ):
+                staged_tables[key] = _stage_table(
+                    txn, key, load_job.mode, fragments_by_key[key], removed_by_key[key]
+                )
+        return staged_tables
+
+    def _make_plan(
+        self,
+        txn: WriteTxn,
+        load_job: LoadJob,
+        staged_tables: Mapping[str, StagedChange],
+        input_keys: frozenset[str],
+    ) -> PublishPlan:
+        read_keys = set(input_keys)
+        for edge_type in load_job.schema_ir.catalog.edges:
+            if f"edge:{edge_type.name}" in input_keys:
+                read_keys |= {key for _, _, key in endpoint_columns(edge_type)}
+        if load_job.mode == "overwrite":
+            read_keys |= {
+                f"edge:{edge_type.name}" for edge_type in load_job.schema_ir.catalog.edges
+            }
+        table_entries = txn.base.state.tables
+        content_requirements = [
+            SameContent(
+                table_key, table_entries[table_key].content_id, table_entries[table_key].version
+            )
+            for table_key in sorted(read_keys)
+        ]
+        schema_requirement = SameSchema(txn.base.state.schema.hash)
+        requirements = (schema_requirement, *self.requirements, *content_requirements)
+        # Detect a newer head here, before the intent is confirmed.
+        check_requirements(requirements, replace(txn, base=self.branch_state.refresh()))
+        self._begin_step("publish")
+        epoch = txn.base.state.head.gc_epoch
+        return PublishPlan(
+            "load", staged_tables, requirements, streams=self.bulk_load.streams, gc_epoch=epoch
+        )
+
+
+def _stage_table(
+    txn: WriteTxn,
+    table_key: str,
+    mode: LoadMode,
+    fragments: Sequence[Any],
+    removed_addresses: Sequence[Any],
+) -> StagedChange:
+    table = txn.table(table_key)
+    if mode == "overwrite":
+        return stage_overwriting_fragments(table, fragments)
+    if not removed_addresses:
+        return stage_appended_fragments(table, fragments)
+    return stage_changed_fragments(txn.store, table, fragments, np.concatenate(removed_addresses))
+
+
+def _collect_driver_rows(task_reports: "DataFrame") -> list[dict[str, Any]]:
+    driver_rows: list[dict[str, Any]] = (
+        task_reports.where(~task_reports.kind.isin(*PER_RECORD_KINDS)).toArrow().to_pylist()
+    )
+    return sorted(driver_rows, key=lambda report: report["spot"] or 0)
+
+
+def _staged_fragments(driver_rows: Sequence[Mapping[str, Any]]) -> list[StagedFragment]:
+    return [unpickle_data(report["data"]) for report in driver_rows if report["kind"] == "fragment"]
+
+
+def _raise_failure(driver_rows: Sequence[Mapping[str, Any]]) -> None:
+    for report in driver_rows:
+        if report["kind"] == "failure":
+            error: ClientError = unpickle_data(report["data"])
+            raise error
+
+
+def _problem_from_violation(violation: Violation) -> LoadProblem:
+    return LoadProblem(
+        violation.input_line, violation.type_name, violation.entity_id, violation.to_error()
+    )

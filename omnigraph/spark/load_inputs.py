@@ -1,0 +1,444 @@
+"""Inputs of a load: NDJSON, Parquet and CSV files, given as paths, folders, patterns or `s3://`.
+
+Owns how input files are found, opened and cut into pieces of work. A piece numbers its own records
+from 1; `RecordPositions` turns these numbers into lines of files once all pieces have reported how
+many lines they had.
+"""
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import pyarrow as pa
+
+from omnigraph.errors import InputError
+from omnigraph.ingest.files import cut_blocks, detect_compression, iter_blocks
+from omnigraph.ingest.frames import resolve_type, take_table
+from omnigraph.ingest.intake import Intake
+from omnigraph.ingest.ndjson import read_blocks
+from omnigraph.ingest.problem import LoadProblem, relocate_problem
+from omnigraph.storage.root import s3_options
+
+InputFormat = Literal["ndjson", "parquet", "csv", "frame"]
+ColumnMappings = Mapping[str, Mapping[str, str]]
+RECORD_BITS = 40  # bits for the number of a record within its piece
+_RECORD_MASK = (1 << RECORD_BITS) - 1
+_FORMAT_BY_SUFFIX: dict[str, InputFormat] = {
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+    ".parquet": "parquet",
+    ".csv": "csv",
+}
+_BLOCK_BYTES = 4 << 20  # bytes read at once
+_LINE_SEARCH_BYTES = 1 << 16  # bytes read at once while searching for the end of a line
+_COMPRESSED_SUFFIXES = (".gz", ".zst")
+_GLOB_CHARACTERS = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """One file, with the type of its rows if the rows do not name it themselves.
+
+    `store_options` are the settings for reaching it, `base_folder` is where a relative path starts:
+    a task on another machine knows neither.
+    """
+
+    path: str
+    file_format: InputFormat
+    type_name: str | None = None
+    column_mapping: Mapping[str, str] = field(default_factory=dict)
+    size: int = 0
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    base_folder: str = field(default_factory=os.getcwd, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InputPiece:
+    """The share of a file for one task: bytes of NDJSON, row groups of Parquet, a whole CSV."""
+
+    number: int
+    input_file: InputFile
+    start: int = 0
+    end: int | None = None
+
+
+def find_input_files(
+    data: Any, file_format: str | None = None, column_mappings: ColumnMappings | None = None
+) -> list[InputFile]:
+    """Find the files of a path, several paths, or a mapping of types to paths, in order."""
+    column_mappings = column_mappings or {}
+    if isinstance(data, Mapping):
+        typed_paths = [
+            (type_name, path)
+            for type_name, type_input in data.items()
+            for path in _as_sequence(type_input)
+        ]
+    else:
+        typed_paths = [(None, path) for path in _as_sequence(data)]
+    input_files = [
+        input_file
+        for type_name, path in typed_paths
+        for input_file in _resolve_path(os.fspath(path), type_name, file_format, column_mappings)
+    ]
+    if not input_files:
+        raise InputError("there are no files to load", reason="no input")
+    return input_files
+
+
+def are_files(data: Any) -> bool:
+    """Whether an input consists only of paths."""
+    type_inputs = list(data.values()) if isinstance(data, Mapping) else [data]
+    paths = [path for type_input in type_inputs for path in _as_sequence(type_input)]
+    return bool(paths) and all(isinstance(path, str | os.PathLike) for path in paths)
+
+
+def _as_sequence(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _resolve_path(
+    path: str, type_name: str | None, requested_format: str | None, column_mappings: ColumnMappings
+) -> Iterator[InputFile]:
+    store_options = s3_options(os.environ) if path.startswith("s3://") else {}
+    matched_files = list(_list_files(path, requested_format))
+    if not matched_files:
+        raise InputError(f"cannot read {path}: No such file or directory", reason="unreadable")
+    for file_path, size in matched_files:
+        file_format = (
+            requested_format
+            or format_of_name(file_path)
+            or ("ndjson" if type_name is None else None)
+        )
+        if file_format is None or (file_format == "ndjson" and type_name is not None):
+            raise InputError(
+                f"{file_path}: expected a CSV or Parquet file", reason="unknown format"
+            )
+        resolved_type = (
+            type_name
+            if file_format == "ndjson"
+            else type_name or _type_from_path(file_path, column_mappings)
+        )
+        column_mapping = column_mappings.get(resolved_type or "", {})
+        yield InputFile(
+            file_path,
+            file_format,  # type: ignore[arg-type]
+            resolved_type,
+            dict(column_mapping),
+            size,
+            store_options,
+        )
+
+
+def _list_files(path: str, requested_format: str | None) -> Iterable[tuple[str, int]]:
+    if path.startswith("s3://"):
+        return _list_s3_objects(path, requested_format)
+    local_path = Path(path)
+    if local_path.is_dir():
+        folder_files = sorted(
+            file_path for file_path in local_path.rglob("*") if file_path.is_file()
+        )
+        matched_files = [
+            file_path for file_path in folder_files if not file_path.name.startswith((".", "_"))
+        ]
+    elif _GLOB_CHARACTERS & set(path) and not local_path.exists():
+        matched_files = sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207 - any root
+    else:
+        return [(path, local_path.stat().st_size)] if local_path.exists() else []
+    return [
+        (str(file_path), file_path.stat().st_size)
+        for file_path in matched_files
+        if requested_format or format_of_name(str(file_path))
+    ]
+
+
+def _list_s3_objects(path: str, requested_format: str | None) -> list[tuple[str, int]]:
+    from fnmatch import fnmatchcase
+
+    from pyarrow.fs import FileSelector, FileType
+
+    file_system, object_path = s3_file_system(s3_options(os.environ)), path.removeprefix("s3://")
+    prefix = object_path
+    if _GLOB_CHARACTERS & set(object_path):
+        prefix = object_path[
+            : min(
+                object_path.index(wildcard)
+                for wildcard in _GLOB_CHARACTERS
+                if wildcard in object_path
+            )
+        ].rpartition("/")[0]
+    elif file_system.get_file_info(object_path).type == FileType.File:
+        return [(path, file_system.get_file_info(object_path).size)]
+    object_infos = file_system.get_file_info(
+        FileSelector(prefix, recursive=True, allow_not_found=True)
+    )
+    file_infos = [entry for entry in object_infos if entry.type == FileType.File]
+    if prefix != object_path:
+        file_infos = [entry for entry in file_infos if fnmatchcase(entry.path, object_path)]
+    sized_paths = [(f"s3://{entry.path}", entry.size) for entry in file_infos]
+    return sorted(entry for entry in sized_paths if requested_format or format_of_name(entry[0]))
+
+
+def s3_file_system(options: Mapping[str, str]) -> Any:
+    """Return a pyarrow file system for the settings of an S3 client."""
+    from pyarrow.fs import S3FileSystem
+
+    endpoint = options.get("aws_endpoint", "")
+    scheme, _, host = endpoint.rpartition("://")
+    return S3FileSystem(
+        access_key=options.get("aws_access_key_id"),
+        secret_key=options.get("aws_secret_access_key"),
+        session_token=options.get("aws_session_token"),
+        region=options.get("aws_region"),
+        endpoint_override=host or None,
+        scheme=scheme or "https",
+    )
+
+
+def format_of_name(path: str) -> InputFormat | None:
+    """Return the format that a file name implies.
+
+    >>> format_of_name("a/b.jsonl.gz"), format_of_name("papers.parquet"), format_of_name("notes.txt")
+    ('ndjson', 'parquet', None)
+    """
+    file_name = Path(path)
+    if file_name.suffix in _COMPRESSED_SUFFIXES:
+        file_name = file_name.with_suffix("")
+    return _FORMAT_BY_SUFFIX.get(file_name.suffix)
+
+
+def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
+    """Return the type of a file of rows: its stem, or the name of its folder."""
+    stem, folder = Path(path).stem, Path(path).parent.name
+    if folder in column_mappings or stem.startswith("part-"):
+        return folder
+    return stem
+
+
+def cut_into_pieces(input_files: Sequence[InputFile], piece_bytes: int) -> list[InputPiece]:
+    """Cut inputs into pieces of about `piece_bytes` bytes, in input order."""
+    spans = [
+        (input_file, start, end)
+        for input_file in input_files
+        for start, end in _piece_spans(input_file, piece_bytes)
+    ]
+    return [InputPiece(number, *span) for number, span in enumerate(spans)]
+
+
+def _piece_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:
+    if input_file.file_format == "parquet":
+        return _row_group_spans(input_file, piece_bytes)
+    is_indivisible = (
+        input_file.file_format == "csv"
+        or Path(input_file.path).suffix in _COMPRESSED_SUFFIXES
+        or input_file.size <= piece_bytes
+    )
+    if is_indivisible or _is_compressed(input_file):
+        return [(0, None)]
+    return [
+        (start, min(start + piece_bytes, input_file.size))
+        for start in range(0, input_file.size, piece_bytes)
+    ]
+
+
+def _is_compressed(input_file: InputFile) -> bool:
+    with open_input_file(input_file) as file:
+        return detect_compression(bytes(file.read(4))) is not None
+
+
+def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:
+    import pyarrow.parquet as pq
+
+    with open_input_file(input_file) as file, ReadErrorContext(input_file.path):
+        metadata = pq.read_metadata(file)
+    spans: list[tuple[int, int | None]] = []
+    first_group, span_bytes = 0, 0
+    for group in range(metadata.num_row_groups):
+        span_bytes += metadata.row_group(group).total_byte_size
+        if span_bytes >= piece_bytes or group == metadata.num_row_groups - 1:
+            spans.append((first_group, group + 1))
+            first_group, span_bytes = group + 1, 0
+    return spans or [(0, 0)]
+
+
+class ReadErrorContext:
+    """Turns read errors into `InputError` that name the file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError | pa.ArrowException) and not isinstance(error, InputError):
+            reason = getattr(error, "strerror", None) or str(error)
+            message = f"cannot read {self.path}: {reason}"
+            raise InputError(message, reason="unreadable") from error
+
+
+def open_input_file(input_file: InputFile) -> IO[bytes]:
+    """Open a file for reading, local or on S3."""
+    with ReadErrorContext(input_file.path):
+        if input_file.path.startswith("s3://"):
+            object_path = input_file.path.removeprefix("s3://")
+            opened: IO[bytes] = s3_file_system(input_file.store_options).open_input_file(
+                object_path
+            )
+            return opened
+        return Path(input_file.base_folder, input_file.path).open("rb")
+
+
+def read_piece_blocks(piece: InputPiece, max_line_bytes: int) -> Iterator[bytes]:
+    """Yield, in blocks, the lines that begin inside a piece of NDJSON."""
+    with open_input_file(piece.input_file) as file, ReadErrorContext(piece.input_file.path):
+        if piece.end is None:
+            yield from iter_blocks(file, max_line_bytes)
+        else:
+            yield from cut_blocks(_read_span(file, piece.start, piece.end), max_line_bytes)
+
+
+def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes of all lines that begin in a span of a file, in blocks of bounded size."""
+    if offset:
+        file.seek(offset - 1)
+        offset += sum(map(len, _read_rest_of_line(file))) - 1
+        file.seek(offset)
+    block = b"\n"
+    while offset < end and (block := file.read(min(_BLOCK_BYTES, end - offset))):
+        offset += len(block)
+        yield block
+    if not block.endswith(b"\n"):
+        yield from _read_rest_of_line(file)
+
+
+def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
+    # Not `readline`: object store files lack it, and it has no size limit.
+    while chunk := file.read(_LINE_SEARCH_BYTES):
+        line, newline, _ = chunk.partition(b"\n")
+        yield line + newline
+        if newline:
+            return
+
+
+def read_piece_tables(piece: InputPiece) -> Iterator[pa.Table]:
+    """Yield the rows of a piece of Parquet or CSV, with columns renamed by the mapping."""
+    column_mapping = piece.input_file.column_mapping
+    with ReadErrorContext(piece.input_file.path):
+        for table in _read_tables(piece):
+            if not column_mapping:
+                yield table
+            else:
+                yield table.rename_columns(
+                    [column_mapping.get(column, column) for column in table.column_names]
+                )
+
+
+def _read_tables(piece: InputPiece) -> Iterator[pa.Table]:
+    with open_input_file(piece.input_file) as file:
+        if piece.input_file.file_format == "csv":
+            import pyarrow.csv
+
+            yield pyarrow.csv.read_csv(file)
+            return
+        import pyarrow.parquet as pq
+
+        parquet_file = pq.ParquetFile(file)
+        end_group = parquet_file.num_row_groups if piece.end is None else piece.end
+        for batch in parquet_file.iter_batches(
+            65_536, row_groups=list(range(piece.start, end_group))
+        ):
+            yield pa.Table.from_batches([batch])
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPositions:
+    """Where records are: the path of each piece, and the lines before it in that file."""
+
+    path_by_piece: Mapping[int, str]
+    lines_before_piece: Mapping[int, int]
+
+    def line_number(self, position: int) -> int | None:
+        """Return the line of a record in its file; None for rows of a DataFrame."""
+        piece_number = position >> RECORD_BITS
+        return (
+            (position & _RECORD_MASK) + self.lines_before_piece[piece_number]
+            if piece_number in self.path_by_piece
+            else None
+        )
+
+    def file_path(self, position: int | None) -> str | None:
+        """Return the path of a record's file."""
+        return None if position is None else self.path_by_piece.get(position >> RECORD_BITS)
+
+    def locate_problems(self, problems: Iterable[LoadProblem]) -> list[LoadProblem]:
+        """Return problems in input order, with the lines of their files."""
+        ordered = sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
+        return [
+            relocate_problem(problem, self.line_number, self.file_path(problem.line))
+            for problem in ordered
+        ]
+
+
+def map_record_positions(
+    pieces: Sequence[InputPiece], lines_by_piece: Mapping[int, int]
+) -> RecordPositions:
+    """Combine the line counts that pieces reported."""
+    lines_before: dict[int, int] = {}
+    current_path, line_count = None, 0
+    for piece in pieces:
+        line_count = line_count if piece.input_file.path == current_path else 0
+        current_path = piece.input_file.path
+        lines_before[piece.number] = line_count
+        line_count += lines_by_piece.get(piece.number, 0)
+    return RecordPositions({piece.number: piece.input_file.path for piece in pieces}, lines_before)
+
+
+def first_position(piece_number: int) -> int:
+    """Return the position of the first record of a piece."""
+    return piece_number << RECORD_BITS | 1
+
+
+def total_bytes(input_files: Sequence[InputFile]) -> int:
+    """Return the bytes of all files."""
+    return sum(input_file.size for input_file in input_files)
+
+
+class InputFiles:
+    """Files as one input of a load in this process; each is one piece."""
+
+    def __init__(self, input_files: Sequence[InputFile]) -> None:
+        self.pieces = [
+            InputPiece(number, input_file) for number, input_file in enumerate(input_files)
+        ]
+        self.positions = RecordPositions(
+            {piece.number: piece.input_file.path for piece in self.pieces}, _NoLinesBefore()
+        )
+
+    def take_into(self, intake: Intake, *, truncating: bool, report: bool) -> None:
+        """Pass all records to an intake."""
+        for piece in self.pieces:
+            record_position = first_position(piece.number)
+            if piece.input_file.file_format == "ndjson":
+                blocks = read_piece_blocks(piece, intake.limits.line_bytes)
+                for _ in read_blocks(
+                    intake,
+                    blocks,
+                    allow_truncate=truncating,
+                    report_all=report,
+                    first_number=record_position,
+                ):
+                    pass
+                continue
+            entity_type = resolve_type(intake, piece.input_file.type_name or "")
+            for table in read_piece_tables(replace(piece, end=None)):
+                take_table(intake, entity_type, table, record_position)
+                record_position += table.num_rows
+
+
+class _NoLinesBefore(dict[int, int]):
+    def __missing__(self, _: int) -> int:
+        return 0

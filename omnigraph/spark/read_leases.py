@@ -1,0 +1,114 @@
+"""Read leases of Spark jobs: a cleanup must not remove what their tasks read.
+
+The driver holds a lease for the duration of a call. Spark does not report when a DataFrame is no
+longer used, so each task of a DataFrame renews its lease, which expires after the last task. Where
+nothing may be written there is no lease, and the read continues without one.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from omnigraph.errors import BranchNotFound, StorageError
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.branches import open_branch
+from omnigraph.history.commit import TableEntry
+from omnigraph.history.delete_queue import check_versions_retained
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.publish import intent as intents
+from omnigraph.publish.intent import Intent
+from omnigraph.publish.lease import keep_lease_alive
+from omnigraph.publish.read_lease import build_read_intent, protect_snapshot
+from omnigraph.storage import layout
+from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.store import Store
+
+from .pinned_graph import PinnedGraph, pin_graph
+
+Batches = Iterator[pa.RecordBatch]
+BatchFunction = Callable[[Batches], Batches]
+_log = logging.getLogger("omnigraph")
+
+
+@dataclass(frozen=True, slots=True)
+class DataFrameLease:
+    """The lease of a DataFrame on one table of a commit, renewed by its tasks."""
+
+    pinned_graph: PinnedGraph
+    intent: Intent
+    table_entry: TableEntry
+
+    @contextmanager
+    def keep_alive(self) -> Iterator[None]:
+        """Protect what a task reads while the block runs, and until the lease expires.
+
+        Raises `HistoryReclaimed` if the table version was already removed.
+        """
+        store = self.pinned_graph.store()
+        with ExitStack() as exit_stack:
+            try:
+                with as_storage_errors("none"):
+                    self._renew_or_recreate(store)
+                exit_stack.enter_context(keep_lease_alive(store, self.intent))
+            except StorageError as error:
+                _log.warning("no read lease, a cleanup may remove what is read: %s", error)
+            yield
+
+    def wrap_task(self, task: BatchFunction) -> BatchFunction:
+        """Wrap a Spark function so that it runs under this lease."""
+
+        def run(batches: Batches) -> Batches:
+            with self.keep_alive():
+                yield from task(batches)
+
+        run.__name__ = task.__name__  # shown in the query plan
+        return run
+
+    def _renew_or_recreate(self, store: Store) -> None:
+        """Renew the lease, or recreate it: after a pause a cleanup may have removed it."""
+        intent_name, intent_json = layout.intent_name(self.intent.id), self.intent.to_json()
+        for _ in range(2):
+            if store.objects.create_json(intent_name, intent_json):
+                check_versions_retained(store, [self.table_entry], self.intent.base_commit)
+                return
+            intents.renew(store, self.intent)
+            if store.objects.read(intent_name) is not None:
+                return
+
+
+def lease_for_table(
+    branch_state: BranchState, snapshot: Snapshot, table_key: str
+) -> DataFrameLease:
+    """Return a lease on one table of a snapshot; nothing is written before a task reads."""
+    intent = build_read_intent(_branch_of_snapshot(snapshot, branch_state), snapshot)
+    return DataFrameLease(pin_graph(snapshot.store, {}), intent, snapshot.tables[table_key])
+
+
+def _branch_of_snapshot(snapshot: Snapshot, branch_state: BranchState | None) -> BranchState:
+    """Return the branch of a snapshot: a handle may read a commit of another branch."""
+    if branch_state is not None and branch_state.name == snapshot.branch:
+        return branch_state
+    try:
+        return open_branch(snapshot.store, snapshot.branch)
+    except BranchNotFound:
+        if branch_state is None:
+            raise
+        return branch_state
+
+
+@contextmanager
+def snapshot_lease(snapshot: Snapshot, branch_state: BranchState | None = None) -> Iterator[None]:
+    """Protect everything that a snapshot shows while the block runs."""
+    # A read-only handle must not write, not even a lease: open a writable store.
+    store = pin_graph(snapshot.store, {}).store()
+    with ExitStack() as exit_stack:
+        try:
+            exit_stack.enter_context(
+                protect_snapshot(store, _branch_of_snapshot(snapshot, branch_state), snapshot)
+            )
+        except StorageError as error:
+            _log.warning("no read lease, a cleanup may remove what is exported: %s", error)
+        yield

@@ -1,0 +1,118 @@
+"""A pinned table version as a DataFrame; columns and filter are chosen before anything is read.
+
+Every action on such a DataFrame reads the same version, whatever is written meanwhile. Tasks read
+fragments; they must never read the head of the branch.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.errors import InputError
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.storage.fragments import fragment_row_counts, read_fragments
+
+from .pinned_graph import PinnedGraph, entity_type_of, pin_graph
+from .read_leases import DataFrameLease
+from .spark_types import cast_to_spark, columns_of_type, spark_arrow_schema, spark_ddl
+from .versions import check_versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_TASK_ROWS = 1 << 20  # rows of one task, if fragments are small
+
+
+def scan(  # noqa: PLR0913 - the last two are keyword-only
+    spark: "SparkSession",
+    snapshot: Snapshot,
+    table_key: str,
+    columns: Sequence[str] | None = None,
+    row_filter: Any = None,
+    *,
+    with_row_ids: bool = False,
+    lease: DataFrameLease | None = None,
+) -> "DataFrame":
+    """Return the rows of a table as a DataFrame.
+
+    `row_filter` is an Arrow expression; `with_row_ids` adds `_rowid` and `_rowaddr`. With a `lease`
+    no cleanup removes what a running task reads.
+    """
+    entity_type = entity_type_of(snapshot.schema.ir, table_key)
+    column_names = select_columns(table_key, columns_of_type(entity_type), columns)
+    check_versions(spark)
+    table_entry = snapshot.tables[table_key]
+    pinned_graph = pin_graph(
+        snapshot.store, {table_key: (table_entry.location, table_entry.lance_version)}
+    )
+    fragment_groups = group_fragments(fragment_row_counts(snapshot.table(table_key)))
+    spark_schema = spark_arrow_schema(entity_type, column_names, with_row_ids=with_row_ids)
+    read_task = _make_reader(
+        pinned_graph, table_key, fragment_groups, column_names, row_filter, spark_schema
+    )
+    if lease is not None:
+        read_task = lease.wrap_task(read_task)
+    group_numbers = spark.range(0, len(fragment_groups), 1, max(1, len(fragment_groups)))
+    return group_numbers.mapInArrow(
+        read_task, spark_ddl(entity_type, column_names, with_row_ids=with_row_ids)
+    )
+
+
+def select_columns(
+    table_key: str, known_columns: Sequence[str], columns: Sequence[str] | None
+) -> list[str]:
+    """Return the requested columns, all by default; raise `InputError` for an unknown one."""
+    if columns is None:
+        return list(known_columns)
+    for column in columns:
+        if column not in known_columns:
+            hint = did_you_mean(column, known_columns)
+            raise InputError(reason=f"{table_key} has no column '{column}'", hint=hint)
+    return list(columns)
+
+
+def group_fragments(sizes: dict[int, int], max_rows: int = _TASK_ROWS) -> list[list[int]]:
+    """Group fragments for tasks: a large one alone, small neighbours together.
+
+    >>> group_fragments({1: 5, 2: 3, 3: 9, 4: 1}, max_rows=8)
+    [[1, 2], [3], [4]]
+    """
+    groups: list[list[int]] = []
+    group_rows = max_rows
+    for fragment_id, row_count in sizes.items():
+        if group_rows + row_count > max_rows:
+            groups.append([])
+            group_rows = 0
+        groups[-1].append(fragment_id)
+        group_rows += row_count
+    return groups
+
+
+def _make_reader(
+    pinned_graph: PinnedGraph,
+    table_key: str,
+    fragment_groups: list[list[int]],
+    column_names: list[str],
+    row_filter: Any,
+    spark_schema: pa.Schema,
+) -> Any:
+    with_row_ids = "_rowid" in spark_schema.names and "_rowid" not in column_names
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for group_number in batch.column(0).to_pylist():
+                table = pinned_graph.table(table_key)
+                for rows in read_fragments(
+                    table,
+                    fragment_groups[group_number],
+                    column_names,
+                    row_filter,
+                    with_row_ids=with_row_ids,
+                ):
+                    yield cast_to_spark(rows, spark_schema)
+
+    # Shown in the query plan.
+    read.__name__ = table_key if row_filter is None else f"{table_key} where {row_filter}"
+    return read

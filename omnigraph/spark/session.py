@@ -1,0 +1,269 @@
+"""The Spark session: a lean local one, one on a cluster, one behind Spark Connect, or the caller's.
+
+The only module that may touch the Spark context, which Spark Connect does not have. Finds Java or
+explains what is missing. Output of the JVM goes to a file, never to the terminal.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import ConfigError, ServerError
+from omnigraph.values import ids
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLDEST_JAVA = 17
+_COMMON_SETTINGS = {
+    "spark.app.name": "omnigraph",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+_LOCAL_SETTINGS = {
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+_CONNECT_PACKAGES = ("pandas", "grpc", "grpc_status", "zstandard")
+# A machine without disk space fails tasks at once and gets new ones: Spark must exclude it.
+_CLUSTER_SETTINGS = {"spark.excludeOnFailure.enabled": "true"}
+
+
+def spark_session(
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """Return the active session of this process, or start one: local, on `master` or on `remote`.
+
+    Raises `ConfigError` if PySpark or Java is missing, or if the session does not start.
+    """
+    if master is not None and remote is not None:
+        raise ConfigError(reason="master and remote are mutually exclusive: give one of them")
+    session_class = _import_pyspark().SparkSession
+    active_session = session_class.getActiveSession()
+    if active_session is not None and master is None and remote is None:
+        return active_session  # type: ignore[no-any-return]
+    try:
+        if remote is not None:
+            return _start_connect_session(session_class, remote, settings or {})
+        return _start_classic_session(
+            session_class, master or f"local[{_available_cores()}]", settings or {}
+        )
+    except ConfigError:
+        raise
+    except Exception as error:  # Spark raises errors of any class
+        raise ConfigError(reason=f"Spark did not start: {_first_line(error)}") from error
+
+
+def _import_pyspark() -> Any:
+    try:
+        import pyspark.sql
+    except ImportError as error:
+        raise ConfigError(
+            reason="PySpark is not installed",
+            hint="pip install omnigraph[spark]; small data needs no Spark: use engine 'local'",
+        ) from error
+    allow_without_pandas()
+    return pyspark.sql
+
+
+def allow_without_pandas() -> None:
+    """Let `mapInArrow` run without pandas: Spark requires it there but does not use it.
+
+    If pandas is installed, the first array that pyarrow creates imports it, which doubles the
+    start-up time of every command.
+    """
+    from pyspark.sql.pandas import functions
+
+    if find_spec("pandas") is None:
+        pandas_functions: Any = functions
+        pandas_functions.require_minimum_pandas_version = lambda: None
+
+
+def _start_connect_session(
+    session_class: Any, remote: str, settings: Mapping[str, str]
+) -> "SparkSession":
+    # Checked here, because PySpark takes `python -c` for its own tests and exits with status 0.
+    missing_packages = [name for name in _CONNECT_PACKAGES if find_spec(name) is None]
+    if missing_packages:
+        raise ConfigError(
+            reason=f"Spark Connect needs packages that are missing: {', '.join(missing_packages)}",
+            hint="pip install omnigraph[connect]",
+        )
+    builder = session_class.builder.remote(remote)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()  # type: ignore[no-any-return]
+
+
+def _start_classic_session(
+    session_class: Any, master: str, settings: Mapping[str, str]
+) -> "SparkSession":
+    from pyspark import SparkConf, SparkContext
+
+    running_context = SparkContext._active_spark_context
+    if running_context is not None and running_context.master != master:
+        raise ConfigError(
+            reason=f"this process already runs Spark on {running_context.master}, not on {master}",
+            hint="pass that session, or stop it first",
+        )
+    is_local = master.startswith("local")
+    mode_settings = _LOCAL_SETTINGS if is_local else _CLUSTER_SETTINGS
+    all_settings = {**_COMMON_SETTINGS, **mode_settings, "spark.master": master, **settings}
+    spark_conf = SparkConf(loadDefaults=False)
+    for setting, value in all_settings.items():
+        spark_conf.set(setting, value)
+    _start_jvm(spark_conf)
+    return session_class.builder.config(conf=spark_conf).getOrCreate()  # type: ignore[no-any-return]
+
+
+def _start_jvm(spark_conf: Any) -> None:
+    """Start the JVM once per process; its output goes to a file, quoted if the start fails."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    java_path = find_java(os.environ, Path(sys.prefix))
+    if java_path is None:
+        raise ConfigError(
+            reason=f"Spark needs Java {OLDEST_JAVA} or newer, but none was found",
+            hint="install Java or set JAVA_HOME; small data needs no Spark: use engine 'local'",
+        )
+    os.environ["JAVA_HOME"] = str(
+        java_path.parent.parent
+    )  # an invalid JAVA_HOME would win otherwise
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    log_descriptor, log_path = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
+    try:
+        untyped_launch: Any = launch_gateway
+        with warnings.catch_warnings():
+            # Lance warns about forks; this one only starts Java.
+            warnings.filterwarnings("ignore", message=".*fork")
+            gateway = untyped_launch(spark_conf, popen_kwargs={"stderr": log_descriptor})
+    except Exception as error:
+        log_tail = " ".join(Path(log_path).read_text("utf-8", "replace").split())[-500:]
+        raise ConfigError(reason=f"Java did not start: {log_tail or error}") from error
+    finally:
+        os.close(log_descriptor)
+        Path(log_path).unlink()  # later output of the JVM is discarded
+    SparkContext._ensure_initialized(gateway=gateway, conf=spark_conf)
+
+
+def can_start_session() -> bool:
+    """Whether a session can probably start: PySpark is there, and Java is found or unneeded."""
+    if find_spec("pyspark") is None:
+        return False
+    is_imported = "pyspark" in sys.modules  # a Connect session may be active, which needs no Java
+    return is_imported or find_java(os.environ, Path(sys.prefix)) is not None
+
+
+def find_java(environment: Mapping[str, str], prefix: Path) -> Path | None:
+    """Find a `java` that is new enough: from JAVA_HOME, on the path, or next to this Python."""
+    candidates = (
+        [Path(environment["JAVA_HOME"], "bin", "java")] if environment.get("JAVA_HOME") else []
+    )
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    candidates += [Path(on_path).resolve()] if on_path else []
+    candidates.append(prefix / "java" / "bin" / "java")
+    return next(
+        (
+            candidate
+            for candidate in candidates
+            if candidate.exists() and _java_major_version(candidate) >= OLDEST_JAVA
+        ),
+        None,
+    )
+
+
+def _java_major_version(java_path: Path) -> int:
+    try:
+        completed = subprocess.run(  # noqa: S603 - a resolved path and a constant
+            [java_path, "-version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    version_match = re.search(r'version "(?:1\.)?(\d+)', completed.stderr + completed.stdout)
+    return int(version_match[1]) if version_match else 0
+
+
+def parallelism(spark: "SparkSession") -> int:
+    """Return how many tasks can run at once; a guess if the session does not tell."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:  # Spark Connect has no context
+        return 8
+
+
+def running_tasks(spark: "SparkSession") -> tuple[int, int]:
+    """Return finished and known tasks of the running stages; zeros if the session does not tell."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+        stage_infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    except Exception:  # Spark Connect has no context, or the session has ended
+        return 0, 0
+    stages = [stage for stage in stage_infos if stage is not None]
+    return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+
+
+@contextmanager
+def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
+    """Turn Spark failures into `ServerError`, and cancel our jobs on an interrupt.
+
+    Only our jobs: a session passed in by the caller may run others.
+    """
+    job_tag = f"omnigraph-{ids.new_ulid()}"
+    spark.addTag(job_tag)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        spark.interruptTag(job_tag)
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise ServerError(
+            f"the Spark job failed: {_find_cause(str(error))}",
+            effect="none",
+            hint="nothing was published; fix the cause and run it again",
+        ) from error
+    finally:
+        with suppress(Exception):  # the session may have ended
+            spark.removeTag(job_tag)
+
+
+def _find_cause(failure_report: str) -> str:
+    r"""Return the line of a long report that names the error.
+
+    >>> _find_cause("Job aborted\nTraceback:\n  File x\nValueError: no room\n at java.Thing")
+    'ValueError: no room'
+    """
+    lines = [line.strip() for line in failure_report.splitlines() if line.strip()]
+    error_lines = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b.*: ", line)]
+    return (error_lines or lines or ["no reason was reported"])[-1 if error_lines else 0][:300]
+
+
+def _available_cores() -> int:
+    return max(1, len(os.sched_getaffinity(0)))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:300]

@@ -1,0 +1,205 @@
+"""`spark.read.format("omnigraph")` and `df.write.format("omnigraph")`: a type as a data source.
+
+Reading pins one commit when the DataFrame is created, with the columns and filter of its options.
+`pushFilters` must not be implemented: Spark 4.3 keeps the filters that one query pushed for every
+other use of the same DataFrame, and loses rows. A write is one commit under the rules of a load.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import datasource as api
+
+from omnigraph.errors import UsageError
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.branches import open_branch
+from omnigraph.history.snapshot import Snapshot, load_snapshot
+from omnigraph.ingest.load import LOAD_MODES
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.storage.effects import Effects
+from omnigraph.storage.fragments import fragment_row_counts, read_fragments
+from omnigraph.storage.layout import MAIN
+from omnigraph.storage.store import Store, open_store
+
+from .filters import SparkFilter, parse_filter
+from .pinned_graph import PinnedGraph, entity_type_of, pin_graph
+from .read_leases import DataFrameLease, lease_for_table
+from .scan import group_fragments, select_columns
+from .spark_types import cast_to_spark, columns_of_type, spark_arrow_schema, spark_ddl
+from .stage import table_key_of
+from .writer import GraphWriter, prepare_type_write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OPTIONS = (
+    "graph", "path", "type", "kind", "branch", "at", "version", "columns", "filters", "loadmode",
+)  # fmt: skip
+
+
+def register(spark: "SparkSession") -> None:
+    """Register the format with a session."""
+    spark.dataSource.register(GraphSource)
+
+
+class GraphSource(api.DataSource):
+    """One node or edge type of a graph, at one commit."""
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self.lowercase_options = {option.lower(): value for option, value in dict(options).items()}
+        unknown_options = sorted(set(self.lowercase_options) - set(_OPTIONS))
+        if unknown_options:
+            raise UsageError(
+                reason=f"unknown option '{unknown_options[0]}'; expected one of {', '.join(_OPTIONS)}"
+            )
+        if "type" not in self.lowercase_options or not (
+            "graph" in self.lowercase_options or "path" in self.lowercase_options
+        ):
+            raise UsageError(reason="the options 'graph' and 'type' are required")
+        revision_options = [
+            option for option in ("branch", "at", "version") if option in self.lowercase_options
+        ]
+        if len(revision_options) > 1:
+            raise UsageError(
+                reason=f"{' and '.join(revision_options)} are mutually exclusive: give one"
+            )
+        self.uri = self.lowercase_options.get("graph") or self.lowercase_options["path"]
+        # Pinned here, once: everything planned from this object must read the same commit.
+        self.commit_id = self._open_snapshot().commit_id
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name that `format(...)` takes."""
+        return "omnigraph"
+
+    def schema(self) -> str:
+        """Return the columns of the type."""
+        pinned = self._pinned_snapshot()
+        return spark_ddl(self._entity_type(pinned), self._selected_columns(pinned))
+
+    def reader(self, schema: Any) -> "GraphReader":
+        """Return a reader of the pinned commit."""
+        pinned = self._pinned_snapshot()
+        entity_type = self._entity_type(pinned)
+        table_key = f"{entity_type.kind}:{entity_type.name}"
+        table_entry = pinned.tables[table_key]
+        pinned_graph = pin_graph(
+            pinned.store, {table_key: (table_entry.location, table_entry.lance_version)}
+        )
+        column_names = [field.name for field in schema]
+        filter_json = self.lowercase_options.get("filters")
+        row_filter = (
+            SparkFilter() if filter_json is None else parse_filter(entity_type, filter_json)
+        )
+        fragment_groups = group_fragments(fragment_row_counts(pinned.table(table_key)))
+        lease = lease_for_table(self._open_branch(pinned.store), pinned, table_key)
+        return GraphReader(
+            pinned_graph, table_key, entity_type, column_names, fragment_groups, row_filter, lease
+        )
+
+    def writer(self, schema: Any, overwrite: bool) -> "GraphWriter":
+        """Return a writer to the branch."""
+        if "at" in self.lowercase_options or "version" in self.lowercase_options:
+            raise UsageError(reason="cannot write to a past version: give a branch")
+        pinned, branch_name = self._pinned_snapshot(), self.lowercase_options.get("branch", MAIN)
+        entity_type, load_mode = (
+            self._entity_type(pinned),
+            "overwrite" if overwrite else self.lowercase_options.get("loadmode"),
+        )
+        if load_mode not in (None, *LOAD_MODES):
+            raise UsageError(
+                reason=f"unknown loadMode '{load_mode}'; expected {', '.join(LOAD_MODES)}"
+            )
+        gc_epoch = open_branch(pinned.store, branch_name).last_known().state.head.gc_epoch
+        type_write = prepare_type_write(
+            pinned,
+            f"{entity_type.kind}:{entity_type.name}",
+            branch_name,
+            load_mode or "append",  # type: ignore[arg-type]
+            gc_epoch,
+        )
+        return GraphWriter(type_write)
+
+    def _open_snapshot(self, commit_id: str | None = None) -> Snapshot:
+        store = open_store(self.uri, effects=Effects(read_only=True))
+        branch_state = self._open_branch(store)
+        version = self.lowercase_options.get("version")
+        revision = (
+            commit_id or self.lowercase_options.get("at") or (int(version) if version else None)
+        )
+        return load_snapshot(store, branch_state, revision)
+
+    def _open_branch(self, store: Store) -> BranchState:
+        return open_branch(store, self.lowercase_options.get("branch", MAIN))
+
+    def _pinned_snapshot(self) -> Snapshot:
+        return self._open_snapshot(self.commit_id)
+
+    def _entity_type(self, pinned: Snapshot) -> NodeType | EdgeType:
+        kind, type_name = self.lowercase_options.get("kind"), self.lowercase_options["type"]
+        schema_ir = pinned.schema.ir
+        table_key = f"{kind}:{type_name}" if kind else table_key_of(schema_ir, type_name)
+        if table_key not in pinned.tables:
+            raise UsageError(reason=f"the graph has no {table_key.replace(':', ' type ')}")
+        return entity_type_of(schema_ir, table_key)
+
+    def _selected_columns(self, pinned: Snapshot) -> list[str]:
+        entity_type = self._entity_type(pinned)
+        columns_option = self.lowercase_options.get("columns")
+        column_names = (
+            [column.strip() for column in columns_option.split(",")] if columns_option else None
+        )
+        return select_columns(
+            f"{entity_type.kind}:{entity_type.name}", columns_of_type(entity_type), column_names
+        )
+
+
+class FragmentPartition(api.InputPartition):
+    """The fragments that one task reads."""
+
+    def __init__(self, fragments: Sequence[int]) -> None:
+        super().__init__(tuple(fragments))
+
+
+class GraphReader(api.DataSourceReader):
+    """Reads fragments of one table version."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - constructed in one place
+        self,
+        pinned_graph: PinnedGraph,
+        table_key: str,
+        entity_type: NodeType | EdgeType,
+        column_names: list[str],
+        fragment_groups: list[list[int]],
+        row_filter: SparkFilter,
+        lease: DataFrameLease,
+    ) -> None:
+        (
+            self.pinned_graph,
+            self.table_key,
+            self.entity_type,
+            self.column_names,
+            self.fragment_groups,
+        ) = pinned_graph, table_key, entity_type, column_names, fragment_groups
+        self.row_filter, self.lease = row_filter, lease
+
+    def partitions(self) -> Sequence[api.InputPartition]:
+        """Return one partition per task; a table without rows still has one."""
+        return [FragmentPartition(fragment_group) for fragment_group in self.fragment_groups] or [
+            FragmentPartition(())
+        ]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition."""
+        if not partition.value:
+            return
+        spark_schema = spark_arrow_schema(self.entity_type, self.column_names)
+        read_columns = list(dict.fromkeys([*self.column_names, *self.row_filter.batch_columns]))
+        with self.lease.keep_alive():
+            pinned_table = self.pinned_graph.table(self.table_key)
+            for rows in read_fragments(
+                pinned_table, partition.value, read_columns, self.row_filter.storage_filter
+            ):
+                yield cast_to_spark(self.row_filter.apply_to_batch(rows), spark_schema)

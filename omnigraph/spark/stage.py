@@ -1,0 +1,409 @@
+"""Tasks of a load: parse, shape, check the rules of a row, write fragments, report to the driver.
+
+Runs on executors, with the same parser, rules and storage code as a load in one process. A task
+makes nothing visible and knows nothing of other tasks: rules that need all records are checked by
+the driver from the reports.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import ClientError, InputError
+from omnigraph.ingest.frames import take_table
+from omnigraph.ingest.intake import Intake, TypeBuffer
+from omnigraph.ingest.limits import LoadLimits
+from omnigraph.ingest.load import LoadMode
+from omnigraph.ingest.ndjson import read_blocks
+from omnigraph.ingest.problem import ProblemCollector
+from omnigraph.ingest.unchanged import without_unchanged
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.rules.delta import Delta, Positions, TableDelta, build_table_delta
+from omnigraph.rules.identity import resolve_existing
+from omnigraph.rules.row_rules import row_violations
+from omnigraph.rules.unique import unique_violations
+from omnigraph.storage.find import find, read_rows
+from omnigraph.storage.fragments import write_fragment
+from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
+from omnigraph.values import ScalarType
+from omnigraph.values.names import quote_name, require_text
+
+from .load_inputs import InputPiece, first_position, read_piece_blocks, read_piece_tables
+from .pinned_graph import PinnedGraph, entity_type_of
+from .rule_inputs import key_reports, unique_reports
+from .staged_fragments import StagedFragment, pack_positions
+from .task_reports import report_batch, report_row
+
+ReportBatches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadJob:
+    """A load as its tasks see it.
+
+    `filled_keys` are tables that have rows; records at `skipped_positions` are not written.
+    """
+
+    schema_ir: SchemaIR
+    pinned_graph: PinnedGraph
+    table_keys: tuple[str, ...]
+    mode: LoadMode
+    filled_keys: frozenset[str] = frozenset()
+    writes_fragments: bool = True
+    limits: LoadLimits = field(default_factory=LoadLimits)
+    fragment_rows: int = FRAGMENT_ROWS
+    fragment_bytes: int = FRAGMENT_BYTES
+    skipped_positions: frozenset[int] = frozenset()
+
+
+def make_piece_task(
+    load_job: LoadJob, pieces: Sequence[InputPiece]
+) -> Callable[[ReportBatches], ReportBatches]:
+    """Make the Spark function that loads pieces by their numbers."""
+
+    def run(batches: ReportBatches) -> ReportBatches:
+        for batch in batches:
+            for piece_number in batch.column(0).to_pylist():
+                yield from _report_failures(
+                    piece_number, partial(_load_piece, load_job, pieces[piece_number])
+                )
+
+    return run
+
+
+def make_frame_task(
+    load_job: LoadJob, table_key: str, first_number: int
+) -> Callable[[ReportBatches], ReportBatches]:
+    """Make the Spark function that loads a DataFrame of one type; partitions count from `first`."""
+
+    def run(batches: ReportBatches) -> ReportBatches:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        piece_number = first_number + (context.partitionId() if context is not None else 0)
+        tables = (
+            restore_unsigned(
+                pa.Table.from_batches([batch]), entity_type_of(load_job.schema_ir, table_key)
+            )
+            for batch in batches
+        )
+        yield from _report_failures(
+            piece_number, partial(_load_tables, load_job, piece_number, table_key, tables)
+        )
+
+    return run
+
+
+def restore_unsigned(table: pa.Table, entity_type: NodeType | EdgeType) -> pa.Table:
+    """Cast decimals of U64 columns, which Spark has no type for, back to unsigned integers."""
+    unsigned_columns = {
+        prop.name for prop in entity_type.properties if prop.type.scalar is ScalarType.U64
+    }
+    for column_index, column in enumerate(table.column_names):
+        if column in unsigned_columns and pa.types.is_decimal(table.schema.field(column).type):
+            table = table.set_column(column_index, column, table[column].cast(pa.uint64()))
+    return table
+
+
+def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches]) -> ReportBatches:
+    """Yield the reports of a piece; report an error of the input instead of failing the task."""
+    try:
+        yield from load_piece()
+    except ClientError as error:
+        yield report_row("failure", spot=first_position(piece_number), data=error)
+
+
+def _load_piece(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
+    if piece.input_file.file_format != "ndjson":
+        table_key = table_key_of(load_job.schema_ir, piece.input_file.type_name or "")
+        yield from _load_tables(load_job, piece.number, table_key, read_piece_tables(piece))
+        return
+    loader = PieceLoader(load_job)
+    start_position = end_position = first_position(piece.number)
+    blocks = read_piece_blocks(piece, load_job.limits.line_bytes)
+    truncating = load_job.mode == "overwrite"
+    for block_end in read_blocks(
+        loader.intake,
+        blocks,
+        allow_truncate=truncating,
+        report_all=True,
+        first_number=start_position,
+    ):
+        end_position = block_end
+        yield from loader.drain()
+    yield from loader.finish()
+    yield report_row("lines", grp=piece.number, spot=end_position - start_position)
+
+
+def _load_tables(
+    load_job: LoadJob, piece_number: int, table_key: str, tables: Iterator[pa.Table]
+) -> ReportBatches:
+    loader, entity_type = PieceLoader(load_job), entity_type_of(load_job.schema_ir, table_key)
+    row_count, start_position = 0, first_position(piece_number)
+    for table in tables:
+        take_table(loader.intake, entity_type, table, start_position + row_count)
+        row_count += table.num_rows
+        yield from loader.drain()
+    yield from loader.finish()
+    yield report_row("lines", grp=piece_number, spot=row_count)
+
+
+def table_key_of(schema_ir: SchemaIR, type_name: str) -> str:
+    """Return the table key of a type; the node type wins if both exist."""
+    require_text(type_name, "type")
+    entity_type: NodeType | EdgeType | None = schema_ir.catalog.node(
+        type_name
+    ) or schema_ir.catalog.edge_ignoring_case(type_name)
+    if entity_type is None:
+        type_names = [node_type.name for node_type in schema_ir.catalog.nodes] + [
+            edge_type.name for edge_type in schema_ir.catalog.edges
+        ]
+        message = f"there is no type {quote_name(type_name)}"
+        raise InputError(reason=message, hint=did_you_mean(type_name, type_names))
+    return f"{entity_type.kind}:{entity_type.name}"
+
+
+@dataclass(slots=True)
+class RowBuffer:
+    """Rows of one type waiting to be written."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    position_arrays: list[Positions] = field(default_factory=list)
+    row_count: int = 0
+    byte_count: int = 0
+    ids_generated: bool = True
+
+    def add(self, rows: pa.Table, positions: Positions, *, ids_generated: bool) -> None:
+        """Append rows."""
+        self.tables.append(rows)
+        self.position_arrays.append(positions)
+        self.row_count += rows.num_rows
+        self.byte_count += rows.nbytes
+        self.ids_generated = self.ids_generated and ids_generated
+
+
+class PieceLoader:
+    """Loads one piece."""
+
+    def __init__(self, load_job: LoadJob) -> None:
+        self.load_job = load_job
+        self.problems = ProblemCollector()
+        self.intake = Intake(load_job.schema_ir, self.problems, load_job.limits)
+        self.lookup = PinnedRowLookup(load_job.pinned_graph)
+        self.buffers: dict[str, RowBuffer] = {}
+        self.is_valid = True  # once a rule is broken nothing will be published: stop writing
+
+    def drain(self) -> ReportBatches:
+        """Check what was parsed so far; write fragments that are full."""
+        self.intake.flush()
+        for table_key, type_buffer in self.intake.buffers.items():
+            rows, positions = type_buffer.drain()
+            if rows.num_rows:
+                yield from self._check_rows(table_key, type_buffer, rows, positions)
+        yield from self._report_unreadable()
+        for table_key, buffer in list(self.buffers.items()):
+            if (
+                buffer.row_count >= self.load_job.fragment_rows
+                or buffer.byte_count >= self.load_job.fragment_bytes
+            ):
+                yield from self._write_buffer(table_key)
+
+    def finish(self) -> ReportBatches:
+        """Write the remaining rows, and report how many records there were."""
+        for table_key in list(self.buffers):
+            yield from self._write_buffer(table_key)
+        for table_key, type_buffer in self.intake.buffers.items():
+            truncation_mark = "truncated" if type_buffer.truncated else None
+            yield report_row(
+                "count",
+                type=self._type_number(table_key),
+                spot=type_buffer.record_count,
+                value=truncation_mark,
+            )
+
+    def _type_number(self, table_key: str) -> int:
+        return self.load_job.table_keys.index(table_key)
+
+    def _report_unreadable(self) -> ReportBatches:
+        new_problems, self.problems.collected = self.problems.collected, []
+        for problem in new_problems:
+            self.is_valid = False
+            yield report_row("unread", spot=problem.line, id=problem.id, data=problem)
+
+    def _check_rows(
+        self, table_key: str, type_buffer: TypeBuffer, rows: pa.Table, positions: Positions
+    ) -> ReportBatches:
+        if self.load_job.skipped_positions:
+            kept_mask = ~np.isin(positions, np.fromiter(self.load_job.skipped_positions, np.int64))
+            rows, positions = rows.filter(pa.array(kept_mask)), positions[kept_mask]
+        entity_type, type_number = type_buffer.entity_type, self._type_number(table_key)
+        for violation in row_violations(entity_type, rows, positions):
+            self.is_valid = False
+            yield report_row("broken", type=type_number, spot=violation.input_line, data=violation)
+        self.buffers.setdefault(table_key, RowBuffer()).add(
+            rows, positions, ids_generated=type_buffer.all_ids_generated
+        )
+
+    def _write_buffer(self, table_key: str) -> ReportBatches:
+        buffer, type_number, entity_type = (
+            self.buffers.pop(table_key),
+            self._type_number(table_key),
+            entity_type_of(self.load_job.schema_ir, table_key),
+        )
+        buffered_rows, positions = (
+            pa.concat_tables(buffer.tables),
+            np.concatenate(buffer.position_arrays),
+        )
+        delta = replace(
+            build_table_delta(
+                table_key,
+                buffered_rows,
+                "fresh" if buffer.ids_generated else "upsert",
+                input_lines=positions,
+                from_records=True,
+            ),
+            rejects_existing=self.load_job.mode == "append",
+        )
+        if self.load_job.mode != "overwrite" and table_key in self.load_job.filled_keys:
+            resolved_delta, key_violations = resolve_existing(
+                Delta({table_key: delta}), self.lookup
+            )
+            delta = resolved_delta.tables[table_key]
+            for violation in key_violations:
+                yield report_row(
+                    "taken",
+                    type=type_number,
+                    spot=violation.input_line,
+                    id=violation.entity_id,
+                    data=violation,
+                )
+            for unique_violation in unique_violations(entity_type, delta, self.lookup):
+                yield report_row(
+                    "held", type=type_number, spot=unique_violation.input_line, src=unique_violation.conflicting_id, id=unique_violation.entity_id,
+                    data=unique_violation,
+                )  # fmt: skip
+            yield from _replaced_edge_reports(entity_type, type_number, delta)
+            if self.load_job.mode == "merge":
+                delta = without_unchanged(Delta({table_key: delta}), self.lookup).tables[table_key]
+            self.is_valid = self.is_valid and not key_violations
+        unwritten_mask = np.ones(len(positions), bool)
+        if self.load_job.writes_fragments and self.is_valid:
+            yield from self._write_fragments(
+                table_key, type_number, delta, ids_generated=buffer.ids_generated
+            )
+            written_positions = delta_positions(delta)
+            unwritten_mask = (
+                ~np.isin(positions, written_positions)
+                if len(written_positions) < len(positions)
+                else unwritten_mask[:0]
+            )
+        if unwritten_mask.any():
+            yield from self._report_unwritten(
+                table_key,
+                buffered_rows.filter(pa.array(unwritten_mask)),
+                positions[unwritten_mask],
+                ids_generated=buffer.ids_generated,
+            )
+
+    def _report_unwritten(
+        self, table_key: str, rows: pa.Table, positions: Positions, *, ids_generated: bool
+    ) -> ReportBatches:
+        """Report records that are in no fragment."""
+        entity_type, type_number = (
+            entity_type_of(self.load_job.schema_ir, table_key),
+            self._type_number(table_key),
+        )
+        yield from key_reports(
+            entity_type, type_number, rows, positions, ids_generated=ids_generated
+        )
+        yield from unique_reports(entity_type, type_number, rows, positions)
+        is_written = self.load_job.writes_fragments and self.is_valid
+        yield report_row("noted", type=type_number, value=None if is_written else "unwritten")
+
+    def _write_fragments(
+        self, table_key: str, type_number: int, delta: TableDelta, *, ids_generated: bool
+    ) -> ReportBatches:
+        pinned_table, store = (
+            self.load_job.pinned_graph.table(table_key),
+            self.load_job.pinned_graph.store(),
+        )
+        replaces_stored, positions = delta.row_ids >= 0, delta_positions(delta)
+        is_new = ~replaces_stored
+        if is_new.any():
+            fragment_rows = delta.rows if is_new.all() else delta.rows.filter(pa.array(is_new))
+            fragment_metadata = write_fragment(store, pinned_table, fragment_rows)
+            fragment = StagedFragment(
+                table_key,
+                fragment_metadata,
+                pack_positions(positions[is_new]),
+                fragment_rows.num_rows,
+                ids_generated,
+            )
+            yield report_row("fragment", type=type_number, data=fragment)
+        if replaces_stored.any():
+            fragment_rows = delta.rows.filter(pa.array(replaces_stored))
+            fragment_metadata = write_fragment(
+                store, pinned_table, fragment_rows, delta.row_ids[replaces_stored].tolist()
+            )
+            fragment = StagedFragment(
+                table_key,
+                fragment_metadata,
+                pack_positions(positions[replaces_stored]),
+                fragment_rows.num_rows,
+                ids_generated,
+            )
+            yield report_row("fragment", type=type_number, data=fragment)
+            yield report_row("removed", type=type_number, data=delta.addresses[replaces_stored])
+
+
+def delta_positions(delta: TableDelta) -> Positions:
+    """Return the input positions of the rows that count."""
+    assert delta.input_lines is not None  # noqa: S101 - records of a load have positions
+    return delta.input_lines[delta.latest_positions]
+
+
+def _replaced_edge_reports(
+    entity_type: NodeType | EdgeType, type_number: int, delta: TableDelta
+) -> ReportBatches:
+    has_bounds = isinstance(entity_type, EdgeType) and (
+        entity_type.min_cardinality or entity_type.max_cardinality is not None
+    )
+    if has_bounds and delta.replaced_edges is not None and delta.replaced_edges.num_rows:
+        previous_edges = delta.replaced_edges
+        yield report_batch(
+            "old",
+            previous_edges.num_rows,
+            type=type_number,
+            id=previous_edges["id"],
+            src=previous_edges["src"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedRowLookup:
+    """Looks up stored rows at the pinned version."""
+
+    pinned_graph: PinnedGraph
+
+    def find(
+        self,
+        table_key: str,
+        values_by_column: Mapping[str, pa.Array],
+        columns: Sequence[str],
+        *,
+        with_row_ids: bool = False,
+    ) -> pa.Table:
+        """Find rows by column values."""
+        return find(
+            self.pinned_graph.table(table_key), values_by_column, columns, with_row_ids=with_row_ids
+        )
+
+    def scan(self, table_key: str, columns: Sequence[str]) -> Any:
+        """Read all rows."""
+        return read_rows(self.pinned_graph.table(table_key), columns)

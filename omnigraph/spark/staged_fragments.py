@@ -1,0 +1,114 @@
+"""Fragments that tasks of a load wrote: what the driver knows of each, and how to read them back.
+
+Owns the input positions of a fragment's rows. The rules that need all records read single columns
+back from the fragments, so that no record passes through Spark for checking.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.rules.delta import Positions
+from omnigraph.storage.fragments import read_staged_fragment
+
+from .pinned_graph import PinnedGraph
+from .scan import group_fragments
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFragment:
+    """A written fragment; `ids_generated` if all its ids are new, so no other record knows them."""
+
+    table_key: str
+    metadata: Mapping[str, Any]
+    packed_positions: bytes
+    row_count: int
+    ids_generated: bool
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of its files."""
+        return sum(data_file["file_size_bytes"] or 0 for data_file in self.metadata["files"])
+
+    @property
+    def positions(self) -> Positions:
+        """The input positions of its rows."""
+        return unpack_positions(self.packed_positions)
+
+    def read_columns(self, pinned_graph: PinnedGraph, columns: Sequence[str]) -> Batches:
+        """Read some columns of its rows."""
+        return read_staged_fragment(
+            pinned_graph.store(), pinned_graph.table(self.table_key), self.metadata, columns
+        )
+
+
+def pack_positions(positions: Positions) -> bytes:
+    """Encode input positions in few bytes: usually they are consecutive.
+
+    >>> unpack_positions(pack_positions(np.array([5, 6, 7, 1]))).tolist()
+    [5, 6, 7, 1]
+    """
+    run_starts = np.flatnonzero(np.diff(positions, prepend=positions[:1] - 2) != 1)
+    run_lengths = np.diff(run_starts, append=len(positions))
+    return zlib.compress(
+        np.stack([positions[run_starts], run_lengths]).astype(np.int64).tobytes(), 1
+    )
+
+
+def unpack_positions(packed_positions: bytes) -> Positions:
+    """Decode input positions."""
+    first_positions, run_lengths = np.frombuffer(
+        zlib.decompress(packed_positions), np.int64
+    ).reshape(2, -1)
+    rows_before = np.cumsum(run_lengths) - run_lengths
+    return np.repeat(first_positions - rows_before, run_lengths) + np.arange(int(run_lengths.sum()))
+
+
+MakeRows = Callable[[StagedFragment, pa.RecordBatch, Positions], Batches]
+
+
+def map_staged_fragments(
+    spark: "SparkSession",
+    fragments: Sequence[StagedFragment],
+    work: Callable[[StagedFragment], Batches],
+    ddl: str,
+) -> "DataFrame":
+    """Apply a function to every fragment, on the executors."""
+    fragment_groups = group_fragments(
+        {fragment_index: fragment.row_count for fragment_index, fragment in enumerate(fragments)}
+    )
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for group_number in batch.column(0).to_pylist():
+                for fragment_index in fragment_groups[group_number]:
+                    yield from work(fragments[fragment_index])
+
+    return spark.range(0, len(fragment_groups), 1, max(1, len(fragment_groups))).mapInArrow(
+        run, ddl
+    )
+
+
+def map_fragment_rows(
+    pinned_graph: PinnedGraph,
+    select_columns: Callable[[StagedFragment], Sequence[str]],
+    make_rows: MakeRows,
+) -> Callable[[StagedFragment], Batches]:
+    """Make a function that maps the rows of a fragment, batch by batch, with their positions."""
+
+    def work(fragment: StagedFragment) -> Batches:
+        positions, start = fragment.positions, 0
+        for batch in fragment.read_columns(pinned_graph, select_columns(fragment)):
+            yield from make_rows(fragment, batch, positions[start : start + batch.num_rows])
+            start += batch.num_rows
+
+    return work

@@ -1,0 +1,155 @@
+"""Streaming loads: each batch is one commit that names the stream, its query and the batch.
+
+A driver that crashes between the publish and the checkpoint starts again with the same batch; the
+branch's manifest records that it was published, so nothing is loaded twice, whatever other writers
+do. Batches may run in another process than the caller's: they must use only what can be shipped.
+"""
+
+import json
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.errors import InputError
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.branches import open_branch
+from omnigraph.ingest.load import LoadMode, LoadOutcome
+from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.recover import install_recovery_hook
+from omnigraph.values.names import check_new_stream_name, require_text
+
+from .load import BulkLoad, load_on_spark
+from .pinned_graph import PinnedGraph, pin_graph
+from .rejects import write_rejects
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLoad:
+    """A stream into one type of a branch, as the process that runs its batches needs it.
+
+    `query_id` identifies the Spark query that feeds it: it lasts as long as its checkpoint.
+    """
+
+    pinned_graph: PinnedGraph
+    branch_name: str
+    type_name: str
+    mode: LoadMode
+    stream_name: str
+    commit_metadata: CommitMetadata
+    rejects_folder: str | None = None
+    query_id: str = ""
+
+    def open_branch(self) -> BranchState:
+        """Open the branch for writing."""
+        branch_state = open_branch(self.pinned_graph.store(), self.branch_name)
+        install_recovery_hook(branch_state)
+        return branch_state
+
+
+def stream_load(  # noqa: PLR0913 - all but three are keyword-only
+    branch_state: BranchState,
+    frame: "DataFrame",
+    type_name: str,
+    *,
+    mode: LoadMode = "append",
+    name: str,
+    checkpoint: str | os.PathLike[str],
+    commit_metadata: CommitMetadata | None = None,
+    rejects: str | os.PathLike[str] | None = None,
+    available_now: bool = False,
+) -> "StreamingQuery":
+    """Load every batch of a streaming DataFrame; return the query, which Spark runs.
+
+    `name` is the name of the stream: two streams into one branch need two names. A batch with
+    rejects stops the stream.
+    """
+    require_text(type_name, "type")
+    _check_stream_name(branch_state, name)
+    if not getattr(frame, "isStreaming", False):
+        raise InputError(
+            "this DataFrame is not a stream",
+            reason="not streaming",
+            hint="create it with spark.readStream; load a bounded DataFrame with graph.load",
+        )
+    rejects_folder = None if rejects is None else os.fspath(rejects)
+    metadata = commit_metadata or CommitMetadata()
+    pinned_graph = pin_graph(branch_state.store, {})
+    stream = StreamLoad(
+        pinned_graph, branch_state.name, type_name, mode, name, metadata, rejects_folder
+    )
+    stream_writer = frame.writeStream.foreachBatch(
+        _make_batch_loader(stream, os.fspath(checkpoint))
+    )
+    stream_writer = stream_writer.option("checkpointLocation", os.fspath(checkpoint))
+    if available_now:
+        stream_writer = stream_writer.trigger(availableNow=True)
+    return stream_writer.start()
+
+
+def _check_stream_name(branch_state: BranchState, name: str) -> None:
+    """Check the name of a stream that the branch does not have yet."""
+    if require_text(name, "stream") not in branch_state.last_known().state.streams:
+        check_new_stream_name(name)
+
+
+def _make_batch_loader(stream: StreamLoad, checkpoint: str) -> Any:
+    query_ids: list[str] = []  # the query id, which can be read from the first batch on
+
+    def land(batch: "DataFrame", batch_number: int) -> None:
+        if not query_ids:
+            query_ids.append(read_query_id(batch, checkpoint))
+        load_batch(replace(stream, query_id=query_ids[0]), batch, batch_number)
+
+    return land
+
+
+def read_query_id(batch: "DataFrame", checkpoint: str) -> str:
+    """Return the id of the query of a checkpoint; Spark reads it, wherever the checkpoint is."""
+    (row,) = batch.sparkSession.read.text(f"{checkpoint}/metadata").collect()
+    return str(json.loads(row[0])["id"])
+
+
+def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> LoadOutcome | None:
+    """Load one batch; None if the branch already has it."""
+    branch_state = stream.open_branch()
+    if is_batch_loaded(branch_state, stream, batch_number):
+        return None
+    batch_token = f"{stream.query_id}:{batch_number}"
+    idempotency_key = f"stream:{stream.stream_name}:{batch_token}"
+    metadata = replace(
+        stream.commit_metadata, idempotency_key=idempotency_key, request_hash=idempotency_key
+    )
+    bulk_load = BulkLoad(
+        stream.mode, frames={stream.type_name: batch}, streams={stream.stream_name: batch_token}
+    )
+    loaded = load_on_spark(batch.sparkSession, branch_state, bulk_load, commit_metadata=metadata)
+    if loaded.problems:
+        if stream.rejects_folder is not None:
+            write_rejects(
+                os.path.join(stream.rejects_folder, f"batch-{batch_number}"), loaded.problems
+            )
+        raise loaded.problems[0].error
+    return loaded
+
+
+def is_batch_loaded(branch_state: BranchState, stream: StreamLoad, batch_number: int) -> bool:
+    """Whether a batch of a stream, or a later one, is already in the branch.
+
+    Raises `InputError` if another query fed the stream: only the query id tells its batches from
+    those of this one, so skipping them could lose rows and loading them could duplicate rows.
+    """
+    last_token: Any = branch_state.refresh().state.streams.get(stream.stream_name)
+    if last_token is None:
+        return False
+    last_query, _, last_number = last_token.rpartition(":")
+    if last_query != stream.query_id:
+        raise InputError(
+            f"the stream '{stream.stream_name}' into {stream.branch_name} was fed from another checkpoint",
+            reason="another query",
+            hint="continue with that checkpoint, or use another stream name",
+        )
+    return int(last_number) >= batch_number

@@ -1,0 +1,134 @@
+"""Write data files so that their checksums are known: on a disk in place, for S3 through a spool.
+
+Lance does not report what it wrote to an object store, and reading a file back costs a request. So
+files for an object store are first written to a local directory and uploaded from there: as many
+requests as Lance would need, and a checksum that stays valid when the root moves to a disk.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import lance
+import numpy as np
+import pyarrow as pa
+from lance import FragmentMetadata, LanceOperation
+from lance.fragment import write_fragments
+
+from omnigraph.values import ids
+
+from .checksums import CHECKSUM_BLOCK_BYTES, FileChecksum, checksum_manifest
+from .deletion_list import write_offsets
+from .deletions import cached_offsets, deletion_file_name, remember_offsets
+from .failures import DamagedError
+from .objects import TRANSFER_BLOCK_BYTES as PART
+from .store import Store
+
+LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFragments:
+    """Fragments that no version names yet, and those checksums of their files that are known."""
+
+    fragments: list[Any]
+    checksums: dict[str, FileChecksum] = field(default_factory=dict)
+
+
+def write_data(
+    store: Store, location: str, dataset: Any, rows: pa.Table, rows_per_file: int
+) -> WrittenFragments:
+    """Write rows as data files of a table, with at most `rows_per_file` rows each."""
+    if store.root.is_local:
+        return WrittenFragments(_append_fragments(dataset, rows, rows_per_file, store.options))
+    with tempfile.TemporaryDirectory(prefix="omnigraph-") as directory:
+        fragments = _append_fragments(
+            _create_local_mirror(dataset, directory), rows, rows_per_file, None
+        )
+        return WrittenFragments(fragments, dict(_upload_files(store, location, Path(directory))))
+
+
+def _append_fragments(dataset: Any, rows: pa.Table, rows_per_file: int, options: Any) -> list[Any]:
+    fragments: list[Any] = write_fragments(
+        rows,
+        dataset,
+        mode="append",
+        max_rows_per_file=rows_per_file,
+        data_storage_version=LANCE_FILE_VERSION,
+        enable_stable_row_ids=True,
+        storage_options=options,
+    )
+    return fragments
+
+
+def _create_local_mirror(dataset: Any, directory: str) -> Any:
+    """Create an empty local table with the same fields and field ids."""
+    return lance.LanceDataset.commit(
+        directory,
+        LanceOperation.Overwrite(dataset.lance_schema, []),
+        enable_v2_manifest_paths=True,
+        enable_stable_row_ids=True,
+    )
+
+
+def _upload_files(
+    store: Store, location: str, directory: Path
+) -> Iterator[tuple[str, FileChecksum]]:
+    """Upload all data files; blob files come before the data file that names them."""
+    local_files = (
+        local_path for local_path in (directory / "data").rglob("*") if local_path.is_file()
+    )
+    for local_path in sorted(
+        local_files, key=lambda local_path: (-len(local_path.parts), local_path)
+    ):
+        object_name = f"{location}/{local_path.relative_to(directory).as_posix()}"
+        if local_path.stat().st_size <= PART:
+            file_bytes = local_path.read_bytes()
+            store.objects.backend.write_data_file(object_name, file_bytes)
+            yield object_name, FileChecksum.of_bytes(file_bytes)
+        else:
+            store.objects.backend.write_blocks(object_name, _read_blocks(local_path))
+            yield object_name, FileChecksum.of_blocks(_read_blocks(local_path))
+
+
+def _read_blocks(local_path: Path) -> Iterator[bytes]:
+    with local_path.open("rb") as file:
+        yield from iter(lambda: file.read(CHECKSUM_BLOCK_BYTES), b"")
+
+
+def write_deletions(
+    store: Store, location: str, version: int, fragment: Any, offsets: list[int]
+) -> tuple[Any | None, dict[str, FileChecksum]]:
+    """Delete rows of a fragment; return it (None if no row remains) and its new checksums."""
+    if store.root.is_local:
+        return fragment.delete_rows(offsets), {}
+    previous_offsets = cached_offsets(store, location, fragment)
+    if previous_offsets is None:
+        raise DamagedError(f"a deletion file of {location} is missing or damaged")
+    deleted_offsets = np.union1d(previous_offsets, np.asarray(offsets, np.int64))
+    if len(deleted_offsets) == fragment.physical_rows:
+        return None, {}
+    fragment_json = fragment.metadata.to_json()
+    fragment_json["deletion_file"] = {
+        "read_version": version,
+        "id": int(ids.new_nonce()[:16], 16),
+        "file_type": "array",
+        "num_deleted_rows": len(deleted_offsets),
+        "base_id": None,
+    }
+    marked_fragment = FragmentMetadata.from_json(json.dumps(fragment_json))
+    file_name, file_bytes = (
+        deletion_file_name(location, marked_fragment),
+        write_offsets(deleted_offsets),
+    )
+    store.objects.backend.write_data_file(file_name, file_bytes)
+    remember_offsets(store, file_name, deleted_offsets)
+    return marked_fragment, {file_name: FileChecksum.of_bytes(file_bytes)}
+
+
+def manifest_checksum(dataset: Any) -> FileChecksum:
+    """Return the checksum of a version from memory: of the manifest section of its file."""
+    return checksum_manifest(dataset._ds.serialized_manifest())

@@ -1,0 +1,174 @@
+"""The newest versions of a cell that a power loss left incomplete: find them, and set them aside.
+
+On a disk a version is synced before it is acknowledged. So newest versions that cannot be read,
+while the one right below them can, were never acknowledged. Any other damage is left as it is.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import takewhile
+from pathlib import Path
+
+import lance
+
+from omnigraph.errors import StorageError
+from omnigraph.values import ids
+
+from .failures import as_storage_errors
+from .layout import ASIDE, fnv1a64
+from .objects import sync_directory
+from .store import Store
+
+_MAX_VERSION = (1 << 64) - 1
+_FILE_END_MAGIC = b"LANC"  # the last bytes of every version file of Lance
+_DISK_BLOCK_BYTES = 512  # bytes: the unit in which a disk writes
+
+
+class TornVersionError(StorageError):
+    """The newest version was interrupted while it was written, and was never acknowledged."""
+
+    code = "StorageError"
+    kind = "permanent"
+    effect = "none"
+    hint = "open the graph read-write once: this sets the version aside and uses the one before it"
+
+
+def find_torn_version(store: Store, location: str) -> int | None:
+    """Return the newest version of a cell if it is torn; None if it is not, or if unknown."""
+    torn_versions = find_torn_versions(store, location)
+    return torn_versions[0] if torn_versions else None
+
+
+def find_torn_versions(store: Store, location: str) -> list[int]:
+    """Return the torn versions above the newest readable one, newest first; empty if unknown."""
+    versions = sorted(_list_versions(store, location), reverse=True)
+    unreadable_versions = list(
+        takewhile(
+            lambda unreadable_version: not _can_open(store, location, unreadable_version), versions
+        )
+    )
+    if not unreadable_versions or not _are_files_readable(store, location, unreadable_versions):
+        return []
+    if not all(
+        looks_torn(_version_path(store, location, unreadable_version).read_bytes())
+        for unreadable_version in unreadable_versions
+    ):
+        return []  # complete files: the damage came after the write
+    if versions == [1]:
+        return [1] if not _version_path(store, location, 1).read_bytes().strip(b"\0") else []
+    # A temporary failure (too many open files) affects every version: so the version right below
+    # must open, and these must fail a second time.
+    version_below = unreadable_versions[-1] - 1
+    is_contiguous = (
+        unreadable_versions == list(range(unreadable_versions[0], version_below, -1))
+        and version_below in versions
+    )
+    return (
+        unreadable_versions
+        if is_contiguous
+        and not any(
+            _can_open(store, location, unreadable_version)
+            for unreadable_version in unreadable_versions
+        )
+        else []
+    )
+
+
+def looks_torn(file_bytes: bytes) -> bool:
+    """Return whether a file looks as if it was never completely written.
+
+    A power loss leaves it short, or with blocks that were never filled. A complete file that cannot
+    be read was damaged later, after it may have been acknowledged: it must never be set aside.
+
+    >>> looks_torn(b""), looks_torn(b"x" * 90 + b"LANC"), looks_torn(bytes(1024) + b"LANC")
+    (True, False, True)
+    """
+    blocks = (
+        file_bytes[block_start : block_start + _DISK_BLOCK_BYTES]
+        for block_start in range(0, len(file_bytes) - _DISK_BLOCK_BYTES + 1, _DISK_BLOCK_BYTES)
+    )
+    return not file_bytes.endswith(_FILE_END_MAGIC) or any(
+        not block.strip(b"\0") for block in blocks
+    )
+
+
+def set_aside_version(
+    store: Store, location: str, version: int, record_event: Callable[[str], object]
+) -> str | None:
+    """Move a torn version out of the way; return its new name, or None if it is no longer torn.
+
+    `record_event` receives an id of this event before the file moves; the id stays the same when
+    the move is retried.
+    """
+    version_path = _version_path(store, location, version)
+    with as_storage_errors("unknown"), _directory_lock(version_path.parent):
+        # Check again under the lock: another process may have set it aside and reused the number.
+        if find_torn_version(store, location) != version:
+            return None
+        record_event(f"torn-{fnv1a64(location)}-{version}-{version_path.stat().st_mtime_ns}")
+        aside_name = f"{ASIDE}/{ids.new_ulid()}-{version_path.name}"
+        store.effects.run(
+            "remove",
+            f"{location}/_versions/{version_path.name}",
+            lambda: _move_file(store, version_path, aside_name),
+        )
+        return aside_name
+
+
+def _list_versions(store: Store, location: str) -> list[int]:
+    if not store.root.is_local:
+        return []  # an object store shows only complete objects
+    file_names = [
+        Path(listed_object.name).name
+        for listed_object in store.objects.list(f"{location}/_versions")
+    ]
+    reversed_numbers = [file_name.removesuffix(".manifest") for file_name in file_names]
+    return [
+        _MAX_VERSION - int(reversed_number)
+        for reversed_number in reversed_numbers
+        if reversed_number.isdecimal()
+    ]
+
+
+def _are_files_readable(store: Store, location: str, versions: Iterable[int]) -> bool:
+    """Return whether the files can be read at all: a file without read permission is not torn."""
+    try:
+        for version in versions:
+            _version_path(store, location, version).read_bytes()
+    except OSError:
+        return False
+    return True
+
+
+def _can_open(store: Store, location: str, version: int) -> bool:
+    try:
+        # Lance reads a file of zeros as an empty dataset of version 0.
+        opened_version: int = lance.dataset(store.root.uri_of(location), version=version).version
+    except (OSError, ValueError):
+        return False
+    return opened_version == version
+
+
+def _version_path(store: Store, location: str, version: int) -> Path:
+    return Path(store.root.path, location, "_versions", f"{_MAX_VERSION - version:020}.manifest")
+
+
+def _move_file(store: Store, version_path: Path, aside_name: str) -> None:
+    target_path = Path(store.root.path, aside_name)
+    target_path.parent.mkdir(exist_ok=True)
+    version_path.rename(target_path)
+    for directory in (target_path.parent, version_path.parent, target_path.parent.parent):
+        sync_directory(directory)
+
+
+@contextmanager
+def _directory_lock(directory: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a directory; the lock ends with the process."""
+    directory_handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(directory_handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory_handle)

@@ -1,0 +1,186 @@
+"""Vector indexes: whether one can be built, and which rows it finds near a query vector.
+
+An index compares in single precision and omits vectors that this cannot express, so it is built
+only over fragments all of whose vectors fit. It returns candidates with approximate distances;
+`distance_error_bound` limits the error. Callers compute the exact distances.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .index_fallback import query_index
+from .scan import RowIdArray, row_id_array
+from .table import Table
+
+Floats = npt.NDArray[np.float64]
+KINDS_BY_METRIC = {"cosine": "IVF_COSINE", "l2": "IVF_L2", "dot": "IVF_DOT"}
+METRICS_BY_KIND = {kind: metric for metric, kind in KINDS_BY_METRIC.items()}
+_ROUNDING_UNIT = 2.0**-24  # half the distance from 1 to the next number in single precision
+# Lengths that single precision can square and divide by; the error of a dot product grows with it.
+_MIN_LENGTH, _MAX_LENGTH = 1e-10, 1e10
+_MAX_DOT_LENGTH = 2.0
+_PARTITION_BYTES = 32 << 20  # bytes that a search reads at once
+_MAX_PARTITIONS = 4096
+_BATCH_ROWS = 8192
+NOT_INDEXABLE = (
+    "some vectors are too long or too short to index; searches scan the fragments with them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexableVectors:
+    """How many vectors an index can hold, and the fragments that contain them."""
+
+    vector_count: int
+    fragment_ids: tuple[int, ...]
+
+
+def is_vector_kind(kind: str) -> bool:
+    """Return whether this is a kind of vector index."""
+    return kind in METRICS_BY_KIND
+
+
+def is_first_indexable(
+    table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]
+) -> bool | None:
+    """Return whether the first fragment with vectors is indexable; None if none has vectors."""
+    for fragment_id in fragment_ids:
+        indexable = find_indexable(table, column, index_kind, [fragment_id])
+        if indexable.vector_count or not indexable.fragment_ids:
+            return bool(indexable.fragment_ids)
+    return None
+
+
+def find_indexable(
+    table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]
+) -> IndexableVectors:
+    """Read the vectors of fragments and find the fragments that an index of this kind can hold."""
+    vector_count, indexable_ids = 0, list[int]()
+    for fragment_id in fragment_ids:
+        batch_lengths = [
+            _vector_lengths(batch, column) for batch in vector_batches(table, column, [fragment_id])
+        ]
+        vector_lengths = np.concatenate(batch_lengths) if batch_lengths else np.empty(0)
+        if _are_indexable(vector_lengths, METRICS_BY_KIND[index_kind]):
+            indexable_ids.append(fragment_id)
+            vector_count += len(vector_lengths)
+    return IndexableVectors(vector_count, tuple(indexable_ids))
+
+
+def partition_count(vector_count: int, dimensions: int) -> int:
+    """Return how many partitions an index has; all are searched, one after another."""
+    needed_partitions = math.ceil(vector_count * dimensions * 4 / _PARTITION_BYTES)
+    return max(1, min(needed_partitions, vector_count, _MAX_PARTITIONS))
+
+
+def vector_batches(
+    table: Table, column: str, fragment_ids: Collection[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield row ids and vectors of all rows, or of some fragments, batch by batch."""
+    chosen_fragments = (
+        None
+        if fragment_ids is None
+        else [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
+    )
+    if chosen_fragments == []:
+        return
+    scanner = table.dataset.scanner(
+        columns=[column], fragments=chosen_fragments, with_row_id=True, batch_size=_BATCH_ROWS
+    )
+    yield from scanner.to_batches()
+
+
+def batch_row_ids(batch: pa.RecordBatch) -> RowIdArray:
+    """Return the row ids of a batch."""
+    return row_id_array(pa.Table.from_batches([batch]))
+
+
+def nearest_candidates(
+    table: Table, column: str, metric: str, query_vector: Floats, max_candidates: int
+) -> tuple[RowIdArray, Floats] | None:
+    """Return the row ids nearest to a vector by the index alone, and their distances, in order.
+
+    None if the index cannot be read. Distances are approximate, and in the engine's scale.
+    """
+    scanner = table.dataset.scanner(
+        columns=["_distance"],
+        nearest={
+            "column": column,
+            "q": query_vector.astype(np.float32),
+            "k": max_candidates,
+            "metric": metric,
+            "minimum_nprobes": _MAX_PARTITIONS,
+            "maximum_nprobes": _MAX_PARTITIONS,
+        },
+        with_row_id=True,
+        fast_search=True,
+    )
+    index_rows = query_index(table, scanner)
+    if index_rows is None:
+        return None
+    approximate_distances: Floats = index_rows["_distance"].to_numpy().astype(np.float64)
+    sort_order = np.argsort(approximate_distances, kind="stable")
+    return row_id_array(index_rows)[sort_order], _to_engine_distances(
+        metric, approximate_distances[sort_order]
+    )
+
+
+def distance_error_bound(
+    metric: str, dimensions: int, query_vector: Floats, distance: float
+) -> float:
+    """Return an upper bound of the error of an index distance of about this size."""
+    relative_error = 8 * (dimensions + 16) * _ROUNDING_UNIT
+    if metric == "cosine":
+        return relative_error
+    vector_length = float(np.sqrt(np.einsum("i,i->", query_vector, query_vector)))
+    if metric == "dot":
+        return relative_error * (1 + _MAX_DOT_LENGTH * vector_length)
+    rounding_error = (
+        4 * _ROUNDING_UNIT * vector_length
+    )  # the query vector itself is rounded to single precision
+    return relative_error * abs(distance) + rounding_error + 1e-15
+
+
+def is_searchable(metric: str, query_vector: Floats) -> bool:
+    """Return whether a query vector can be searched in single precision."""
+    vector_length = float(np.sqrt(np.einsum("i,i->", query_vector, query_vector)))
+    return _MIN_LENGTH <= vector_length <= _MAX_LENGTH or (
+        metric == "l2" and vector_length <= _MAX_LENGTH
+    )
+
+
+def reliable_distance_limit(metric: str) -> float:
+    """Return the distance from which on an index may omit rows: it has no zero-length vectors."""
+    return 1.0 - 1e-3 if metric == "cosine" else math.inf
+
+
+def _to_engine_distances(metric: str, lance_distances: Floats) -> Floats:
+    return np.sqrt(np.maximum(lance_distances, 0.0)) if metric == "l2" else lance_distances
+
+
+def _vector_lengths(batch: pa.RecordBatch, column: str) -> Floats:
+    vectors: Any = batch.column(column).drop_null()
+    dimensions = vectors.type.list_size
+    components = (
+        vectors.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimensions).astype(np.float64)
+    )
+    vector_lengths: Floats = np.sqrt(np.einsum("ij,ij->i", components, components))
+    return vector_lengths
+
+
+def _are_indexable(vector_lengths: Floats, metric: str) -> bool:
+    """Return whether an index can hold all vectors; NaN fails every comparison and does not fit."""
+    max_length = _MAX_DOT_LENGTH if metric == "dot" else _MAX_LENGTH
+    min_length = _MIN_LENGTH if metric == "cosine" else 0.0
+    return bool(
+        (
+            ((vector_lengths >= min_length) & (vector_lengths <= max_length))
+            | (vector_lengths == 0.0)
+        ).all()
+    )
