@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_PLACES = {
+_EXPORTS = {
     "AsyncGraph": "api.async_graph:AsyncGraph",
-    "Baseline": "baseline:Baseline",
-    "ChangeBlock": "feed:ChangeBlock",
-    "ChangePage": "pages:ChangePage",
+    "Baseline": "api.change_feed.baseline:Baseline",
+    "ChangeBlock": "api.change_feed.feed:ChangeBlock",
+    "ChangePage": "api.change_feed.pages:ChangePage",
     "Commit": "history.commit:Commit",
-    "EdgeSet": "nodes:EdgeSet",
-    "Feed": "feed:Feed",
+    "EdgeSet": "api.builders.entity_sets:EdgeSet",
+    "Feed": "api.change_feed.feed:Feed",
     "Graph": "api.graph:Graph",
-    "LoadReport": "receipt:LoadReport",
-    "Node": "nodes:Node",
-    "NodeSet": "nodes:NodeSet",
-    "Prepared": "prepared:Prepared",
-    "Receipt": "receipt:Receipt",
-    "Result": "result:Result",
-    "ResultStream": "result:ResultStream",
-    "Row": "row:Row",
+    "LoadReport": "api.results.receipt:LoadReport",
+    "Node": "api.builders.entity_sets:Node",
+    "NodeSet": "api.builders.entity_sets:NodeSet",
+    "Prepared": "api.builders.prepared_queries:Prepared",
+    "Receipt": "api.results.receipt:Receipt",
+    "Result": "api.results.result:Result",
+    "ResultStream": "api.results.result:ResultStream",
+    "Row": "api.results.row:Row",
     "Transaction": "api.transactions:Transaction",
     "aopen": "api.async_graph:open",
     "errors": "errors:",
@@ -87,11 +87,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a part when it is first asked for."""
-    if name not in _PLACES:
+    if name not in _EXPORTS:
         raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
-    module, _, attribute = _PLACES[name].partition(":")
-    found = importlib.import_module(f"omnigraph.{module}")
-    return getattr(found, attribute) if attribute else found
+    module, _, attribute = _EXPORTS[name].partition(":")
+    loaded_module = importlib.import_module(f"omnigraph.{module}")
+    return getattr(loaded_module, attribute) if attribute else loaded_module
 
 
 def __dir__() -> list[str]:

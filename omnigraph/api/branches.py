@@ -19,6 +19,7 @@ from omnigraph.history.revisions import Revision, check_revision_type, resolve_r
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import find_branch_with_commit
 from omnigraph.merging.sides import Granularity
+from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.rename import rename_branch
 from omnigraph.values.names import strip_name
 
@@ -89,7 +90,7 @@ class Branches(Facet):
         """Delete a branch; commits that other branches have taken from it stay."""
         handle = self._handle
         handle.require_writable("deleting a branch")
-        branches.delete_branch(handle.store, name, current_branch=handle.branch_name)
+        branch_lifecycle.delete_branch(handle.store, name, current_branch=handle.branch_name)
 
     def merge_session(  # noqa: PLR0913 - all but two are keywords
         self,
@@ -123,7 +124,7 @@ def fork_branch(
     """Create a branch and return a handle on it."""
     handle.require_writable("creating a branch")
     source, commit_id = _find_fork_point(handle, from_, commit)
-    created = branches.create_branch(
+    created = branch_lifecycle.create_branch(
         handle.store, name, source, commit_id=commit_id, actor=handle.actor
     )
     return handle.with_branch_head(created)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
     from omnigraph.history.commit import Commit
     from omnigraph.history.entity_history import Blamed, EntityHistory
+    from omnigraph.history.recovery_records import RecoveryRecord
     from omnigraph.history.refs import Ref
     from omnigraph.history.revisions import Revision
     from omnigraph.history.tags import Tag
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from omnigraph.merging.sides import Granularity
     from omnigraph.merging.strategy import Strategy
     from omnigraph.publish.intent import SetAsideIntent
-    from omnigraph.publish.recovery_records import RecoveryRecord
     from omnigraph.spark.engine import Engine
     from omnigraph.spark.frames import SparkGraph
 

@@ -14,10 +14,11 @@ from omnigraph.api.log_events import log_operation
 from omnigraph.api.results.receipt import LoadReport, Receipt, build_load_report
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_load_request
 from omnigraph.errors import UsageError
-from omnigraph.history.branches import delete_branch, list_branches
+from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit
 from omnigraph.history.refs import find_ref
 from omnigraph.ingest.load import LoadMode, OnError
+from omnigraph.publish.branch_lifecycle import delete_branch
 from omnigraph.publish.plan import ReadSet
 from omnigraph.publish.shown_reads import ShownReads
 from omnigraph.spark.engine import Engine, EngineOptions, resolve_load_source, run_load

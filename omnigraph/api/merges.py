@@ -9,7 +9,6 @@ from omnigraph.api.merge_sessions import MergeResult, MergeSession, build_merge_
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import InputError, OmnigraphError
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import delete_branch
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import manifest_snapshot
@@ -20,6 +19,7 @@ from omnigraph.merging.planner import MergeOptions
 from omnigraph.merging.replay import ReplayKind, replay
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
+from omnigraph.publish.branch_lifecycle import delete_branch
 from omnigraph.spark.engine import Engine
 
 BranchPair = tuple[str | None, str | None]  # source and target; None is the branch of the handle

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.api.facet import Facet
 from omnigraph.api.log_events import log_operation
-from omnigraph.publish.recovery_records import RecoveryRecord, list_recovery_records
+from omnigraph.history.recovery_records import RecoveryRecord, list_recovery_records
 
 if TYPE_CHECKING:
     from omnigraph.publish.intent import SetAsideIntent

@@ -7,6 +7,7 @@ from omnigraph.errors import NotFound
 from omnigraph.history import tags
 from omnigraph.history.revisions import Revision
 from omnigraph.history.tags import Tag
+from omnigraph.publish import tag_lifecycle
 
 
 class Tags(Facet):
@@ -65,7 +66,7 @@ class Tags(Facet):
         handle.require_open()
         shown = handle.snapshot if point is None else handle.at(point).snapshot
         exact_commit = shown.commit_id if point is not None or handle.pinned else None
-        return tags.create_tag(
+        return tag_lifecycle.create_tag(
             handle.store,
             name,
             handle.branch_head,
@@ -77,4 +78,4 @@ class Tags(Facet):
     def delete(self, name: str) -> None:
         """Delete a tag; its commit stays as long as a branch or another tag needs it."""
         self._handle.require_writable("taking a tag away")
-        tags.delete_tag(self._handle.store, name)
+        tag_lifecycle.delete_tag(self._handle.store, name)

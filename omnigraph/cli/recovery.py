@@ -20,8 +20,8 @@ from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
+    from omnigraph.history.recovery_records import RecoveryRecord
     from omnigraph.publish.intent import SetAsideIntent
-    from omnigraph.publish.recovery_records import RecoveryRecord
 
 _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List recovered operations and those set aside"),

@@ -1,5 +1,6 @@
-"""Health of a graph: integrity check, status report, environment diagnosis, and repair.
+"""Keep a graph healthy: compaction, indexes, retention, check, repair, status, copies.
 
-Checks only read. Only `repair` publishes, and only with explicit confirmation. Start with `check`,
-`status` and `repair`.
+Never changes what a graph contains: only `repair` publishes rows, and only with confirmation.
+Long work runs in an executor that the caller chooses (this process or Spark).
+Read first: `check.py`, `optimize.py`, then `retention/`.
 """

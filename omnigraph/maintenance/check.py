@@ -14,11 +14,11 @@ from omnigraph.errors import InputError, OmnigraphError, StorageError
 from omnigraph.history.file_checksums import read_checksums
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.maintenance.retention.survey import TABLE_ROOTS
 from omnigraph.spark.engine import Engine
 from omnigraph.storage import layout
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.failures import panics_as_errors
+from omnigraph.storage.file_roles import TABLE_ROOTS
 from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from omnigraph.history.commit import Commit
-from omnigraph.publish.recovery_records import list_recovery_records
+from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.storage.store import Store
 from omnigraph.storage.table_head import (
     FIRST_VERSION,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.maintenance.retention.survey import owning_directory
 from omnigraph.storage.checksums import FileChecksum, FileChecksums
 from omnigraph.storage.deletions import deleted_offsets, deletion_files
 from omnigraph.storage.failures import AbsentError, panics_as_errors
+from omnigraph.storage.file_roles import owning_directory
 from omnigraph.storage.index_fallback import incomplete_segments
 from omnigraph.storage.maintenance_executor import MaintenanceExecutor
 from omnigraph.storage.raw_files import read_raw_batches, read_row_count

@@ -14,10 +14,10 @@ from omnigraph.history import refs
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import LoadedManifest, read_manifest
+from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.history.state import GraphState
 from omnigraph.maintenance.retention.version_gaps import parse_torn_version
 from omnigraph.publish.intent import list_intents
-from omnigraph.publish.recovery_records import list_recovery_records
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 

@@ -13,8 +13,8 @@ from omnigraph.history.delete_queue import (
     list_runs,
     read_listed_names,
 )
+from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.publish.intent import SetAsideIntent, list_intents
-from omnigraph.publish.recovery_records import list_recovery_records
 from omnigraph.publish.set_aside import list_set_aside_operations
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store

@@ -13,9 +13,9 @@ from typing import Any
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.history.state import READ_COLUMNS, GraphState, StateMismatch, from_rows
-from omnigraph.maintenance.retention.survey import attached_version_number, subdirectory_of
 from omnigraph.publish.trim import fragments_of_version
 from omnigraph.storage import layout
+from omnigraph.storage.file_roles import attached_version_number, subdirectory_of
 from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.raw_files import read_raw_batches
 from omnigraph.storage.store import Store

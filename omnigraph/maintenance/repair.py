@@ -16,6 +16,11 @@ from omnigraph.errors import ConstraintViolation, OmnigraphError, UsageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
+from omnigraph.history.recovery_records import (
+    list_recovery_records,
+    record_external_changes_seen,
+    record_repair,
+)
 from omnigraph.history.schemas import StoredSchema, read_schema
 from omnigraph.history.state import GraphState
 from omnigraph.ingest.ids import check_ids_match_keys, key_ids
@@ -23,11 +28,6 @@ from omnigraph.ingest.stage import stage
 from omnigraph.lang.schema.catalog import NodeType
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameSchema, WriteTxn
 from omnigraph.publish.publish import publish
-from omnigraph.publish.recovery_records import (
-    list_recovery_records,
-    record_external_changes_seen,
-    record_repair,
-)
 from omnigraph.rules.check import check_delta, type_for_key
 from omnigraph.rules.delta import Delta, TableDelta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup

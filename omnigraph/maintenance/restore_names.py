@@ -12,14 +12,14 @@ from typing import Any, Literal
 from omnigraph.errors import AlreadyExists, InputError, OmnigraphError, UsageError
 from omnigraph.history import names, refs
 from omnigraph.history.branch_state import branch_state_of
-from omnigraph.history.branches import conflicting_names, next_ref_number
 from omnigraph.history.delete_queue import check_head_not_queued
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.origin import RefKind
+from omnigraph.history.recovery_records import RecoveryRecord
 from omnigraph.history.refs import Ref
-from omnigraph.history.tags import free_tag_number
+from omnigraph.publish.branch_lifecycle import conflicting_names, next_ref_number
 from omnigraph.publish.closing import publish_closing_version
-from omnigraph.publish.recovery_records import RecoveryRecord
+from omnigraph.publish.tag_lifecycle import free_tag_number
 from omnigraph.publish.unnamed_manifests import (
     REF_DIRECTORIES,
     DamagedRef,

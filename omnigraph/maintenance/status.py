@@ -14,17 +14,17 @@ from omnigraph.history.live_set import LiveSet
 from omnigraph.history.manifest import LoadedManifest
 from omnigraph.history.missing_table_files import describe_missing_files
 from omnigraph.history.state import GraphState
-from omnigraph.maintenance.retention.survey import (
-    MANIFEST_ROOTS,
-    TABLE_ROOTS,
-    owning_directory,
-    subdirectory_of,
-)
 from omnigraph.publish.intent import list_intents
 from omnigraph.publish.set_aside import list_set_aside_operations
 from omnigraph.storage import layout
 from omnigraph.storage.cell import cell_files
 from omnigraph.storage.failures import AbsentError, panics_as_errors
+from omnigraph.storage.file_roles import (
+    MANIFEST_ROOTS,
+    TABLE_ROOTS,
+    owning_directory,
+    subdirectory_of,
+)
 from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_unchecked_version

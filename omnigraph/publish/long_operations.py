@@ -22,6 +22,7 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import LoadedManifest
 from omnigraph.history.missing_table_files import report_missing_files
+from omnigraph.history.recovery_records import OutcomeKind
 from omnigraph.history.state import GraphState
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
@@ -34,7 +35,6 @@ from .lease import keep_lease_alive
 from .plan import CommitMetadata, PublishPlan, WriteTxn, check_requirements
 from .plan_json import plan_to_json
 from .publish import publish
-from .recovery_records import OutcomeKind
 
 PlanStager = Callable[[WriteTxn], PublishPlan | None]
 ConfirmedPlanFactory = Callable[[WriteTxn], PublishPlan]

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from omnigraph.errors import StorageError
 from omnigraph.history.branch_state import BranchState
+from omnigraph.history.recovery_records import RecoveryRecord
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.objects import ListedObject
@@ -23,7 +24,6 @@ from omnigraph.values import ids
 from . import intent as intents
 from .intent import IntentListing, PendingIntent, UnreadableIntent
 from .recovery_failure import judge_failure
-from .recovery_records import RecoveryRecord
 from .set_aside import set_operation_aside
 from .settle import can_settle, settle_operation
 

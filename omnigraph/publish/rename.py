@@ -19,9 +19,10 @@ from omnigraph.errors import (
 )
 from omnigraph.history import names, refs
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import conflicting_names, next_ref_number, open_branch
+from omnigraph.history.branches import open_branch
 from omnigraph.history.manifest import read_manifest
 from omnigraph.history.refs import Ref
+from omnigraph.publish.branch_lifecycle import conflicting_names, next_ref_number
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect
 from omnigraph.storage.store import Store

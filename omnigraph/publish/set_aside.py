@@ -9,6 +9,14 @@ at any point is harmless.
 from dataclasses import replace
 
 from omnigraph.errors import ConcurrentCommit, NotFound, StorageError
+from omnigraph.history.recovery_records import (
+    RECOVERY_ACTOR,
+    RecoveryRecord,
+    build_unreadable_record,
+    record_operation_dropped,
+    record_operation_set_aside,
+)
+from omnigraph.publish.intent_outcomes import build_recovery_record
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
@@ -16,14 +24,6 @@ from omnigraph.storage.store import Store
 from . import intent as intents
 from .intent import PendingIntent, SetAsideIntent, UnreadableIntent
 from .intent_record import NewerReleaseError
-from .recovery_records import (
-    RECOVERY_ACTOR,
-    RecoveryRecord,
-    build_recovery_record,
-    build_unreadable_record,
-    record_operation_dropped,
-    record_operation_set_aside,
-)
 from .settle import settle_operation
 from .withdraw import withdraw_operation
 

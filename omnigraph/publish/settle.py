@@ -16,15 +16,14 @@ from omnigraph.errors import (
 )
 from omnigraph.history import refs
 from omnigraph.history.branch_state import BranchState, branch_state_of
-from omnigraph.history.branches import (
-    CREATE_OPERATIONS,
-    ref_directory,
-    resume_creation,
-    state_at_commit,
-)
+from omnigraph.history.branches import state_at_commit
 from omnigraph.history.delete_queue import check_state_retained, check_versions_retained
 from omnigraph.history.manifest import read_manifest
+from omnigraph.history.recovery_records import OutcomeKind, RecoveryRecord
 from omnigraph.history.state import GraphState
+from omnigraph.history.torn_manifests import set_aside_torn_versions
+from omnigraph.publish.branch_lifecycle import CREATE_OPERATIONS, ref_directory, resume_creation
+from omnigraph.publish.intent_outcomes import record_outcome
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn_versions import TornVersionError
@@ -36,9 +35,7 @@ from .lease import READ_OPERATION
 from .long_operations import find_intent_commit, finish_confirmed
 from .plan import PublishPlan, WriteTxn
 from .plan_json import PLAN_VERSION, plan_from_json, plan_version
-from .recovery_records import OutcomeKind, RecoveryRecord, record_outcome
 from .rename import RENAME, NameNotVisibleError, finish_rename
-from .torn_manifests import set_aside_torn_versions
 
 _WITHOUT_COMMIT = (*CREATE_OPERATIONS, RENAME, READ_OPERATION)
 

@@ -1,36 +1,29 @@
-"""Old manifest versions and superseded ref objects: these may be removed at any time.
+"""Trim old manifest versions after a publish, so that opening a branch stays quick.
 
 The log holds the whole history, so nothing needs an old manifest version: a process that still has
-one reloads. The newest version of a manifest and the highest number of a ref always stay. Versions
-go oldest first, so that no version remains below a removed one.
+one reloads. The newest version always stays. Versions go oldest first, so that no version remains
+below a removed one.
 """
 
 import logging
 import re
 from collections.abc import Iterator, Set
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 
 from omnigraph.errors import StorageError
-from omnigraph.history import refs
-from omnigraph.maintenance.retention.policy import DEFAULT_GRACE
-from omnigraph.maintenance.retention.survey import (
-    FileSurvey,
-    attached_version_number,
-    owning_directory,
-    subdirectory_of,
-)
 from omnigraph.storage import layout
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.file_roles import attached_version_number, owning_directory
 from omnigraph.storage.store import Store
 
 _log = logging.getLogger("omnigraph")
 _FRAGMENT_PATTERN = re.compile(rb"[0-9A-Za-z_-]+\.lance")
 _TRANSACTION_PATTERN = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
+# How long a manifest version outlives its successor: readers that opened it finish in that time.
+DEFAULT_GRACE = timedelta(minutes=60)
 TRIM_INTERVAL = 64  # publishes of a branch between two trims
-MAX_LOCAL_VERSIONS = (
-    1024  # versions kept at most on a disk, however recent: opening a branch lists them all
-)
+# Versions kept at most on a disk, however recent: opening a branch lists them all.
+MAX_LOCAL_VERSIONS = 1024
 _MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # versions that one publish removes
 
 
@@ -77,7 +70,7 @@ def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
 def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -> int:
     """Remove versions oldest first, then their files: no version may remain below a removed one."""
     # Imported late, so that the first write of a process does not pay for it.
-    from omnigraph.maintenance.retention.sweep import remove_files, sort_for_removal
+    from omnigraph.storage.file_removal import remove_files, sort_for_removal
 
     files_by_version = {
         number: listed_file
@@ -132,72 +125,3 @@ def _files_named_in(manifest_directory: str, version_bytes: bytes) -> Iterator[s
                 matched_name = matched_name[1:] if matched_name[0] == len(matched_name) - 1 else b""
             if matched_name:
                 yield f"{manifest_directory}/{subdirectory}/{matched_name.decode()}"
-
-
-def old_versions(
-    store: Store, survey: FileSurvey, grace: timedelta, spared_directories: Set[str] = frozenset()
-) -> Iterator[list[str]]:
-    """Yield the files of old manifest versions, version by version, oldest first.
-
-    A version is old if its successor is older than the grace period. Manifests in
-    `spared_directories` keep all their versions.
-    """
-    for manifest_files in (
-        listed_files
-        for manifest_directory, listed_files in survey.manifest_files().items()
-        if manifest_directory not in spared_directories
-    ):
-        files_by_version = {
-            manifest_version: listed_file
-            for listed_file in manifest_files
-            if (manifest_version := attached_version_number(listed_file.name)) is not None
-        }
-        version_numbers = sorted(files_by_version)
-        if len(version_numbers) < 2:
-            continue
-        removable_names = {listed_file.name for listed_file in manifest_files}
-        removable_names -= set(
-            fragments_of_version(store, files_by_version[version_numbers[-1]].name, removable_names)
-        )
-        for manifest_version, next_number in pairwise(version_numbers):
-            if survey.taken_at - files_by_version[next_number].modified < grace:
-                break
-            version_name = files_by_version[manifest_version].name
-            yield [version_name, *fragments_of_version(store, version_name, removable_names)]
-        yield _old_transactions(manifest_files, version_numbers[-1], survey.taken_at - grace)
-
-
-def _old_transactions(
-    files: list[ListedObject], newest_version: int, modified_before: datetime
-) -> list[str]:
-    """Return the records of old swaps, which nothing reads any more."""
-    transaction_files = [
-        transaction_file
-        for transaction_file in files
-        if subdirectory_of(transaction_file.name) == "_transactions"
-    ]
-    return [
-        transaction_file.name
-        for transaction_file in transaction_files
-        if transaction_file.modified <= modified_before
-        and _base_version(transaction_file.name) < newest_version - 1
-    ]
-
-
-def _base_version(transaction_name: str) -> int:
-    number = transaction_name.rpartition("/")[2].partition("-")[0]
-    return int(number) if number.isdecimal() else 1 << 64
-
-
-def list_superseded_refs(store: Store) -> list[str]:
-    """Return the ref objects that a higher number superseded."""
-    superseded_names: list[str] = []
-    for ref_directory in (layout.REFS, layout.TAGS):
-        highest_numbers = refs.list_highest_numbers(store, ref_directory)
-        for listed_file in store.objects.list(ref_directory):
-            name_and_number = layout.parse_ref_name(listed_file.name, ref_directory)
-            if name_and_number is not None and name_and_number[1] < highest_numbers.get(
-                name_and_number[0], 0
-            ):
-                superseded_names.append(listed_file.name)
-    return superseded_names

@@ -10,7 +10,7 @@ from contextlib import suppress
 from omnigraph.errors import GraphNotInitialized, StorageError
 from omnigraph.history import refs
 from omnigraph.history.branch_state import branch_state_of
-from omnigraph.history.branches import CREATE_OPERATIONS, ref_directory
+from omnigraph.publish.branch_lifecycle import CREATE_OPERATIONS, ref_directory
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
 

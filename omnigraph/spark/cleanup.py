@@ -17,8 +17,8 @@ from omnigraph.maintenance.retention.executor import (
     RemovalCallback,
     VersionKey,
 )
-from omnigraph.maintenance.retention.sweep import group_by_rank, remove_files
 from omnigraph.storage.failures import AbsentError
+from omnigraph.storage.file_removal import group_by_rank, remove_files
 from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import VersionFiles, version_files

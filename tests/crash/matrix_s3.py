@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.maintenance.retention import sweep
+from omnigraph.storage import file_removal
 from omnigraph.storage import root as roots
 from omnigraph.storage.store import Store, open_store
 from omnigraph.values import ids
@@ -146,11 +146,11 @@ def impatient() -> Iterator[None]:
 @contextmanager
 def removing(at_once: int) -> Iterator[None]:
     """So many removals go at once; if one, in their order."""
-    kept, sweep._PARALLEL_REMOVALS = sweep._PARALLEL_REMOVALS, at_once
+    kept, file_removal._PARALLEL_REMOVALS = file_removal._PARALLEL_REMOVALS, at_once
     try:
         yield
     finally:
-        sweep._PARALLEL_REMOVALS = kept
+        file_removal._PARALLEL_REMOVALS = kept
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import pytest
 from omnigraph.api import opening as graphs
 from omnigraph.errors import OmnigraphError, RecoveryRequired, StorageError
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch
+from omnigraph.publish.branch_lifecycle import create_branch
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
 from tests.crash.matrix import shape

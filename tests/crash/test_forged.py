@@ -7,8 +7,8 @@ import pytest
 
 from omnigraph.api import opening as graphs
 from omnigraph.history.branch_state import BranchState
+from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.publish import intent as intents
-from omnigraph.publish.recovery_records import list_recovery_records
 from tests.crash.verbs import make_start, overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import PERSON, append, line_at, read_branch, write

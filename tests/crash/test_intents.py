@@ -25,13 +25,13 @@ from omnigraph.errors import (
     VersionConflict,
 )
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch
 from omnigraph.history.manifest import swap_state
+from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.publish import intent as intents
 from omnigraph.publish import long_operations, recover
 from omnigraph.publish import publish as publishing
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
-from omnigraph.publish.recovery_records import list_recovery_records
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store

@@ -10,11 +10,12 @@ import pytest
 import omnigraph
 from omnigraph.errors import BranchNotFound, InitializationIndeterminate, StorageError
 from omnigraph.history import branches
-from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.history.branches import list_branches
 from omnigraph.history.manifest import LoadedManifest, read_manifest, swap_state
 from omnigraph.history.state import GraphState
 from omnigraph.publish import closing
 from omnigraph.publish import publish as publishing
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.storage import root as roots
 from omnigraph.storage.cell import SwapOutcomeUnknown
 from omnigraph.storage.effects import Fault

@@ -10,9 +10,10 @@ import pytest
 
 from omnigraph.api import opening as graphs
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.publish import intent as intents
 from omnigraph.publish import recover
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.intent import INTENT_PARTS
 from omnigraph.storage import layout
 from omnigraph.storage.store import open_store

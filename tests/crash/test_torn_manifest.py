@@ -8,8 +8,8 @@ import pytest
 
 from omnigraph.api import opening as graphs
 from omnigraph.errors import GraphNotInitialized, StorageError
-from omnigraph.publish.recovery_records import list_recovery_records
-from omnigraph.publish.torn_manifests import set_aside_torn_versions
+from omnigraph.history.recovery_records import list_recovery_records
+from omnigraph.history.torn_manifests import set_aside_torn_versions
 from omnigraph.storage import layout, torn_versions
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
@@ -194,7 +194,7 @@ def test_an_aside_that_was_cut_off_after_its_record_leaves_one_record(root: Path
         """The process ended."""
 
     def cut(event: str) -> None:
-        from omnigraph.publish.recovery_records import record_torn_version
+        from omnigraph.history.recovery_records import record_torn_version
 
         record_torn_version(store, event, "main")
         raise CutError

@@ -11,8 +11,9 @@ import pytest
 
 from omnigraph.errors import StorageError
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.history.branches import list_branches
 from omnigraph.publish import publish as publishing
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import root as roots
 from omnigraph.storage.effects import Fault

@@ -11,7 +11,8 @@ import pytest
 import omnigraph
 from omnigraph.errors import InitializationIndeterminate, RecoveryRequired, StorageError
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.history.branches import list_branches
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import written_files
 from omnigraph.storage.effects import Fault

@@ -14,8 +14,8 @@ import lance
 import pyarrow as pa
 
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, open_branch
-from omnigraph.history.tags import create_tag
+from omnigraph.history.branches import open_branch
+from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.maintenance.index_maintenance import ensure_indices
 from omnigraph.maintenance.optimize import optimize
 from omnigraph.maintenance.repair import repair_graph
@@ -25,7 +25,8 @@ from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
 from omnigraph.maintenance.retention.erase import rewrite_deleted_data
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.maintenance.retention.report import Cleanup
-from omnigraph.publish.recovery_records import list_recovery_records
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
+from omnigraph.publish.tag_lifecycle import create_tag
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor

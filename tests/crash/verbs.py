@@ -11,19 +11,20 @@ from datetime import timedelta
 from pathlib import Path
 
 from omnigraph.errors import RecoveryRequired, StorageError
-from omnigraph.history.branches import create_branch, delete_branch, open_branch
+from omnigraph.history.branches import open_branch
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.revisions import resolve_revision
 from omnigraph.history.snapshot import load_snapshot
-from omnigraph.history.tags import create_tag, delete_tag
 from omnigraph.maintenance.copy import copy_graph
 from omnigraph.merging.merge import MergeRequest, merge
 from omnigraph.merging.replay import ReplayKind, replay
 from omnigraph.merging.strategy import Strategy
 from omnigraph.publish import intent as intents
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.recover import recover
 from omnigraph.publish.rename import rename_branch
+from omnigraph.publish.tag_lifecycle import create_tag, delete_tag
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store

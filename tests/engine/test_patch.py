@@ -205,7 +205,7 @@ def test_a_second_deletion_of_a_fragment_tells_its_own_rows(graph: SmallGraph) -
 
 
 def test_two_branches_that_give_one_row_id_to_two_nodes(graph: SmallGraph) -> None:
-    from omnigraph.history.branches import create_branch
+    from omnigraph.publish.branch_lifecycle import create_branch
 
     other = SmallGraph(create_branch(graph.line.store, "other", graph.line))
     graph.nodes(PERSON, ["mine"])

@@ -20,7 +20,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import BranchNotFound, OmnigraphError
 from omnigraph.history import file_checksums, log
 from omnigraph.maintenance import check
-from omnigraph.publish import intent, recovery_records
+from omnigraph.publish import intent, intent_outcomes
 from omnigraph.publish.intent import Intent
 from omnigraph.values import ids
 
@@ -114,7 +114,7 @@ def _write_intents(graph: Graph) -> None:
     for _ in range(2):
         begun = Intent(ids.new_ulid(), "load", "main", "main", head, 1, ids.new_ulid())
         intent.arm(graph._handle.store, begun)
-        recovery_records.record_outcome(
+        intent_outcomes.record_outcome(
             graph._handle.store, Intent(ids.new_ulid(), "load", "main", "main", head, 1), "seen"
         )
 

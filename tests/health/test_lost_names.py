@@ -13,6 +13,7 @@ from omnigraph.errors import AlreadyExists, BranchNotFound, InputError, NotFound
 from omnigraph.history import branches, refs
 from omnigraph.history.state import GraphState
 from omnigraph.maintenance.finding import Checkup, IntegrityFinding
+from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.closing import publish_closing_version
 from omnigraph.storage.store import open_store
 from tests.cli.conftest import Program
@@ -312,8 +313,10 @@ def _as_older_release(monkeypatch: pytest.MonkeyPatch) -> None:
     """Record nothing of the creation, as before it was recorded."""
     from dataclasses import replace
 
-    real: Callable[..., GraphState] = branches.forked_state
-    monkeypatch.setattr(branches, "forked_state", lambda *given: replace(real(*given), origin=None))
+    real: Callable[..., GraphState] = branch_lifecycle.forked_state
+    monkeypatch.setattr(
+        branch_lifecycle, "forked_state", lambda *given: replace(real(*given), origin=None)
+    )
 
 
 def test_a_lost_name_race_leaves_garbage_and_no_damage(root: Path) -> None:

@@ -10,11 +10,12 @@ import pytest
 from omnigraph.errors import AlreadyExists, BranchNotFound, ReadSetConflict
 from omnigraph.history import branches, refs
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import create_manifest, read_manifest, swap_state
 from omnigraph.history.snapshot import find_commit
-from omnigraph.publish import closing, intent, publish
+from omnigraph.publish import branch_lifecycle, closing, intent, publish
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
@@ -89,9 +90,9 @@ def test_in_a_directory_of_the_same_name_it_would(
     monkeypatch.setattr(cells, "_is_same_history", lambda *_: True)
     line = apart(root, "f")
     write(line, append({"old": 1}))
-    real = branches._branch_intent
+    real = branch_lifecycle._branch_intent
     monkeypatch.setattr(
-        branches, "_branch_intent", lambda *a: replace(real(*a), created_ulid=line.ulid)
+        branch_lifecycle, "_branch_intent", lambda *a: replace(real(*a), created_ulid=line.ulid)
     )
 
     def again() -> None:

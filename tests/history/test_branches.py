@@ -13,9 +13,10 @@ from omnigraph.errors import (
     NotFound,
 )
 from omnigraph.history.branch_state import BranchState, branch_state_of
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.log import HistoryLog, sort_newest_first
 from omnigraph.history.refs import find_ref
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.storage.store import Store, open_store
 from omnigraph.values.ids import deterministic_ids, new_ulid
 from tests.history.apart import apart, people

@@ -10,10 +10,11 @@ import omnigraph
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, StorageError
 from omnigraph.history import log
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import TableEntry
 from omnigraph.maintenance import copy as copying
 from omnigraph.maintenance.copy import copy_graph
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.storage import layout
 from omnigraph.storage import transfer as transferring
 from omnigraph.storage.store import Store, open_store

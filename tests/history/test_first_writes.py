@@ -7,8 +7,9 @@ import pytest
 
 from omnigraph.errors import StorageError
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.history.branches import list_branches
 from omnigraph.history.manifest import create_manifest
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
 from tests.history.apart import apart, write_while

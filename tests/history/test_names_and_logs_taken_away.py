@@ -9,15 +9,15 @@ import pytest
 
 from omnigraph.api import opening as graphs
 from omnigraph.errors import AlreadyExists, ConcurrentCommit, OmnigraphError
-from omnigraph.history import branches
 from omnigraph.history import log as logs
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.state import GraphState, to_rows
-from omnigraph.publish import idempotency
+from omnigraph.publish import branch_lifecycle, idempotency
 from omnigraph.publish import intent as intents
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import layout, torn_versions
 from omnigraph.storage.objects import ControlObjects, LocalBackend
@@ -178,13 +178,13 @@ def test_a_branch_keeps_the_history_of_the_one_it_was_made_from(
 
 
 def test_with_a_name_alone_it_would_have_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = branches.forked_state
+    real = branch_lifecycle.forked_state
 
     def bare(intent: intents.Intent, state: GraphState, number: int) -> GraphState:
         made = real(intent, state, number)
         return replace(made, tail=(), chunks=()) if intent.facts["name"] == "g" else made
 
-    monkeypatch.setattr(branches, "forked_state", bare)
+    monkeypatch.setattr(branch_lifecycle, "forked_state", bare)
     g, line = _fork_and_sweep_the_source(root)
     with pytest.raises(OmnigraphError):
         read_branch(g, line[1])

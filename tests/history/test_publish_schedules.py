@@ -14,12 +14,12 @@ from lance.fragment import write_fragments
 from omnigraph.errors import HistoryReclaimed, VersionConflict
 from omnigraph.history import log as logs
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.log import HistoryLog, merge_bases
 from omnigraph.history.manifest import swap_state
 from omnigraph.publish import plan as plans
 from omnigraph.publish import publish as publishing
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameContent, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage import layout

@@ -9,8 +9,9 @@ import pytest
 import omnigraph
 from omnigraph.errors import NotFound, OmnigraphError, ReadSetConflict
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, open_branch
+from omnigraph.history.branches import open_branch
 from omnigraph.history.manifest import read_manifest
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage.store import open_store
 from tests.history.apart import apart, held, write_while

@@ -21,11 +21,11 @@ from omnigraph.errors import (
 )
 from omnigraph.history import log as logs
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.manifest import swap_state
 from omnigraph.history.state import to_rows
 from omnigraph.publish import publish as publishing
+from omnigraph.publish.branch_lifecycle import create_branch
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage import cell as cells

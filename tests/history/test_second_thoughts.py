@@ -9,13 +9,14 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import BranchNotFound, Conflict, StorageError
-from omnigraph.history import branches, refs
+from omnigraph.history import refs
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.manifest import swap_state
+from omnigraph.publish import branch_lifecycle, recover
 from omnigraph.publish import intent as intents
-from omnigraph.publish import recover
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.closing import publish_closing_version
 from omnigraph.publish.long_operations import publish_long_operation
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
@@ -259,7 +260,7 @@ def test_nor_does_one_that_recovery_finished(root: Path, monkeypatch: pytest.Mon
     main = apart(root)
     _batch(main, "s", "1")
     with monkeypatch.context() as patch:
-        patch.setattr(branches, "publish_name", lambda *_: _fail())
+        patch.setattr(branch_lifecycle, "publish_name", lambda *_: _fail())
         patch.setattr(intents, "retire", lambda *_: None)
         with pytest.raises(StorageError):
             create_branch(main.store, "f", main)

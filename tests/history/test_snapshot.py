@@ -13,8 +13,9 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, open_branch
+from omnigraph.history.branches import open_branch
 from omnigraph.history.snapshot import load_snapshot
+from omnigraph.publish.branch_lifecycle import create_branch
 from omnigraph.values.ids import deterministic_ids, new_ulid
 from tests.history.apart import apart, people
 from tests.rig.writes import PERSON, init_small, read_branch, write

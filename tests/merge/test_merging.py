@@ -17,10 +17,10 @@ from omnigraph.errors import (
     ResourceLimitExceeded,
     SchemaMismatch,
 )
-from omnigraph.history import branches
 from omnigraph.merging import merge as merging
 from omnigraph.merging.limits import MergeLimits
 from omnigraph.merging.publish_merge import publish_merge
+from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.intent import list_intents
 from tests.merge.conftest import SCHEMA, Both, edge, person, stored
 from tests.merge.test_diff import _compacted
@@ -396,7 +396,7 @@ def test_a_source_that_is_gone_is_not_merged(
     real = publish_merge
 
     def late(*given: Any) -> Any:
-        branches.delete_branch(forked.graph._handle.store, "dev")
+        branch_lifecycle.delete_branch(forked.graph._handle.store, "dev")
         if again:
             forked.graph.branches.create("dev")
         return real(*given)

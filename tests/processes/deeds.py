@@ -9,6 +9,7 @@ from omnigraph.errors import AlreadyExists, BranchNotFound, Conflict, VersionCon
 from omnigraph.history import branches
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
+from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.plan import CommitMetadata, PreparePlan, PublishPlan, SameContent, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.publish.shown_reads import ShownReads
@@ -226,13 +227,13 @@ def create_and_delete(root: str, name: str, rounds: int) -> tuple[list[str], int
     created, at_once, deleted = [], 0, 0
     for _ in range(rounds):
         try:
-            created.append(branches.create_branch(store, name, main).ulid)
+            created.append(branch_lifecycle.create_branch(store, name, main).ulid)
         except AlreadyExists:
             pass
         except BranchNotFound:
             at_once += 1
         with suppress(BranchNotFound):
-            branches.delete_branch(store, name)
+            branch_lifecycle.delete_branch(store, name)
             deleted += 1
     return created, at_once, deleted
 
@@ -241,7 +242,7 @@ def create(root: str, name: str) -> str:
     """Create a branch from main: its name, or the code of the refusal."""
     store = open_store(root, durability="os")
     try:
-        branches.create_branch(store, name, branches.open_branch(store, "main"))
+        branch_lifecycle.create_branch(store, name, branches.open_branch(store, "main"))
     except AlreadyExists as error:
         return error.code
     return name

@@ -16,7 +16,7 @@ from omnigraph.errors import Conflict, NotFound, RecoveryRequired
 from omnigraph.history import branches
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.publish import intent, long_operations, publish, recover
+from omnigraph.publish import branch_lifecycle, intent, long_operations, publish, recover
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage.store import Store, open_store
 from tests.rig.writes import (
@@ -92,11 +92,11 @@ def rove(root: str, seed: int, times: int, told: str, defect: str = "") -> None:
 def _branch(store: Store, dice: Random, name: str) -> None:
     names = branches.list_branches(store)
     if len(names) > _BRANCHES:
-        branches.delete_branch(store, dice.choice([one for one in names if one != "main"]))
+        branch_lifecycle.delete_branch(store, dice.choice([one for one in names if one != "main"]))
     else:
         source = branches.open_branch(store, dice.choice(names))
         with suppress(Conflict):
-            branches.create_branch(store, name, source)
+            branch_lifecycle.create_branch(store, name, source)
 
 
 def _write(line: BranchState, dice: Random, who: str, notes: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 from omnigraph.history import branches
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
+from omnigraph.publish import branch_lifecycle
 from omnigraph.storage.store import open_store
 from tests.processes.conftest import Crew
 from tests.processes.crew import Hand, all_at_once
@@ -87,7 +88,7 @@ def _on_many_branches(crew: Crew, root: str, writers: int, count: int) -> None:
     store = init_small(root)
     names = [f"b{n}" for n in range(writers)]
     for name in names:
-        branches.create_branch(store, name, branches.open_branch(store, "main"))
+        branch_lifecycle.create_branch(store, name, branches.open_branch(store, "main"))
     args = [(root, name, f"w{n}", count) for n, name in enumerate(names)]
     told: list[Told] = all_at_once(crew(writers), insert_many, args)
     conflicts, lost = sum(one.conflicts for one in told), sum(one.lost for one in told)

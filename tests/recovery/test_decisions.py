@@ -17,10 +17,10 @@ from omnigraph.errors import (
     ReadOnlyError,
     StorageError,
 )
-from omnigraph.history import branches, refs
+from omnigraph.history import refs
 from omnigraph.history.manifest import create_manifest
+from omnigraph.publish import branch_lifecycle, long_operations
 from omnigraph.publish import intent as intents
-from omnigraph.publish import long_operations
 from omnigraph.publish.intent import Intent
 from omnigraph.publish.rename import finish_rename
 from omnigraph.storage import layout
@@ -211,14 +211,16 @@ def test_late_owner_of_a_dropped_creation_finds_it_closed(graph: Graph) -> None:
     facts = record(graph, "branch_create")
     intent = Intent.from_json(facts)
     state = graph._handle.branch_head.last_known().state
-    create_manifest(store, intent.created_ulid or "", branches.forked_state(intent, state, 1))
+    create_manifest(
+        store, intent.created_ulid or "", branch_lifecycle.forked_state(intent, state, 1)
+    )
     poison = decided(facts)
     poison.parts["json"] = b""
     put(store, poison)
     recover_now(store)
     _mend_record(graph, facts)
     assert graph.maintenance.operations.drop(ID).kind == "dropped"
-    branches.publish_name(store, intent, 1)  # what the owner does when it wakes
+    branch_lifecycle.publish_name(store, intent, 1)  # what the owner does when it wakes
     with pytest.raises(BranchNotFound):
         graph.checkout("fresh")
     assert "fresh" not in graph.branches

@@ -16,20 +16,22 @@ from pathlib import Path
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
 from omnigraph.errors import ClientError, ConcurrentCommit, HistoryReclaimed, StorageError
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.state import GraphState
-from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
+from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.maintenance.optimize import optimize
 from omnigraph.maintenance.retention import claim
 from omnigraph.maintenance.retention.collect import cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish import intent as intents
 from omnigraph.publish import trim
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.read_lease import protect_snapshot
 from omnigraph.publish.recover import install_recovery_hook, recover
+from omnigraph.publish.tag_lifecycle import create_tag, delete_tag
 from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.store import Store, open_store
 from tests.retention.ticks import SECOND, Pulse, by, clock_at

@@ -17,14 +17,16 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, open_branch
+from omnigraph.history.branches import open_branch
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.snapshot import load_snapshot
-from omnigraph.history.tags import create_tag, delete_tag, open_tag
+from omnigraph.history.tags import open_tag
 from omnigraph.maintenance.retention import collect
 from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy, make_policy
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.recover import recover
+from omnigraph.publish.tag_lifecycle import create_tag, delete_tag
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
 from omnigraph.values.ids import deterministic_ids

@@ -10,13 +10,15 @@ import pytest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.tags import create_tag, delete_tag, list_tags, open_tag
+from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.maintenance.retention import claim
 from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.recover import recover
+from omnigraph.publish.tag_lifecycle import create_tag, delete_tag
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import open_table, stage_append

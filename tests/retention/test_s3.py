@@ -7,9 +7,9 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import HistoryReclaimed
-from omnigraph.history.branches import delete_branch
 from omnigraph.maintenance.retention.collect import preview_cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
+from omnigraph.publish.branch_lifecycle import delete_branch
 from tests.rig.plugin import S3
 
 QUERY = "query q() { match { $p: P } return { $p.n } }"

@@ -10,14 +10,16 @@ import pytest
 from omnigraph.errors import ConcurrentCommit, HistoryReclaimed
 from omnigraph.history import branches
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
+from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.tags import create_tag, list_tags, open_tag
+from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.maintenance.retention import claim, collect
 from omnigraph.maintenance.retention.collect import cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
+from omnigraph.publish import branch_lifecycle, publish
 from omnigraph.publish import intent as intents
-from omnigraph.publish import publish
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
+from omnigraph.publish.tag_lifecycle import create_tag
 from omnigraph.storage.store import Store, open_store
 from omnigraph.values import ids
 from tests.history.apart import apart
@@ -196,12 +198,12 @@ def test_files_that_are_handed_on_behind_a_look(
     The second one names the head of a branch that no look has seen: it must read the lists, too.
     """
     old, line = commits(root)[2], apart(root)
-    real, carry_out = vars(collect)["mark_intents"], branches.execute_creation
+    real, carry_out = vars(collect)["mark_intents"], branch_lifecycle.execute_creation
     looks, held = list[str](), list[Any]()
 
     def arm_first() -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(branches, "execute_creation", lambda *args: held.append(args))
+            patch.setattr(branch_lifecycle, "execute_creation", lambda *args: held.append(args))
             create_branch(line.store, "first", line, commit_id=old)
 
     def looking(marking: Any) -> Any:

@@ -8,11 +8,13 @@ import pytest
 from omnigraph.errors import AlreadyExists, CommitNotFound, InputError, NotFound, StorageError
 from omnigraph.history import refs
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.branches import create_branch, delete_branch, list_branches, open_branch
-from omnigraph.history.tags import create_tag, delete_tag, find_tag, list_tags, open_tag
+from omnigraph.history.branches import list_branches, open_branch
+from omnigraph.history.tags import find_tag, list_tags, open_tag
 from omnigraph.maintenance.copy import copy_graph
 from omnigraph.publish import intent as intents
+from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.recover import recover
+from omnigraph.publish.tag_lifecycle import create_tag, delete_tag
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
 from omnigraph.values.ids import new_ulid

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.history.branches import create_branch, open_branch
+from omnigraph.history.branches import open_branch
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import read_manifest
 from omnigraph.maintenance.retention.collect import cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish import trim
+from omnigraph.publish.branch_lifecycle import create_branch
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
 from tests.rig.invariants import check_invariants

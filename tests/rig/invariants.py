@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from omnigraph.api import opening as graphs
-from omnigraph.history import refs
+from omnigraph.history import recovery_records, refs
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import LoadedManifest, read_manifest
 from omnigraph.history.state import GraphState
-from omnigraph.publish import intent, recover, recovery_records
+from omnigraph.publish import intent, recover
 from omnigraph.publish.lease import READ_OPERATION
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store, open_store

@@ -21,12 +21,17 @@ from omnigraph.history.schemas import read_schema
 from omnigraph.history.state import GraphState
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage import layout
+from omnigraph.storage.file_roles import (
+    MANIFEST_ROOTS,
+    TABLE_ROOTS,
+    owning_directory,
+    subdirectory_of,
+)
 from omnigraph.storage.raw_files import read_raw_batches
 from omnigraph.storage.store import Store
 from omnigraph.values.names import quote_name, require_text
 
 from .roots import list_refs
-from .survey import MANIFEST_ROOTS, TABLE_ROOTS, owning_directory, subdirectory_of
 from .unpack import read_unpacked
 
 _MIN_BINARY_MATCH = 4  # bytes; a shorter id occurs in every large binary file by chance

@@ -11,25 +11,25 @@ from datetime import timedelta
 from omnigraph.errors import GraphNotInitialized, StorageError
 from omnigraph.history.live_set import LiveSet
 from omnigraph.history.manifest import read_manifest
+from omnigraph.maintenance.retention.survey import FileSurvey
 from omnigraph.publish.recover import UNFINISHED_FILE_AGE
 from omnigraph.publish.trim import fragments_of_version
 from omnigraph.storage import layout
 from omnigraph.storage.cell import cell_files
+from omnigraph.storage.file_roles import (
+    MANIFEST_ROOTS,
+    TABLE_ROOTS,
+    attached_version_number,
+    attached_versions_of,
+    owning_directory,
+    subdirectory_of,
+)
 from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import version_files
 
 from .protect import IntentProtection
 from .roots import Marking
-from .survey import (
-    MANIFEST_ROOTS,
-    TABLE_ROOTS,
-    FileSurvey,
-    attached_version_number,
-    attached_versions_of,
-    owning_directory,
-    subdirectory_of,
-)
 
 _KNOWN_SUBDIRECTORIES = {"_versions", "data", "_deletions", "_indices", "_transactions"}
 

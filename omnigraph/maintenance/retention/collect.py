@@ -32,11 +32,14 @@ from omnigraph.history.delete_queue import (
     list_runs,
     read_listed_names,
 )
+from omnigraph.maintenance.retention.old_versions import list_superseded_refs, old_versions
+from omnigraph.maintenance.retention.survey import FileSurvey, take_survey
 from omnigraph.publish import intent as intents
 from omnigraph.publish.recover import recover
-from omnigraph.publish.trim import list_superseded_refs, old_versions
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.file_removal import remove_files, sort_for_removal
+from omnigraph.storage.file_roles import owning_directory
 from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import VersionFiles
 from omnigraph.values import ids
@@ -55,8 +58,6 @@ from .policy import RetentionPolicy
 from .protect import IntentProtection, mark_intents
 from .report import Cleanup, build_dataset_rows, dataset_key
 from .roots import Marking, mark_heads, spared_manifests
-from .survey import FileSurvey, owning_directory, take_survey
-from .sweep import remove_files, sort_for_removal
 from .version_gaps import check_versions_present
 
 _log = logging.getLogger("omnigraph")

@@ -16,11 +16,11 @@ from omnigraph.storage.compact import (
     plan_compaction,
     task_data_files,
 )
+from omnigraph.storage.file_roles import attached_versions_of
 from omnigraph.storage.store import version_file_names
 from omnigraph.storage.table import open_unchecked_version
 
 from .roots import Marking, list_refs, merge_bases, read_head
-from .survey import attached_versions_of
 
 
 def preview_erase(marking: Marking) -> tuple[list[str], int]:

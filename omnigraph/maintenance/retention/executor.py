@@ -7,11 +7,10 @@ of their work may be done twice, in part, or again by a later run.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from omnigraph.storage.file_removal import remove_files
 from omnigraph.storage.objects import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import VersionFiles
-
-from .sweep import remove_files
 
 VersionKey = tuple[str, int]  # location and Lance version of a table
 RemovalCallback = Callable[[str, str | None], None]

@@ -16,11 +16,11 @@ from omnigraph.history.state import GraphState
 from omnigraph.publish.unnamed_manifests import UnnamedManifest
 from omnigraph.storage import layout
 from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
+from omnigraph.storage.file_roles import TABLE_ROOTS, owning_directory
 from omnigraph.storage.store import Store
 from omnigraph.values import ids
 
 from .roots import list_refs
-from .survey import TABLE_ROOTS, owning_directory
 
 MAX_FENCE_ATTEMPTS = 50
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from omnigraph.errors import InputError
+from omnigraph.publish.trim import DEFAULT_GRACE
 
-DEFAULT_GRACE = timedelta(minutes=60)
 Duration = str | int | float | timedelta
 _UNIT_NAMES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DURATION_PATTERN = re.compile(r"([0-9]+)\s*([smhdw])")

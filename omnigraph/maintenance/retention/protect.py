@@ -23,9 +23,9 @@ from omnigraph.publish.lease import READ_OPERATION
 from omnigraph.publish.recovery_failure import judge_failure
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.file_roles import TABLE_ROOTS
 
 from .roots import Marking
-from .survey import TABLE_ROOTS
 
 _OPERATION_LABELS = {READ_OPERATION: "a reader"}
 _ALL_DIRECTORIES = frozenset({*TABLE_ROOTS, layout.COMMITS, layout.SCHEMAS, layout.BRANCHES})

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from omnigraph.maintenance.retention.survey import FileSurvey
 from omnigraph.storage import layout
-
-from .survey import (
+from omnigraph.storage.file_roles import (
     MANIFEST_ROOTS,
-    FileSurvey,
     attached_version_number,
     owning_directory,
     subdirectory_of,

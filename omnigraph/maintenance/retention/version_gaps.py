@@ -6,11 +6,11 @@ until a repair.
 """
 
 from omnigraph.errors import Conflict
-from omnigraph.publish.recovery_records import list_recovery_records
+from omnigraph.history.recovery_records import list_recovery_records
+from omnigraph.maintenance.retention.survey import FileSurvey
 from omnigraph.storage import layout
+from omnigraph.storage.file_roles import attached_version_number, subdirectory_of
 from omnigraph.storage.store import Store
-
-from .survey import FileSurvey, attached_version_number, subdirectory_of
 
 _HINT = (
     "run `omnigraph repair`; if it cannot restore them, restore the files from a backup, or write"

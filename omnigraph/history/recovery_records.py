@@ -13,8 +13,6 @@ from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 from omnigraph.values import ids
 
-from .intent import Intent
-
 RECOVERY_ACTOR = "omnigraph:recovery"
 FinalOutcomeKind = Literal["finished", "refused", "discarded", "dropped"]
 OutcomeKind = FinalOutcomeKind | Literal["set_aside", "repaired", "seen", "unreadable"]
@@ -56,15 +54,6 @@ class RecoveryRecord:
         }
 
 
-def record_outcome(
-    store: Store, intent: Intent, kind: OutcomeKind, error: str | None = None
-) -> RecoveryRecord:
-    """Record how an intent ended; the first record of an operation wins."""
-    recovery_record = build_recovery_record(intent, kind, error)
-    _store_record(store, intent.id, recovery_record)
-    return recovery_record
-
-
 def record_operation_set_aside(store: Store, recovery_record: RecoveryRecord) -> None:
     """Record that an operation was set aside; its final outcome gets a record of its own."""
     _store_record(store, f"{recovery_record.operation_id}-set_aside", recovery_record)
@@ -73,20 +62,6 @@ def record_operation_set_aside(store: Store, recovery_record: RecoveryRecord) ->
 def record_operation_dropped(store: Store, recovery_record: RecoveryRecord) -> None:
     """Record that an operation was given up on request."""
     _store_record(store, recovery_record.operation_id, recovery_record)
-
-
-def build_recovery_record(
-    intent: Intent, kind: OutcomeKind, error: str | None = None
-) -> RecoveryRecord:
-    """Build the record of an operation, dated now."""
-    operation_facts = (
-        intent.operation,
-        intent.branch,
-        intent.actor,
-        intent.commit_id,
-        ids.now_micros(),
-    )
-    return RecoveryRecord(intent.id, kind, *operation_facts, error=error)
 
 
 def build_unreadable_record(

@@ -1,0 +1,101 @@
+"""Create and delete tags.
+
+A tag is created like a branch, with an intent, because the commit it names could be about to be
+cleaned up. Deletion closes the manifest first, so a crashed creation cannot bring the tag back.
+"""
+
+from omnigraph.errors import AlreadyExists, NotFound
+from omnigraph.history import names, refs
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.tags import Tag, find_branch_with_commit, load_open_manifest
+from omnigraph.publish import branch_lifecycle
+from omnigraph.publish.intent import Intent
+from omnigraph.storage import layout
+from omnigraph.storage.failures import as_storage_errors
+from omnigraph.storage.store import Store
+from omnigraph.values import ids
+
+
+def create_tag(
+    store: Store,
+    name: str,
+    source_branch: BranchState,
+    *,
+    commit_id: str | None = None,
+    actor: str | None = None,
+    message: str | None = None,
+) -> Tag:
+    """Tag the head of a branch, or a past commit of any branch.
+
+    Raises `HistoryReclaimed` for a commit whose state was cleaned up.
+    """
+    tag_name = names.check_new_ref_name(name, "tag")
+    with as_storage_errors("none"):
+        ref_number = free_tag_number(store, tag_name)
+        if commit_id is not None:
+            source_branch = find_branch_with_commit(store, source_branch, commit_id)
+
+        def build_intent(base_commit_id: str) -> Intent:
+            return _build_tag_intent(tag_name, source_branch, base_commit_id, actor, message)
+
+        intent, state = branch_lifecycle.arm_creation(store, source_branch, commit_id, build_intent)
+    tag_state = branch_lifecycle.execute_creation(store, intent, state, ref_number)
+    created_at = intent.created_at
+    return Tag(
+        tag_name, intent.base_commit, source_branch.name, tag_state.ulid, created_at, actor, message
+    )
+
+
+def delete_tag(store: Store, name: str) -> None:
+    """Delete a tag; its commit stays while branches, other tags or its age retain it."""
+    branch_lifecycle.close_ref(
+        store, refs.find_ref(store, names.strip_name(name, "tag"), layout.TAGS)
+    )
+
+
+def free_tag_number(store: Store, new_name: str) -> int:
+    """Return the number to create a tag under; close a name that a crashed deletion left open."""
+    highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
+    number = highest_numbers.get(new_name, 0)
+    if number % 2 and _is_tag_open(store, new_name, number):
+        raise AlreadyExists(f"tag '{new_name}' already exists", what=f"tag '{new_name}'")
+    open_tag_names = (tag_name for tag_name, number in highest_numbers.items() if number % 2)
+    case_variant = names.find_case_variant(new_name, open_tag_names)
+    if case_variant is not None and _is_tag_open(
+        store, case_variant, highest_numbers[case_variant]
+    ):
+        message = f"tag '{new_name}' differs only in case from tag '{case_variant}'"
+        raise AlreadyExists(message, what=f"tag '{case_variant}'")
+    return number + 1 + number % 2
+
+
+def _is_tag_open(store: Store, tag_name: str, number: int) -> bool:
+    ref = refs.read_ref(store, tag_name, number, layout.TAGS)
+    if ref is None:
+        return True
+    try:
+        load_open_manifest(store, ref)
+    except NotFound:
+        return False
+    return True
+
+
+def _build_tag_intent(
+    tag_name: str,
+    source_branch: BranchState,
+    commit_id: str,
+    actor: str | None,
+    message: str | None,
+) -> Intent:
+    return Intent(
+        id=ids.new_ulid(),
+        operation=branch_lifecycle.TAG_CREATE,
+        branch=source_branch.name,
+        branch_ulid=source_branch.ulid,
+        base_commit=commit_id,
+        created_at=ids.now_micros(),
+        actor=actor,
+        message=message,
+        created_ulid=ids.new_ulid(),
+        facts={"name": tag_name},
+    )

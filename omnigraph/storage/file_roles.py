@@ -1,0 +1,69 @@
+"""What the path of a file says about it: its table or manifest, its kind, its version.
+
+Pure: reads names only, never the store.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from omnigraph.storage import layout
+from omnigraph.storage.objects import ListedObject
+
+if TYPE_CHECKING:
+    pass
+
+
+TABLE_ROOTS = ("nodes", "edges")
+
+
+MANIFEST_ROOTS = (layout.MANIFEST, layout.BRANCHES)
+
+
+_MAX_VERSION = (1 << 64) - 1
+
+
+def owning_directory(file_name: str) -> str:
+    """Return the table or manifest that a file belongs to; for other objects their directory.
+
+    >>> owning_directory("nodes/40d7-01J0/data/x.lance"), owning_directory("__manifest/data/x.lance")
+    ('nodes/40d7-01J0', '__manifest')
+    >>> owning_directory("_commits/40d7-01J0")
+    '_commits'
+    """
+    top_directory, *path_parts = file_name.split("/")
+    return (
+        f"{top_directory}/{path_parts[0]}"
+        if top_directory in (*TABLE_ROOTS, layout.BRANCHES) and path_parts
+        else top_directory
+    )
+
+
+def subdirectory_of(file_name: str) -> str:
+    """Return the subdirectory of a file in its table or manifest: `data`, `_versions` and so on."""
+    return file_name.removeprefix(owning_directory(file_name)).lstrip("/").partition("/")[0]
+
+
+def attached_version_number(file_name: str) -> int | None:
+    """Return the number of an attached version by its file name; None for any other file.
+
+    >>> attached_version_number("t/_versions/18446744073709551614.manifest")
+    1
+    >>> attached_version_number("t/_versions/d7.manifest")
+    """
+    stem = file_name.rpartition("/")[2].removesuffix(".manifest")
+    return (
+        _MAX_VERSION - int(stem) if stem.isdecimal() and file_name.endswith(".manifest") else None
+    )
+
+
+def attached_versions_of(
+    listed_names: Mapping[str, ListedObject] | Iterator[str], table_directory: str
+) -> list[int]:
+    """Return the listed attached versions of a table."""
+    prefix = f"{table_directory}/_versions/"
+    numbers = (
+        attached_version_number(file_name)
+        for file_name in listed_names
+        if file_name.startswith(prefix)
+    )
+    return sorted(number for number in numbers if number is not None)
