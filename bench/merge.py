@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow as pa
 
 import omnigraph
-from omnigraph.publish import publish
 from tests.cost.bills import METHODS, spoken
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.seaweed import seaweed
@@ -122,7 +121,7 @@ def timed(targets: Sequence[Target], delta: int) -> list[Took]:
 def commits_of_lance() -> Iterator[list[float]]:
     """The seconds of each commit of a table inside the block."""
     spent: list[float] = []
-    whole = publish.commit_table  # type: ignore[attr-defined]
+    whole = next_state.commit_table  # type: ignore[attr-defined]
 
     def commit_table(*args: Any) -> Any:
         start = time.perf_counter()
@@ -131,11 +130,11 @@ def commits_of_lance() -> Iterator[list[float]]:
         finally:
             spent.append(time.perf_counter() - start)
 
-    publish.commit_table = commit_table  # type: ignore[attr-defined,assignment]
+    next_state.commit_table = commit_table  # type: ignore[attr-defined,assignment]
     try:
         yield spent
     finally:
-        publish.commit_table = whole  # type: ignore[attr-defined]
+        next_state.commit_table = whole  # type: ignore[attr-defined]
 
 
 def counted(proxy: Proxy, one: Target, delta: int) -> str:

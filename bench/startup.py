@@ -37,17 +37,17 @@ import click
 lap("import click")
 import lark
 lap("import lark")
-from omnigraph.lang.tables import parser
-parser("schema"), parser("query")
+from omnigraph.lang.tables import load_parser
+load_parser("schema"), load_parser("query")
 lap("load the parser tables")
-from omnigraph.errors.diagnostics import Source
+from omnigraph.errors.diagnostics import SourceText
 from omnigraph.lang.schema.check import check
 from omnigraph.lang.schema.parse import parse
 from omnigraph.lang.query.compile import diagnose_query
 from omnigraph.lang.query.parse import read_queries
 lap("import the languages")
-schema_tree = parse(Source(schema.name, schema.read_text()))
-source = Source(queries.name, queries.read_text())
+schema_tree = parse(SourceText(schema.name, schema.read_text()))
+source = SourceText(queries.name, queries.read_text())
 query_tree, _ = read_queries(source)
 lap("parse")
 catalog, _ = check(schema_tree)

@@ -58,8 +58,8 @@ def test_a_ulid_before_1970_is_still_a_ulid() -> None:
 FORKED = """
 import os
 from datetime import UTC, datetime
-from omnigraph import ids
-with ids.fixed(datetime(2024, 1, 1, tzinfo=UTC), seed=1):
+from omnigraph.values import ids
+with ids.deterministic_ids(datetime(2024, 1, 1, tzinfo=UTC), seed=1):
     ids.new_ulid()
     end, start = os.pipe()
     if os.fork() == 0:

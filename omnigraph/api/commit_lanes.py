@@ -98,9 +98,10 @@ def draw_rows(
     """Yield the drawing line by line: lines with a commit, and lines that only join lanes.
 
     >>> from omnigraph.history.commit import Commit
-    >>> def made(id, *parents): return Commit(id, parents, "load", "main", 1, 0, 0)
-    >>> log = [made("d", "b", "c"), made("c", "a"), made("b", "a"), made("a")]
-    >>> for line, commit in draw_rows(assign_lanes(log)): print(line, *([commit.id] if commit else []))
+    >>> def load(id, *parents): return Commit(id, parents, "load", "main", 1, 0, 0)
+    >>> log = [load("d", "b", "c"), load("c", "a"), load("b", "a"), load("a")]
+    >>> for line, commit in draw_rows(assign_lanes(log)):
+    ...     print(line, *([commit.id] if commit else []))
     ●   d
     ├─╮
     │ ● c

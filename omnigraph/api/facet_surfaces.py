@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from omnigraph.history.tags import Tag
     from omnigraph.ingest.load import LoadMode
     from omnigraph.lang.schema.ir import SchemaIR
-    from omnigraph.maintenance.copy import CopyProgress as CopyProgress
-    from omnigraph.maintenance.copy import CopySummary
+    from omnigraph.maintenance.copy import CopyProgress, CopySummary
     from omnigraph.maintenance.finding import Checkup
     from omnigraph.maintenance.optimize import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
     from omnigraph.maintenance.retention.absence import Absence
-    from omnigraph.maintenance.retention.collect import CleanupProgress as CleanupProgress
+    from omnigraph.maintenance.retention.collect import CleanupProgress
     from omnigraph.maintenance.retention.policy import Duration
     from omnigraph.maintenance.retention.report import Cleanup
     from omnigraph.maintenance.status import Status

@@ -65,7 +65,8 @@ class MergeResult(Guarded):
     def __repr__(self) -> str:
         conflict_text = f", {len(self.conflicts)} conflicts" if self.conflicts else ""
         commit_text = f", commit {self.commit.id}" if self.commit is not None else ""
-        return f"<Merge of {self.source} into {self.target}: {self.outcome}{conflict_text}{commit_text}>"
+        summary = f"{self.outcome}{conflict_text}{commit_text}"
+        return f"<Merge of {self.source} into {self.target}: {summary}>"
 
     @cached_property
     def delta(self) -> Diff:
@@ -187,8 +188,10 @@ class MergeSession(Guarded):
         return len(self.open)
 
     def __repr__(self) -> str:
-        branch_names = f"{self._merge_inputs.source_snapshot.branch!r} into {self._merge_inputs.target_snapshot.branch!r}"
-        return f"<MergeSession of {branch_names}: {len(self.open)} of {len(self.conflicts)} left>"
+        source = self._merge_inputs.source_snapshot.branch
+        target = self._merge_inputs.target_snapshot.branch
+        progress = f"{len(self.open)} of {len(self.conflicts)} left"
+        return f"<MergeSession of {source!r} into {target!r}: {progress}>"
 
     def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> "MergeSession":
         """Resolve one conflict: `ours`, `theirs`, or a dict of properties and their values."""
@@ -257,10 +260,8 @@ class MergeSession(Guarded):
                 if not only_maintained(self._merge_inputs):
                     raise
                 self._merge_inputs = recapture_target(self._merge_inputs)
-                self._planner, self._merge_plan = (
-                    MergePlanner(self._merge_inputs, request.options),
-                    None,
-                )
+                self._planner = MergePlanner(self._merge_inputs, request.options)
+                self._merge_plan = None
         return self._run_merge(request)
 
     def _run_merge(self, request: MergeRequest) -> MergeReport:

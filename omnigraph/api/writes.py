@@ -137,10 +137,8 @@ def update(  # noqa: PLR0913 - all but the first are keywords
     **values: Any,
 ) -> Receipt:
     """Set properties of nodes: `update("Person", where="name = $n", set=…, n=…)`."""
-    target, terms = (
-        handle.for_branch(branch),
-        WriteOptions(if_commit, message, actor, idempotency_key),
-    )
+    target = handle.for_branch(branch)
+    terms = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
     text, parameters = build_update(catalog, type_name, where, set, arguments)
     return run_mutation(target, QueryCall(text, None, parameters), terms)
@@ -161,10 +159,8 @@ def delete(  # noqa: PLR0913 - all but the first are keywords
     **values: Any,
 ) -> Receipt:
     """Delete nodes, with their edges, or edges: `delete("Person", where="age > 120")`."""
-    target, terms = (
-        handle.for_branch(branch),
-        WriteOptions(if_commit, message, actor, idempotency_key),
-    )
+    target = handle.for_branch(branch)
+    terms = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
     text, parameters = build_delete(catalog, type_name, where, arguments)
     return run_mutation(target, QueryCall(text, None, parameters), terms)

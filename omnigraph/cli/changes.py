@@ -152,7 +152,8 @@ def format_change(change: Any) -> str:
     endpoints = change.endpoints
     direction = f" from '{endpoints['src']}' to '{endpoints['dst']}'" if endpoints else ""
     changed_properties = f": {', '.join(change.changed)}" if change.changed else ""
-    return f"{click.style(sign, fg=color)} {change.kind} {change.type} '{change.id}'{direction}{changed_properties}"
+    entity = f"{change.kind} {change.type} '{change.id}'"
+    return f"{click.style(sign, fg=color)} {entity}{direction}{changed_properties}"
 
 
 def _dump_json(value: Any) -> str:

@@ -117,7 +117,10 @@ def _report_notes(report: "Cleanup", options: dict[str, Any]) -> Iterator[str]:
         )
     for unnamed_ref in report.unnamed:
         subject = f"{unnamed_ref['kind'] or 'branch or tag'} {unnamed_ref['name'] or ''}".strip()
-        yield f"{subject} ({unnamed_ref['manifest']}) lost its ref object; its data is kept: run repair"
+        yield (
+            f"{subject} ({unnamed_ref['manifest']}) lost its ref object;"
+            " its data is kept: run repair"
+        )
     if report.held_by:
         holders = ", ".join(report.held_by[:_MAX_HOLDERS_SHOWN]) + (
             ", …" if len(report.held_by) > _MAX_HOLDERS_SHOWN else ""
@@ -135,5 +138,6 @@ def _describe_erasure(deleted_count: int, options: dict[str, Any]) -> str:
     deleted_rows = show.count(deleted_count, "deleted row") if deleted_count else "no deleted rows"
     summary = f"the newest table versions contain {deleted_rows}"
     if (options["keep"] or 1) > 1 or options["grace"] not in ("0", "0s") or options["older_than"]:
-        return f"{summary}; recent and retained data is not erased: use --keep 1 --grace 0s to erase it"
+        advice = "use --keep 1 --grace 0s to erase it"
+        return f"{summary}; recent and retained data is not erased: {advice}"
     return f"{summary}; files that contain some, and all indexes, would be rewritten"

@@ -239,7 +239,8 @@ def _remaining_strategies(
 
 def _conflict_lines(conflict: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
     entity_name = f" '{conflict.entity_id}'" if conflict.entity_id is not None else ""
-    yield f"  {conflict.entity_kind} {conflict.type_name}{entity_name}: {click.style(conflict.kind, fg='red')}"
+    entity = f"{conflict.entity_kind} {conflict.type_name}{entity_name}"
+    yield f"  {entity}: {click.style(conflict.kind, fg='red')}"
     has_images = (conflict.base, conflict.ours, conflict.theirs) != (None, None, None)
     if conflict.kind not in _ROW_CONFLICTS or not conflict.changed or not has_images:
         yield f"    {conflict.message}"

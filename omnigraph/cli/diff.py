@@ -57,7 +57,8 @@ def _difference_lines(difference: "Diff", *, stat: bool) -> Iterator[str]:
     summary = difference.summary()
     if stat:
         for type_name, op_counts in sorted(summary["types"].items()):
-            yield f"{type_name}: {_describe_counts(op_counts['insert'], op_counts['update'], op_counts['delete'])}"
+            counts = (op_counts[op] for op in ("insert", "update", "delete"))
+            yield f"{type_name}: {_describe_counts(*counts)}"
     else:
         for change in difference:
             yield _change_line(change)
@@ -69,11 +70,11 @@ def _change_line(change: Any) -> str:
     """Format a change with the old and new values that an update changed."""
     if change.op != "update":
         return format_change(change)
-    values_before = {**(change.before or {}), **(change.endpoints_before or {})}
-    values_after = {**(change.after or {}), **(change.endpoints_after or {})}
+    before = {**(change.before or {}), **(change.endpoints_before or {})}
+    after = {**(change.after or {}), **(change.endpoints_after or {})}
     changed_values = [
-        f"{property_name} {format_value(values_before, property_name)} -> {format_value(values_after, property_name)}"
-        for property_name in change.changed
+        f"{name} {format_value(before, name)} -> {format_value(after, name)}"
+        for name in change.changed
     ]
     headline = format_change(change).rpartition(": ")[0]
     return f"{headline}: {', '.join(changed_values)}"

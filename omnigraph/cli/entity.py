@@ -84,9 +84,8 @@ def blame(type_name: str, entity_id: str, **options: Any) -> None:
         for column_index in (0, 1)
     )
     for property_name, value, blamed in table_rows:
-        show.result(
-            f"{property_name:<{name_width}}  {value:<{value_width}}  {_describe_commit(blamed.commit)}"
-        )
+        columns = f"{property_name:<{name_width}}  {value:<{value_width}}"
+        show.result(f"{columns}  {_describe_commit(blamed.commit)}")
 
 
 def _open_graph(options: dict[str, Any]) -> "Graph":
@@ -113,14 +112,12 @@ def _history_lines(versions: "EntityHistory") -> Iterator[str]:
         yield f"{_describe_commit(version.commit, version.op)}"
         values = {**(version.values or {}), **(version.endpoints or {})}
         if version.op == "insert":
-            value_changes = [
-                f"{property_name} {format_value(values, property_name)}" for property_name in values
-            ]
+            value_changes = [f"{name} {format_value(values, name)}" for name in values]
         else:
-            values_before = version.before or {}
+            before = version.before or {}
             value_changes = [
-                f"{property_name} {format_value(values_before, property_name)} -> {format_value(values, property_name)}"
-                for property_name in version.changed
+                f"{name} {format_value(before, name)} -> {format_value(values, name)}"
+                for name in version.changed
             ]
         if value_changes and version.op != "delete":
             yield f"    {', '.join(value_changes)}"

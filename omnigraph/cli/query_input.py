@@ -84,10 +84,8 @@ def read_parameters(params_text: str | None, params_path: str | None) -> dict[st
         raise click.UsageError("--params and --params-file both give values: use only one of them")
     source_name = "--params"
     if params_path is not None:
-        source_name, params_text = (
-            files.display_name(params_path),
-            files.read_source(params_path).text,
-        )
+        source_name = files.display_name(params_path)
+        params_text = files.read_source(params_path).text
     if params_text is None:
         return {}
     try:

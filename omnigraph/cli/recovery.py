@@ -52,10 +52,8 @@ def list_(uri: str | None, store: str | None) -> None:
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)
-    outcomes, set_aside = (
-        graph.maintenance.operations.recoveries(),
-        graph.maintenance.operations.set_aside(),
-    )
+    outcomes = graph.maintenance.operations.recoveries()
+    set_aside = graph.maintenance.operations.set_aside()
     if settings().json:
         outcome_documents = [outcome.to_json() for outcome in outcomes]
         set_aside_documents = [operation.to_json() for operation in set_aside]

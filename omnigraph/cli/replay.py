@@ -123,8 +123,7 @@ def _print_result(
         show.result(f"nothing to do: {branch} already has the changes of {commit}")
         return
     verbs = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
+    action = f"{verbs[merge_result.commit is None]} {commit} on {branch}"
     commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
-    show.result(
-        f"{verbs[merge_result.commit is None]} {commit} on {branch}: {describe_counts(merge_result)}{commit_note}"
-    )
+    show.result(f"{action}: {describe_counts(merge_result)}{commit_note}")
     print_lost_edges(merge_result, sides)

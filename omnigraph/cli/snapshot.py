@@ -27,9 +27,8 @@ def snapshot(uri: str | None, branch: str | None, point: str | None, store: str 
     if settings().json:
         show.document(_snapshot_document(opened_snapshot))
         return
-    show.result(
-        f"branch {opened_snapshot.branch} at {opened_snapshot.commit_id}, version {opened_snapshot.manifest_version}"
-    )
+    position = f"{opened_snapshot.commit_id}, version {opened_snapshot.manifest_version}"
+    show.result(f"branch {opened_snapshot.branch} at {position}")
     for type_key, entry in sorted(opened_snapshot.tables.items()):
         show.result(f"  {type_key}: version {entry.version}, {show.count(entry.row_count, 'row')}")
 

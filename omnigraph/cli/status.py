@@ -47,11 +47,10 @@ def _print_status(graph_status: "Status") -> None:
     ref_counts = (
         f"{show.count(graph_status.branches, 'branch')}, {show.count(graph_status.tags, 'tag')}"
     )
-    manifest_count = f"{show.count(graph_status.manifest_versions, 'manifest version')}"
+    manifest_count = show.count(graph_status.manifest_versions, "manifest version")
     history_counts = f"{show.count(graph_status.commits, 'commit')}, {manifest_count}"
-    show.result(
-        f"{ref_counts}; {history_counts}; {show.count(graph_status.intents, 'unfinished operation')}"
-    )
+    operation_count = show.count(graph_status.intents, "unfinished operation")
+    show.result(f"{ref_counts}; {history_counts}; {operation_count}")
     unreferenced = f"{graph_status.unreclaimed_bytes:,} of them not referenced by any branch"
     show.result(f"{graph_status.bytes:,} bytes, {unreferenced}")
     if graph_status.cache_directory is not None:

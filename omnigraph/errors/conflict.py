@@ -428,10 +428,9 @@ def _conflict_sort_key(conflict: EntityConflict) -> tuple[Any, ...]:
 
 
 def _preview_conflicts(conflicts: list[EntityConflict]) -> str | None:
+    if not conflicts:
+        return None
     preview_text = "; ".join(str(conflict) for conflict in conflicts[:_PREVIEW_COUNT])
     remaining_count = len(conflicts) - _PREVIEW_COUNT
-    return (
-        f"merge conflicts: {preview_text}{f'; and {remaining_count} more' if remaining_count > 0 else ''}"
-        if conflicts
-        else None
-    )
+    remaining_note = f"; and {remaining_count} more" if remaining_count > 0 else ""
+    return f"merge conflicts: {preview_text}{remaining_note}"

@@ -31,8 +31,8 @@ def conflict_card(conflicts: Sequence[EntityConflict], caption: str | None = Non
     count_text = f"{len(conflicts)} conflict{'s'[: len(conflicts) != 1]}{hidden_note}"
     caption_html = f"<br>{_escape_clipped(caption)}" if caption else ""
     return (
-        f'<div class="og">{_STYLE}<table><thead><tr>{_HEADER_CELLS}</tr></thead><tbody>{table_rows}</tbody>'
-        f"</table><small>{count_text}{caption_html}</small></div>"
+        f'<div class="og">{_STYLE}<table><thead><tr>{_HEADER_CELLS}</tr></thead>'
+        f"<tbody>{table_rows}</tbody></table><small>{count_text}{caption_html}</small></div>"
     )
 
 
@@ -59,9 +59,9 @@ def _render_conflict(conflict: EntityConflict) -> str:
         reason_cell = (
             f"<td{rowspan}>{_escape_clipped(conflict.message, 300)}</td>" if row_index == 0 else ""
         )
-        html_rows.append(
-            f"<tr>{entity_cells if row_index == 0 else ''}<td>{_escape_clipped(property_name)}</td>{value_cells}{reason_cell}</tr>"
-        )
+        name_cell = f"<td>{_escape_clipped(property_name)}</td>"
+        leading_cells = entity_cells if row_index == 0 else ""
+        html_rows.append(f"<tr>{leading_cells}{name_cell}{value_cells}{reason_cell}</tr>")
     return "".join(html_rows)
 
 

@@ -180,6 +180,5 @@ def _first_diagnostic_headline(diagnostics: tuple[dict[str, Any], ...]) -> str |
     if not diagnostics:
         return None
     remaining_note = f" (and {len(diagnostics) - 1} more)" if len(diagnostics) > 1 else ""
-    return f"{diagnostics[0].get('path', '')}: {diagnostics[0].get('message', '')}{remaining_note}".lstrip(
-        ": "
-    )
+    path, message = diagnostics[0].get("path", ""), diagnostics[0].get("message", "")
+    return f"{path}: {message}{remaining_note}".lstrip(": ")

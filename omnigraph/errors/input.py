@@ -207,7 +207,8 @@ class SchemaViolation(ClientError):
 def _describe_violation(violation: Mapping[str, Any]) -> str:
     property_suffix = f".{violation['property']}" if violation.get("property") else ""
     reason_suffix = f": {violation['reason']}" if violation.get("reason") else ""
-    return f"{violation['type']}{property_suffix} '{violation['id']}': {violation['rule']}{reason_suffix}"
+    subject = f"{violation['type']}{property_suffix} '{violation['id']}'"
+    return f"{subject}: {violation['rule']}{reason_suffix}"
 
 
 class QueryExecutionError(ClientError):

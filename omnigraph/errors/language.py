@@ -54,8 +54,9 @@ class LanguageError(ClientError):
     def _render_diagnostic(self, diagnostic: Diagnostic) -> str:
         if self.source is not None:
             return render(diagnostic, self.source)
+        position = f"{diagnostic.line}:{diagnostic.column}"
         code_suffix = f"[{diagnostic.code}]" if diagnostic.code else ""
-        return f"{diagnostic.line}:{diagnostic.column}: {diagnostic.severity}{code_suffix}: {diagnostic.message}"
+        return f"{position}: {diagnostic.severity}{code_suffix}: {diagnostic.message}"
 
     def typed_members(self) -> dict[str, Any]:
         """Return the diagnostics in addition to the members of the base class."""

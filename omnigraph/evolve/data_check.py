@@ -200,10 +200,8 @@ def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]
     wrong_counts = value_counts.filter(pa.array(out_of_bounds))
     sorted_indexes = pc.sort_indices(wrong_counts.field("values"))
     for index in sorted_indexes.to_pylist():
-        source, edge_count = (
-            wrong_counts.field("values")[index].as_py(),
-            wrong_counts.field("counts")[index].as_py(),
-        )
+        source = wrong_counts.field("values")[index].as_py()
+        edge_count = wrong_counts.field("counts")[index].as_py()
         yield cardinality_violation(edge_type, source, edge_count, None)
 
 

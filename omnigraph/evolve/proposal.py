@@ -63,7 +63,8 @@ class SchemaPlan:
 
     def __repr__(self) -> str:
         support_note = "" if self.supported else ", not supported"
-        return f"<SchemaPlan: {len(self.steps)} step{'s'[: len(self.steps) != 1]}{support_note}>\n{self}"
+        step_count = f"{len(self.steps)} step{'s'[: len(self.steps) != 1]}"
+        return f"<SchemaPlan: {step_count}{support_note}>\n{self}"
 
     def _repr_html_(self) -> str:
         list_items = "".join(f"<li>{escape(describe_step(step))}</li>" for step in self.steps)

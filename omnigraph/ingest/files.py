@@ -84,11 +84,9 @@ def cut_blocks(
         if unfinished_bytes > max_line_bytes:
             yield from _split_long_line(buffered, buffered_bytes - unfinished_bytes, max_line_bytes)
             remainder = b"" if stop_at_long_line else _skip_to_next_line(pieces)
-            buffered, buffered_bytes, unfinished_bytes = (
-                [remainder],
-                len(remainder),
-                len(remainder) - (remainder.rfind(b"\n") + 1),
-            )
+            buffered = [remainder]
+            buffered_bytes = len(remainder)
+            unfinished_bytes = len(remainder) - (remainder.rfind(b"\n") + 1)
             if stop_at_long_line:
                 break
         elif buffered_bytes >= block_bytes and buffered_bytes > unfinished_bytes:

@@ -104,18 +104,14 @@ class TypeBuffer:
         """Convert the pending records into columns; records with a problem are left out."""
         if not self.pending_records:
             return
-        records, endpoints, line_numbers = (
-            self.pending_records,
-            self.pending_endpoints,
-            np.array(self.pending_lines, np.int64),
-        )
+        records = self.pending_records
+        endpoints = self.pending_endpoints
+        line_numbers = np.array(self.pending_lines, np.int64)
         faults = self.pending_faults
-        self.pending_records, self.pending_endpoints, self.pending_lines, self.pending_faults = (
-            [],
-            [],
-            [],
-            {},
-        )
+        self.pending_records = []
+        self.pending_endpoints = []
+        self.pending_lines = []
+        self.pending_faults = {}
         columns = self._build_columns(records, endpoints, faults)
         record_values = {
             position: [*records[position].values(), *(endpoints[position] if endpoints else ())]

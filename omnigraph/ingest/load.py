@@ -120,10 +120,8 @@ def load(
     commit = publish(branch_state, prepare, metadata, conditions)
     if problems.collected:
         return LoadOutcome(mode, problems=_with_file_name(data, problems.in_input_order()))
-    node_counts, edge_counts = (
-        _counts_by_type(parsed_load.record_counts, "node"),
-        _counts_by_type(parsed_load.record_counts, "edge"),
-    )
+    node_counts = _counts_by_type(parsed_load.record_counts, "node")
+    edge_counts = _counts_by_type(parsed_load.record_counts, "edge")
     ids = {
         table_key.partition(":")[2]: table_delta.row_versions["id"]
         for table_key, table_delta in parsed_load.delta.tables.items()

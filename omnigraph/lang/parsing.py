@@ -76,7 +76,8 @@ def decode_source(encoded: bytes, source_name: str) -> SourceText:
             source_name,
             encoded[: decode_error.start].decode("utf-8").removeprefix(_BYTE_ORDER_MARK),
         )
-        message = f"byte 0x{encoded[decode_error.start]:02x} at offset {decode_error.start} is not valid UTF-8"
+        offset = decode_error.start
+        message = f"byte 0x{encoded[offset]:02x} at offset {offset} is not valid UTF-8"
         hint = "save the file as UTF-8 text"
         encoding_error = Diagnostic.at_span(
             readable_source,

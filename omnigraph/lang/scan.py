@@ -76,7 +76,8 @@ def split_declarations(
     The first piece may hold text before the first declaration. No declaration begins inside
     brackets, except when `recovering`: brackets cannot be trusted then either.
 
-    >>> split_declarations("// x\nnode A {} node B {}", DeclarationOpening(frozenset({"node"}), ("word",)), 0, 24)
+    >>> opening = DeclarationOpening(frozenset({"node"}), ("word",))
+    >>> split_declarations("// x\nnode A {} node B {}", opening, 0, 24)
     [(0, 5), (5, 15), (15, 24)]
     """
     code_lexemes = [

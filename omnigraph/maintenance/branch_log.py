@@ -177,10 +177,8 @@ def check_reclaimed_versions(
 def _check_past_versions(
     branch_log: BranchLog, integrity: FileIntegrity, condition: VersionCondition
 ) -> Iterator[IntegrityFinding]:
-    branch, current_versions = (
-        branch_log.head.label,
-        {_version_of(entry) for entry in branch_log.state.tables.values()},
-    )
+    branch = branch_log.head.label
+    current_versions = {_version_of(entry) for entry in branch_log.state.tables.values()}
     for version, type_key in sorted(_logged_versions(branch_log).items()):
         if version not in current_versions and integrity.classify_version(version) == condition:
             for file_name, reason in integrity.faults(version):

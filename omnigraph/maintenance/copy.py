@@ -148,7 +148,8 @@ def _capture_ref(
 
 def _missing_files_error(source: Store, missing_names: Sequence[str]) -> StorageError:
     return StorageError(
-        f"files of {source.root.uri} are missing, {missing_names[0]} among them; the copy cannot be opened",
+        f"files of {source.root.uri} are missing, {missing_names[0]} among them;"
+        " the copy cannot be opened",
         kind="not_found",
         effect="none",
         hint="restore the source from another copy; remove the incomplete copy",

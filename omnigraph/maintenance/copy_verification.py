@@ -97,11 +97,9 @@ class _VersionChecker:
     def __init__(
         self, store: Store, present_files: Mapping[str, int], source_data_files: Set[str]
     ) -> None:
-        self.store, self.present_files, self.source_data_files = (
-            store,
-            present_files,
-            source_data_files,
-        )
+        self.store = store
+        self.present_files = present_files
+        self.source_data_files = source_data_files
         self.present_directories = {file_name.rpartition("/")[0] for file_name in present_files}
 
     def missing_names(self, table_version: CopiedVersion) -> list[str]:

@@ -38,8 +38,9 @@ class IntegrityFinding:
     def merged_with(self, duplicate: "IntegrityFinding") -> "IntegrityFinding":
         """Return one finding for two about the same file: the worse, with the branches of both.
 
-        >>> one = IntegrityFinding("file", "lost", branch="main", name="f")
-        >>> str(one.merged_with(IntegrityFinding("file", "lost", "warning", branch="side", name="f")))
+        >>> on_main = IntegrityFinding("file", "lost", branch="main", name="f")
+        >>> on_side = IntegrityFinding("file", "lost", "warning", branch="side", name="f")
+        >>> str(on_main.merged_with(on_side))
         'error: file (main, side): lost [f]'
         """
         more_severe = (
@@ -99,7 +100,8 @@ class Checkup:
 
     def __repr__(self) -> str:
         verdict = "healthy" if self else f"{len(self.findings) + self.more} findings"
-        return f"<Checkup: {verdict}; {', '.join(f'{number} {noun}' for noun, number in self.read.items())}>"
+        read_counts = ", ".join(f"{number} {noun}" for noun, number in self.read.items())
+        return f"<Checkup: {verdict}; {read_counts}>"
 
     @property
     def damage(self) -> tuple[IntegrityFinding, ...]:

@@ -48,10 +48,8 @@ def ensure_indices(
         report_missing_files(branch.store, lambda: base_txn.base.state.tables),
         as_storage_errors("none"),
     ):
-        staged_indexes, base_epoch = (
-            _stage_indexes(base_txn, {}, types, executor),
-            base_txn.base.state.head.gc_epoch,
-        )
+        staged_indexes = _stage_indexes(base_txn, {}, types, executor)
+        base_epoch = base_txn.base.state.head.gc_epoch
 
     def plan_publish(txn: WriteTxn) -> PublishPlan | None:
         gc_epoch = txn.base.state.head.gc_epoch

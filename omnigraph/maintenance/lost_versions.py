@@ -106,10 +106,8 @@ def find_lost_versions(store: Store, branch_logs: Iterable[BranchLog]) -> list[L
 def check_lost_versions(lost_versions: Iterable[LostVersionEvidence]) -> Iterator[IntegrityFinding]:
     """Return one finding per branch and severity."""
     for evidence in lost_versions:
-        branch, manifest_path = (
-            evidence.branch_log.head.label,
-            layout.manifest_directory(evidence.branch_log.head.ref.ulid),
-        )
+        branch = evidence.branch_log.head.label
+        manifest_path = layout.manifest_directory(evidence.branch_log.head.ref.ulid)
         if evidence.proofs:
             restorable = len(evidence.restorable_commits) == len(evidence.proved_commits) > 0
             hint = (
@@ -338,8 +336,10 @@ def _weigh_manifest_files(
                 _is_based_on(other_fragment.state, head.commit_id)
                 and other_fragment is not fragment
             ):
-                description = f"the state of version {other_fragment.version} is based on commit {head.commit_id}"
-                evidence.proofs.append(description)
+                evidence.proofs.append(
+                    f"the state of version {other_fragment.version}"
+                    f" is based on commit {head.commit_id}"
+                )
                 evidence.proved_commits[head.commit_id] = (
                     tail_commits[head.commit_id],
                     fragment.state,
@@ -353,9 +353,9 @@ def _weigh_manifest_files(
                 ", its swap was begun," if fragment.version - 1 in manifest_files.swap_bases else ""
             )
             evidence.suspicions.append(
-                f"the rows of version {fragment.version} with commit {head.commit_id} exist{swap_note}"
-                " but the version does not: a write was interrupted or is still running, or the"
-                " newest version was deleted"
+                f"the rows of version {fragment.version} with commit {head.commit_id}"
+                f" exist{swap_note} but the version does not: a write was interrupted or is still"
+                " running, or the newest version was deleted"
             )
 
 

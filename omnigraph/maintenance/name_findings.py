@@ -92,8 +92,8 @@ def _describe_unnamed(manifest: UnnamedManifest) -> str:
         return f"{subject} was deleted, and the version that closed it is missing ({location})"
     if manifest.status == "unknown":
         return (
-            f"no ref object names this {subject} ({location}): either its ref object was lost, or its"
-            " creation by an older release was interrupted"
+            f"no ref object names this {subject} ({location}): either its ref object was lost,"
+            " or its creation by an older release was interrupted"
         )
     return (
         f"the ref object of {subject} is {'damaged' if manifest.reason else 'missing'} ({location})"

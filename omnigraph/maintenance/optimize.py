@@ -111,8 +111,9 @@ class OptimizeReport:
 
     def __repr__(self) -> str:
         committed_keys = [dataset.type_key for dataset in self.datasets if dataset.committed]
+        committed = ", ".join(committed_keys) or "nothing"
         damage_note = f", {len(self.damaged)} damaged" if self.damaged else ""
-        return f"<Optimized {', '.join(committed_keys) or 'nothing'} of {len(self.datasets)} tables{damage_note}>"
+        return f"<Optimized {committed} of {len(self.datasets)} tables{damage_note}>"
 
     @property
     def damaged(self) -> tuple[TableMaintenance, ...]:
@@ -477,10 +478,8 @@ def _measure_table(
     latest_entry = published or entry
     base_table = base_txn.table(table_key)
     latest_table = open_table(store, latest_entry.location, latest_entry.lance_version)
-    base_fragments, latest_fragments = (
-        set(list_fragment_ids(base_table)),
-        set(list_fragment_ids(latest_table)),
-    )
+    base_fragments = set(list_fragment_ids(base_table))
+    latest_fragments = set(list_fragment_ids(latest_table))
     return TableMaintenance(
         table_key,
         len(base_fragments - latest_fragments),

@@ -92,10 +92,8 @@ def repair_graph(
         for finding in checkup.damage
     )
     if is_damaged:
-        commit, errors = (
-            None,
-            {table_drift.type_key: _DAMAGED_BRANCH for table_drift in table_drifts},
-        )
+        commit = None
+        errors = {table_drift.type_key: _DAMAGED_BRANCH for table_drift in table_drifts}
     else:
         commit, errors = _adopt_rows(branch_state, is_forced=force) if confirm else (None, {})
     adopted_heads = adopted_versions([commit]) if commit is not None else {}
@@ -275,11 +273,9 @@ def _plan_adoption(txn: WriteTxn, errors_by_type: dict[str, str]) -> PublishPlan
 
 def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDrift) -> TableDelta:
     """Return the rows of HEAD that were not adopted before, with the columns of the table."""
-    type_key, drift, fresh_store = (
-        table_drift.type_key,
-        table_drift.drift,
-        without_caches(txn.store),
-    )
+    type_key = table_drift.type_key
+    drift = table_drift.drift
+    fresh_store = without_caches(txn.store)
     table = txn.table(type_key)
     head_table = read_head_rows(fresh_store, drift.location, drift.head_version)
     if drift.adopted_version > FIRST_VERSION:

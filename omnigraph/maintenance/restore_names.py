@@ -305,7 +305,8 @@ class _NameRepairRun:
             for ref_name, number in current_names.highest_numbers[ref_directory].items():
                 other_ref = self._read_ref(ref_name, number, ref_directory)
                 if other_ref is not None and other_ref.ulid == ref.ulid and other_ref != ref:
-                    message = f"{refs.ref_kind_of(ref_directory)} '{ref_name}' already names this manifest"
+                    ref_kind = refs.ref_kind_of(ref_directory)
+                    message = f"{ref_kind} '{ref_name}' already names this manifest"
                     raise AlreadyExists(message, branch=ref_name)
 
     def _close_manifest(self, manifest: UnnamedManifest, operation: str) -> None:

@@ -143,8 +143,10 @@ def _check_columns(
                 "field", f"column {expected_field.name} is missing", type_key=entry.key
             )
         elif not _has_same_type(table.schema.field(position), expected_field):
-            actual_type = table.schema.field(position).type
-            reason = f"column {expected_field.name} is {actual_type}, but the schema says {expected_field.type}"
+            reason = (
+                f"column {expected_field.name} is {table.schema.field(position).type},"
+                f" but the schema says {expected_field.type}"
+            )
             yield IntegrityFinding("field", reason, type_key=entry.key)
     if table.highest_field_id > entry.max_field_id:
         reason = (

@@ -117,10 +117,8 @@ def read_status(store: Store, branch: str, manifest: LoadedManifest) -> Status:
     datasets = tuple(_read_datasets(store, state, files_by_name))
     total_bytes = sum(file.size for file in files_by_name.values())
     unreferenced_bytes = _unreferenced_bytes(store, heads, files_by_name)
-    pending_count, set_aside_count = (
-        len(list_intents(store).pending),
-        len(list_set_aside_operations(store)),
-    )
+    pending_count = len(list_intents(store).pending)
+    set_aside_count = len(list_set_aside_operations(store))
     cache_bytes, cache_directory, cache_budget = read_cache_usage()
     uri, commit_count = store.root.uri, count_log_commits(state)
     warnings = [

@@ -148,7 +148,8 @@ def _violation_message(
             if isinstance(violation.column, str)
             else ", ".join(violation.column or ())
         )
-        return f"'{violation.conflicting_id}' has the same {columns} ({_shorten_value(violation.value)}), which must be unique"
+        same_value = f"{columns} ({_shorten_value(violation.value)})"
+        return f"'{violation.conflicting_id}' has the same {same_value}, which must be unique"
     if violation.rule == "@card":
         return f"{violation.reason} after '{their_branch}' is merged into '{our_branch}'"
     return violation.reason or f"breaks {violation.rule}"
@@ -167,7 +168,10 @@ def _orphan_message(
     deleting_branch, using_branch = (
         (our_branch, their_branch) if deleted_by_us else (their_branch, our_branch)
     )
-    return f"its {violation.column} is {node_type} '{violation.value}', deleted on '{deleting_branch}' and used on '{using_branch}'"
+    return (
+        f"its {violation.column} is {node_type} '{violation.value}',"
+        f" deleted on '{deleting_branch}' and used on '{using_branch}'"
+    )
 
 
 def _update_message(entity: ContestedEntity, our_branch: str, their_branch: str) -> str:
@@ -183,30 +187,29 @@ def _delete_message(entity: ContestedEntity, our_branch: str, their_branch: str)
     deleting_branch, changing_branch = (
         (our_branch, their_branch) if deleted_by_us else (their_branch, our_branch)
     )
-    base_values, changed_values = (
-        property_values(entity.base) or {},
-        property_values(entity.theirs if deleted_by_us else entity.ours) or {},
-    )
-    changes = [
-        f"{column} {_shorten_value(base_values.get(column))} -> {_shorten_value(changed_values.get(column))}"
+    before = property_values(entity.base) or {}
+    after = property_values(entity.theirs if deleted_by_us else entity.ours) or {}
+    changes = ", ".join(
+        f"{column} {_shorten_value(before.get(column))} -> {_shorten_value(after.get(column))}"
         for column in entity.differing_columns
-    ]
-    return f"deleted on '{deleting_branch}', changed on '{changing_branch}'{': ' if changes else ''}{', '.join(changes)}"
+    )
+    message = f"deleted on '{deleting_branch}', changed on '{changing_branch}'"
+    return f"{message}: {changes}" if changes else message
 
 
 def _describe_differences(entity: ContestedEntity, our_branch: str, their_branch: str) -> str:
     """Describe each differing property with its value on both sides and in the base."""
-    base_values, our_values, their_values = (
-        property_values(entity.base),
-        property_values(entity.ours) or {},
-        property_values(entity.theirs) or {},
-    )
+    base_values = property_values(entity.base)
+    our_values = property_values(entity.ours) or {}
+    their_values = property_values(entity.theirs) or {}
     differences = []
     for column in entity.differing_columns:
-        both_values = f"{_shorten_value(our_values.get(column))} on '{our_branch}', {_shorten_value(their_values.get(column))} on '{their_branch}'"
-        differences.append(
-            f"{column} is {both_values}{'' if base_values is None else f', was {_shorten_value(base_values.get(column))}'}"
-        )
+        our_value = _shorten_value(our_values.get(column))
+        their_value = _shorten_value(their_values.get(column))
+        difference = f"{column} is {our_value} on '{our_branch}', {their_value} on '{their_branch}'"
+        if base_values is not None:
+            difference += f", was {_shorten_value(base_values.get(column))}"
+        differences.append(difference)
     return "; ".join(differences)
 
 

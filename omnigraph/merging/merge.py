@@ -121,10 +121,8 @@ def merge(
 
 def only_maintained(merge_inputs: MergeInputs) -> bool:
     """Whether the target has moved without any change of its content."""
-    current_state, captured = (
-        merge_inputs.target_branch.refresh().state,
-        merge_inputs.target_snapshot,
-    )
+    current_state = merge_inputs.target_branch.refresh().state
+    captured = merge_inputs.target_snapshot
     content_ids = {key: table_entry.content_id for key, table_entry in current_state.tables.items()}
     head_moved = (
         current_state.head.commit_id != captured.commit_id and not current_state.head.closed

@@ -259,10 +259,8 @@ class OffloadedDelta(TableDelta):
         """Write the local rows, in the order of the delta's ids."""
         if is_offloaded.all():
             return []
-        local_ids, local_row_ids = (
-            self.ids.filter(pa.array(~is_offloaded)),
-            self.row_ids[~is_offloaded],
-        )
+        local_ids = self.ids.filter(pa.array(~is_offloaded))
+        local_row_ids = self.row_ids[~is_offloaded]
         rows = self.local_rows.take(
             pc.index_in(local_ids, value_set=self.local_rows["id"].combine_chunks())
         )
@@ -364,6 +362,14 @@ def unchanged_sides(
     empty_rule_rows = empty_rows.append_column(SOURCE_ROW_ID, pa.array([], pa.int64()))
     no_ids = pa.array([], pa.string())
     return OffloadedSides(
-        table_key, unchanged, unchanged, granularity,
-        merge_inputs=merge_inputs, inserted_rows=empty_rule_rows, updated_rows=empty_rule_rows, deleted_ids=no_ids, parallel_candidates=(empty_rows, empty_rows), invalid_rows=empty_rows,
-    )  # fmt: skip
+        table_key,
+        unchanged,
+        unchanged,
+        granularity,
+        merge_inputs=merge_inputs,
+        inserted_rows=empty_rule_rows,
+        updated_rows=empty_rule_rows,
+        deleted_ids=no_ids,
+        parallel_candidates=(empty_rows, empty_rows),
+        invalid_rows=empty_rows,
+    )

@@ -31,10 +31,8 @@ def find_parallel_edges(table_sides: TableSides) -> Iterator[ParallelEdgePair]:
         or not their_rows.num_rows
     ):
         return
-    our_candidates, their_candidates = (
-        _rows_absent_from(our_rows, their_rows),
-        _rows_absent_from(their_rows, our_rows),
-    )
+    our_candidates = _rows_absent_from(our_rows, their_rows)
+    their_candidates = _rows_absent_from(their_rows, our_rows)
     paired_ids: set[str] = set()
     for our_position, their_positions in _pair_by_endpoints(our_candidates, their_candidates):
         our_row = our_candidates.slice(our_position, 1).drop_columns(["id"])

@@ -163,10 +163,8 @@ class MergePlanner:
 
         Tables of different row counts are not opened, and no row is read.
         """
-        our_entry, their_entry = (
-            self.merge_inputs.target_snapshot.tables.get(table_key),
-            self.merge_inputs.source_snapshot.tables.get(table_key),
-        )
+        our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
+        their_entry = self.merge_inputs.source_snapshot.tables.get(table_key)
         if our_entry is None or their_entry is None:
             return False
         if (our_entry.row_count, our_entry.location) != (
@@ -184,10 +182,8 @@ class MergePlanner:
         return self._make_adopted_entry(table_key)
 
     def _source_changed(self, table_key: str) -> bool:
-        our_entry, their_entry = (
-            self.merge_inputs.target_snapshot.tables.get(table_key),
-            self.merge_inputs.source_snapshot.tables.get(table_key),
-        )
+        our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
+        their_entry = self.merge_inputs.source_snapshot.tables.get(table_key)
         source_content = their_entry.content_id if their_entry else None
         if source_content == (our_entry.content_id if our_entry else None):
             return False
@@ -274,10 +270,8 @@ class MergePlanner:
 
         It can if the target still has exactly the base version: nothing of its own would be lost.
         """
-        base_entry, our_entry = (
-            self.merge_inputs.base_snapshot.tables.get(table_key),
-            self.merge_inputs.target_snapshot.tables.get(table_key),
-        )
+        base_entry = self.merge_inputs.base_snapshot.tables.get(table_key)
+        our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         their_entry = self.merge_inputs.source_snapshot.tables.get(table_key)
         if (
             base_entry is None
@@ -294,10 +288,8 @@ class MergePlanner:
         return target_is_base and is_undecided and our_entry.location == their_entry.location
 
     def _make_adopted_entry(self, table_key: str) -> TableEntry:
-        their_entry, our_entry = (
-            self.merge_inputs.source_snapshot.tables[table_key],
-            self.merge_inputs.target_snapshot.tables.get(table_key),
-        )
+        their_entry = self.merge_inputs.source_snapshot.tables[table_key]
+        our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         version = our_entry.version + 1 if our_entry is not None else their_entry.version
         return replace(
             their_entry, version=version, branch=self.merge_inputs.target_snapshot.branch

@@ -40,10 +40,8 @@ def sides_from_recursive_base(
         for snapshot in (merge_inputs.target_snapshot, merge_inputs.source_snapshot)
     )
     entity_ids = _find_differing_ids(entity_ids, our_rows, their_rows)
-    our_rows, their_rows = (
-        _rows_with_ids(our_rows, entity_ids),
-        _rows_with_ids(their_rows, entity_ids),
-    )
+    our_rows = _rows_with_ids(our_rows, entity_ids)
+    their_rows = _rows_with_ids(their_rows, entity_ids)
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
     base_rows, uncertain_ids = _merged_base_rows(merge_inputs, base_ids, table_key, entity_ids)
     base_rows = base_rows.filter(

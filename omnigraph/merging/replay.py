@@ -144,10 +144,8 @@ def _make_publish_plan(
 
 def _require_compared_rows(txn: WriteTxn, table_delta: TableDelta) -> SameLookupResult:
     """Require that the branch still has the rows that were compared."""
-    table, table_entry = (
-        txn.table(table_delta.table_key),
-        txn.base.state.tables[table_delta.table_key],
-    )
+    table = txn.table(table_delta.table_key)
+    table_entry = txn.base.state.tables[table_delta.table_key]
     ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
     rows = find(table, {"id": ids}, table.schema.names)
     return SameLookupResult(table_delta.table_key, table_entry.content_id, (("id", ids),), rows)

@@ -80,10 +80,8 @@ class TableSides:
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
         """Return what only the other side changed: rows to add, rows to replace, ids to remove."""
         their_changes = self.theirs
-        inserted_rows, updated_rows = (
-            _rows_without_ids(their_changes.inserted, self.shared_ids),
-            _rows_without_ids(their_changes.updated_after, self.shared_ids),
-        )
+        inserted_rows = _rows_without_ids(their_changes.inserted, self.shared_ids)
+        updated_rows = _rows_without_ids(their_changes.updated_after, self.shared_ids)
         deleted_ids = _rows_without_ids(their_changes.deleted, self.shared_ids)[
             "id"
         ].combine_chunks()
@@ -116,10 +114,8 @@ class TableSides:
         self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]
     ) -> pa.Table:
         """Return edges at some nodes that one side deleted and the other left unchanged."""
-        deleted_rows, opposite_changes = (
-            self.changes_of(side).deleted,
-            self.changes_of("theirs" if side == "ours" else "ours"),
-        )
+        deleted_rows = self.changes_of(side).deleted
+        opposite_changes = self.changes_of("theirs" if side == "ours" else "ours")
         at_nodes = [
             pc.is_in(deleted_rows[endpoint], value_set=node_ids)
             for endpoint, node_ids in nodes_by_endpoint.items()
@@ -192,10 +188,8 @@ class TableSides:
             )
         rows_differ = ~same_rows(our_rows, their_rows)
         if self.granularity == "entity":
-            take_theirs, contested_mask = (
-                dict.fromkeys(changed_by_them, np.zeros(base_rows.num_rows, bool)),
-                rows_differ,
-            )
+            take_theirs = dict.fromkeys(changed_by_them, np.zeros(base_rows.num_rows, bool))
+            contested_mask = rows_differ
         else:
             take_theirs = {
                 column: changed_by_them[column] & ~changed_by_us[column]
@@ -267,10 +261,8 @@ class TableSides:
         """Inserted by both, or deleted on one side and changed on the other."""
         our_changes, their_changes = self.ours, self.theirs
         for entity_id in _common_ids(our_changes.inserted, their_changes.inserted):
-            our_row, their_row = (
-                find_row(our_changes.inserted, entity_id),
-                find_row(their_changes.inserted, entity_id),
-            )
+            our_row = find_row(our_changes.inserted, entity_id)
+            their_row = find_row(their_changes.inserted, entity_id)
             if (
                 our_row is not None
                 and their_row is not None
@@ -296,20 +288,16 @@ class TableSides:
                 entity_id, None, find_row(their_changes.updated_after, entity_id)
             )
         for entity_id in sorted(self.uncertain_ids):
-            our_row, their_row = (
-                find_row(our_changes.inserted, entity_id),
-                find_row(their_changes.inserted, entity_id),
-            )
+            our_row = find_row(our_changes.inserted, entity_id)
+            their_row = find_row(their_changes.inserted, entity_id)
             if (our_row is None) != (their_row is None):
                 yield self._delete_conflict(entity_id, our_row, their_row)
 
     def _delete_conflict(
         self, entity_id: str, our_row: pa.Table | None, their_row: pa.Table | None
     ) -> ContestedEntity:
-        base_values, surviving_row = (
-            self.base_row(entity_id),
-            our_row if our_row is not None else their_row,
-        )
+        base_values = self.base_row(entity_id)
+        surviving_row = our_row if our_row is not None else their_row
         is_comparable = base_values is not None and surviving_row is not None
         changed_columns = _differing_columns(base_values, surviving_row) if is_comparable else ()
         return ContestedEntity(

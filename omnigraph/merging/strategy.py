@@ -121,10 +121,8 @@ def _row_with_values(
 ) -> pa.Table:
     """Return the entity with the given values; others are the target's, if it has the entity."""
     table_key, entity_id = detected.involved_entities[0]
-    table_sides, entity_type = (
-        planner.table_sides(table_key),
-        type_for_key(planner.catalog, table_key),
-    )
+    table_sides = planner.table_sides(table_key)
+    entity_type = type_for_key(planner.catalog, table_key)
     contested = table_sides.contested_entities.get(entity_id)
     candidate_rows = [contested.row_by_choice["ours"] if contested is not None else None]
     candidate_rows += [
@@ -145,10 +143,8 @@ def _row_with_values(
 def _set_value(
     row: pa.Table, entity_type: NodeType | EdgeType, property_name: str, value: Any
 ) -> pa.Table:
-    prop, column_index = (
-        entity_type.property(property_name),
-        row.schema.get_field_index(property_name),
-    )
+    prop = entity_type.property(property_name)
+    column_index = row.schema.get_field_index(property_name)
     if prop is not None:
         stored_value = coerce_parameter(
             prop.type, value, parameter_name=f"{entity_type.name}.{property_name}", mode="python"

@@ -112,7 +112,10 @@ def _check_hash_collisions(ir: SchemaIR) -> None:
             (graph_type.kind, layout.fnv1a64(graph_type.name)), graph_type.name
         )
         if other_name != graph_type.name:
-            message = f"the names of {graph_type.kind} types '{other_name}' and '{graph_type.name}' have equal hashes"
+            message = (
+                f"the names of {graph_type.kind} types '{other_name}' and '{graph_type.name}'"
+                " have equal hashes"
+            )
             raise InputError(message, reason="hash collision", hint="rename one of the two")
 
 

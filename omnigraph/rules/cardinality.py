@@ -125,7 +125,8 @@ def cardinality_violation(
         if edge_count < edge_type.min_cardinality
         else f"at most {edge_type.max_cardinality}"
     )
-    reason = f"source '{source_id}' has {edge_count} edge{'s'[: edge_count != 1]}, and must have {expected_bound}"
+    edges = f"{edge_count} edge{'s'[: edge_count != 1]}"
+    reason = f"source '{source_id}' has {edges}, and must have {expected_bound}"
     # Too many edges stay too many even if other rows of the input are rejected.
     required_id = source_id if edge_count < edge_type.min_cardinality else None
     table_key = f"edge:{edge_type.name}"

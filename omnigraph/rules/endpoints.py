@@ -122,17 +122,18 @@ def dangling_violation(
 def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: str) -> str:
     """Explain how an endpoint is written, or what to do if it was written correctly."""
     node_type, field_name = catalog.node(type_name), _FIELD_BY_COLUMN[column]
+    rule = f"`{field_name}` is the id of a {type_name}"
     if node_type is None or node_type.key is None:
-        return f"`{field_name}` is the id of a {type_name}, which has no key: use its given or generated id"
+        return f"{rule}, which has no key: use its given or generated id"
     if len(node_type.key) > 1:
         members = ", ".join(node_type.key)
-        return f'`{field_name}` is the id of a {type_name}: write ({members}) as a string like ["a","b"]'
+        return f'{rule}: write ({members}) as a string like ["a","b"]'
     key_property = node_type.property(node_type.key[0])
     canonical_id = (
         None if key_property is None else _canonical_id(node_type, key_property.type, endpoint_id)
     )
     if canonical_id is not None and canonical_id != endpoint_id:
-        return f"`{field_name}` is the id of a {type_name}, which spells this {node_type.key[0]} '{canonical_id}'"
+        return f"{rule}, which spells this {node_type.key[0]} '{canonical_id}'"
     return f"add a {type_name} with {node_type.key[0]} '{endpoint_id}', or correct `{field_name}`"
 
 

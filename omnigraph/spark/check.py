@@ -72,10 +72,8 @@ class LoadCheckContext:
         """
         frames = []
         if self.reported_keys & set(table_keys):
-            reports, type_numbers = (
-                self.task_reports,
-                [self.load_job.table_keys.index(key) for key in table_keys],
-            )
+            reports = self.task_reports
+            type_numbers = [self.load_job.table_keys.index(key) for key in table_keys]
             column_names = [column_ddl.partition(" ")[0] for column_ddl in KEY_DDL.split(", ")]
             is_key_report = (reports.kind == "key") & reports.type.isin(type_numbers)
             frames.append(reports.where(is_key_report).select(*column_names))
@@ -205,17 +203,20 @@ def _repeated_id_violations(
     context: LoadCheckContext, repeated: PositionsById
 ) -> Iterator[Violation]:
     for (type_number, entity_id), positions in repeated.items():
-        entity_type, table_key = (
-            context.entity_type(type_number),
-            context.load_job.table_keys[type_number],
-        )
+        entity_type = context.entity_type(type_number)
+        table_key = context.load_job.table_keys[type_number]
         if isinstance(entity_type, NodeType) and entity_type.key is not None:
-            key_property = entity_type.key[0] if len(entity_type.key) == 1 else entity_type.key
             for position in positions[1:]:
                 yield Violation(
-                    "@unique", table_key, entity_id, key_property, input_line=position, value=entity_id, conflicting_id=entity_id,
+                    "@unique",
+                    table_key,
+                    entity_id,
+                    _column_or_columns(entity_type.key),
+                    input_line=position,
+                    value=entity_id,
+                    conflicting_id=entity_id,
                     conflicting_line=positions[0],
-                )  # fmt: skip
+                )
         elif context.load_job.mode != "merge":
             for previous_position, position in pairwise(positions):
                 yield Violation(
@@ -242,9 +243,15 @@ def _repeated_tuple_violations(context: LoadCheckContext) -> Iterator[Violation]
         unique_columns = unique_groups(entity_type)[group_number]
         for position in positions[1:]:
             yield Violation(
-                "@unique", context.load_job.table_keys[type_number], ids_by_position[position], _column_or_columns(unique_columns), input_line=position,
-                value=format_tuple(tuple_text, unique_columns), conflicting_id=ids_by_position[positions[0]], conflicting_line=positions[0],
-            )  # fmt: skip
+                "@unique",
+                context.load_job.table_keys[type_number],
+                ids_by_position[position],
+                _column_or_columns(unique_columns),
+                input_line=position,
+                value=format_tuple(tuple_text, unique_columns),
+                conflicting_id=ids_by_position[positions[0]],
+                conflicting_line=positions[0],
+            )
 
 
 def _read_ids_at(

@@ -170,10 +170,8 @@ def _compare_entries(three_way: ThreeWayTable, entries: pa.RecordBatch) -> Batch
         )
     )
     if len(clashing):
-        clash_columns, clash_sources = (
-            ("id", BASE, OURS, THEIRS),
-            (ids, our_base_rows, our_rows, their_rows),
-        )
+        clash_columns = ("id", BASE, OURS, THEIRS)
+        clash_sources = (ids, our_base_rows, our_rows, their_rows)
         clash_arrays = [row_array.take(clashing) for row_array in clash_sources]
         yield _result_batch("clash", pa.table(dict(zip(clash_columns, clash_arrays, strict=True))))
     added_positions = np.flatnonzero(
@@ -304,20 +302,16 @@ class _FragmentBuffer:
         row_values = _read_rows(self.pinned_graph.table(SOURCE), row_references.column("row"))
         self.row_tables.append(row_values)
         self.kept_row_ids += row_references.column("kept").to_pylist() if self.keeps_row_ids else []
-        self.row_count, self.byte_count = (
-            self.row_count + row_values.num_rows,
-            self.byte_count + row_values.nbytes,
-        )
+        self.row_count += row_values.num_rows
+        self.byte_count += row_values.nbytes
         if self.row_count >= _MAX_ROWS or self.byte_count >= _MAX_BYTES:
             yield from self.flush()
 
     def flush(self) -> Batches:
         if not self.row_count:
             return
-        row_values, row_ids = (
-            pa.concat_tables(self.row_tables),
-            self.kept_row_ids if self.keeps_row_ids else None,
-        )
+        row_values = pa.concat_tables(self.row_tables)
+        row_ids = self.kept_row_ids if self.keeps_row_ids else None
         target_table = self.pinned_graph.table(TARGET)
         fragment_json = json.dumps(
             write_fragment(self.pinned_graph.store(), target_table, row_values, row_ids)

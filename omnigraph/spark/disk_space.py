@@ -69,7 +69,8 @@ def require_disk_space(store: Store, needed_bytes: int) -> None:
     free_bytes = shutil.disk_usage(_nearest_existing_path(Path(store.root.path))).free
     if needed_bytes > free_bytes:
         raise ResourceLimitExceeded(
-            f"the load needs about {format_bytes(needed_bytes)}, but the disk has {format_bytes(free_bytes)} left",
+            f"the load needs about {format_bytes(needed_bytes)},"
+            f" but the disk has {format_bytes(free_bytes)} left",
             resource="free disk bytes",
             limit=free_bytes,
             actual=needed_bytes,

@@ -140,12 +140,10 @@ class LoadAttempt:
         bulk_load: BulkLoad,
         requirements: Sequence[Requirement],
     ) -> None:
-        self.spark, self.branch_state, self.bulk_load, self.requirements = (
-            spark,
-            branch_state,
-            bulk_load,
-            requirements,
-        )
+        self.spark = spark
+        self.branch_state = branch_state
+        self.bulk_load = bulk_load
+        self.requirements = requirements
         self.problems: list[LoadProblem] = []
         self.record_counts: dict[str, int] = {}
         self.load_id = ids.new_ulid()

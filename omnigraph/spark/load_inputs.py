@@ -201,8 +201,8 @@ def s3_file_system(options: Mapping[str, str]) -> Any:
 def format_of_name(path: str) -> InputFormat | None:
     """Return the format that a file name implies.
 
-    >>> format_of_name("a/b.jsonl.gz"), format_of_name("papers.parquet"), format_of_name("notes.txt")
-    ('ndjson', 'parquet', None)
+    >>> [format_of_name(name) for name in ("a/b.jsonl.gz", "papers.parquet", "notes.txt")]
+    ['ndjson', 'parquet', None]
     """
     file_name = Path(path)
     if file_name.suffix in _COMPRESSED_SUFFIXES:

@@ -280,10 +280,17 @@ def _offloaded_sides(
         _concatenate_by_id(tables_by_kind.get("broken", ()), _INVALID_SCHEMA)[SOURCE_ROW_ID],
     )
     return OffloadedSides(
-        table_key, our_changes, their_changes, granularity,
-        merge_inputs=merge_inputs, inserted_rows=inserted_rows, updated_rows=updated_rows, deleted_ids=deleted_ids.combine_chunks(), parallel_candidates=parallel_candidates,
+        table_key,
+        our_changes,
+        their_changes,
+        granularity,
+        merge_inputs=merge_inputs,
+        inserted_rows=inserted_rows,
+        updated_rows=updated_rows,
+        deleted_ids=deleted_ids.combine_chunks(),
+        parallel_candidates=parallel_candidates,
         invalid_rows=invalid_rows,
-    )  # fmt: skip
+    )
 
 
 def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -300,10 +307,8 @@ def _clashing_changes(
     side: str,
 ) -> TableChanges:
     """The changes of one side to entities that both sides changed differently, with all values."""
-    base_table, side_table = (
-        merge_inputs.base_snapshot.table(table_key),
-        _snapshot_of_side(merge_inputs, side).table(table_key),
-    )
+    base_table = merge_inputs.base_snapshot.table(table_key)
+    side_table = _snapshot_of_side(merge_inputs, side).table(table_key)
     full_schema = row_schema(side_table.schema)
     base_rows, side_rows = (
         _read_rows(version_table, clashing_rows[version_name])
@@ -319,10 +324,8 @@ def _parallel_candidates(
     merge_inputs: MergeInputs, table_key: str, added_edges: pa.Table, inserted_rows: pa.Table
 ) -> tuple[pa.Table, pa.Table]:
     """Edges that each side added between nodes for which the other side added one too."""
-    our_table, their_table = (
-        merge_inputs.target_snapshot.table(table_key),
-        merge_inputs.source_snapshot.table(table_key),
-    )
+    our_table = merge_inputs.target_snapshot.table(table_key)
+    their_table = merge_inputs.source_snapshot.table(table_key)
     if not added_edges.num_rows or not inserted_rows.num_rows:
         return _read_rows(our_table, added_edges[SOURCE_ROW_ID][:0]), _read_rows(
             their_table, inserted_rows[SOURCE_ROW_ID][:0]

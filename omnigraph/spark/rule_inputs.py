@@ -110,10 +110,8 @@ def make_tuple_rows(schema_ir: SchemaIR, table_keys: Sequence[str]) -> MakeRows:
     def make(
         fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions
     ) -> ReportBatches:
-        entity_type, type_number = (
-            entity_type_of(schema_ir, fragment.table_key),
-            table_keys.index(fragment.table_key),
-        )
+        entity_type = entity_type_of(schema_ir, fragment.table_key)
+        type_number = table_keys.index(fragment.table_key)
         for report in unique_reports(
             entity_type, type_number, pa.Table.from_batches([batch]), positions
         ):

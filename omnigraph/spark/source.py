@@ -51,8 +51,9 @@ class GraphSource(api.DataSource):
         self.lowercase_options = {option.lower(): value for option, value in dict(options).items()}
         unknown_options = sorted(set(self.lowercase_options) - set(_OPTIONS))
         if unknown_options:
+            expected_options = ", ".join(_OPTIONS)
             raise UsageError(
-                reason=f"unknown option '{unknown_options[0]}'; expected one of {', '.join(_OPTIONS)}"
+                reason=f"unknown option '{unknown_options[0]}'; expected one of {expected_options}"
             )
         if "type" not in self.lowercase_options or not (
             "graph" in self.lowercase_options or "path" in self.lowercase_options
@@ -104,10 +105,8 @@ class GraphSource(api.DataSource):
         if "at" in self.lowercase_options or "version" in self.lowercase_options:
             raise UsageError(reason="cannot write to a past version: give a branch")
         pinned, branch_name = self._pinned_snapshot(), self.lowercase_options.get("branch", MAIN)
-        entity_type, load_mode = (
-            self._entity_type(pinned),
-            "overwrite" if overwrite else self.lowercase_options.get("loadmode"),
-        )
+        entity_type = self._entity_type(pinned)
+        load_mode = "overwrite" if overwrite else self.lowercase_options.get("loadmode")
         if load_mode not in (None, *LOAD_MODES):
             raise UsageError(
                 reason=f"unknown loadMode '{load_mode}'; expected {', '.join(LOAD_MODES)}"
@@ -176,13 +175,11 @@ class GraphReader(api.DataSourceReader):
         row_filter: SparkFilter,
         lease: DataFrameLease,
     ) -> None:
-        (
-            self.pinned_graph,
-            self.table_key,
-            self.entity_type,
-            self.column_names,
-            self.fragment_groups,
-        ) = pinned_graph, table_key, entity_type, column_names, fragment_groups
+        self.pinned_graph = pinned_graph
+        self.table_key = table_key
+        self.entity_type = entity_type
+        self.column_names = column_names
+        self.fragment_groups = fragment_groups
         self.row_filter, self.lease = row_filter, lease
 
     def partitions(self) -> Sequence[api.InputPartition]:

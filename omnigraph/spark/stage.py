@@ -251,15 +251,11 @@ class PieceLoader:
         )
 
     def _write_buffer(self, table_key: str) -> ReportBatches:
-        buffer, type_number, entity_type = (
-            self.buffers.pop(table_key),
-            self._type_number(table_key),
-            entity_type_of(self.load_job.schema_ir, table_key),
-        )
-        buffered_rows, positions = (
-            pa.concat_tables(buffer.tables),
-            np.concatenate(buffer.position_arrays),
-        )
+        buffer = self.buffers.pop(table_key)
+        type_number = self._type_number(table_key)
+        entity_type = entity_type_of(self.load_job.schema_ir, table_key)
+        buffered_rows = pa.concat_tables(buffer.tables)
+        positions = np.concatenate(buffer.position_arrays)
         delta = replace(
             build_table_delta(
                 table_key,
@@ -283,11 +279,15 @@ class PieceLoader:
                     id=violation.entity_id,
                     data=violation,
                 )
-            for unique_violation in unique_violations(entity_type, delta, self.lookup):
+            for violation in unique_violations(entity_type, delta, self.lookup):
                 yield report_row(
-                    "held", type=type_number, spot=unique_violation.input_line, src=unique_violation.conflicting_id, id=unique_violation.entity_id,
-                    data=unique_violation,
-                )  # fmt: skip
+                    "held",
+                    type=type_number,
+                    spot=violation.input_line,
+                    src=violation.conflicting_id,
+                    id=violation.entity_id,
+                    data=violation,
+                )
             yield from _replaced_edge_reports(entity_type, type_number, delta)
             if self.load_job.mode == "merge":
                 delta = without_unchanged(Delta({table_key: delta}), self.lookup).tables[table_key]
@@ -315,10 +315,8 @@ class PieceLoader:
         self, table_key: str, rows: pa.Table, positions: Positions, *, ids_generated: bool
     ) -> ReportBatches:
         """Report records that are in no fragment."""
-        entity_type, type_number = (
-            entity_type_of(self.load_job.schema_ir, table_key),
-            self._type_number(table_key),
-        )
+        entity_type = entity_type_of(self.load_job.schema_ir, table_key)
+        type_number = self._type_number(table_key)
         yield from key_reports(
             entity_type, type_number, rows, positions, ids_generated=ids_generated
         )
@@ -329,10 +327,8 @@ class PieceLoader:
     def _write_fragments(
         self, table_key: str, type_number: int, delta: TableDelta, *, ids_generated: bool
     ) -> ReportBatches:
-        pinned_table, store = (
-            self.load_job.pinned_graph.table(table_key),
-            self.load_job.pinned_graph.store(),
-        )
+        pinned_table = self.load_job.pinned_graph.table(table_key)
+        store = self.load_job.pinned_graph.store()
         replaces_stored, positions = delta.row_ids >= 0, delta_positions(delta)
         is_new = ~replaces_stored
         if is_new.any():

@@ -129,9 +129,9 @@ def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> Loa
     loaded = load_on_spark(batch.sparkSession, branch_state, bulk_load, commit_metadata=metadata)
     if loaded.problems:
         if stream.rejects_folder is not None:
-            write_rejects(
-                os.path.join(stream.rejects_folder, f"batch-{batch_number}"), loaded.problems
-            )
+            # The folder may be a URI, which Path would change.
+            batch_folder = os.path.join(stream.rejects_folder, f"batch-{batch_number}")  # noqa: PTH118
+            write_rejects(batch_folder, loaded.problems)
         raise loaded.problems[0].error
     return loaded
 
@@ -148,7 +148,8 @@ def is_batch_loaded(branch_state: BranchState, stream: StreamLoad, batch_number:
     last_query, _, last_number = last_token.rpartition(":")
     if last_query != stream.query_id:
         raise InputError(
-            f"the stream '{stream.stream_name}' into {stream.branch_name} was fed from another checkpoint",
+            f"the stream '{stream.stream_name}' into {stream.branch_name}"
+            " was fed from another checkpoint",
             reason="another query",
             hint="continue with that checkpoint, or use another stream name",
         )

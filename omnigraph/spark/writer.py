@@ -156,11 +156,9 @@ def _gather_fragment_rows(
         _report_problems(task_report, problems.collected)
         problems.collected.clear()
         pending_tables.append(parsed_rows)
-        rows_read, pending_rows, pending_bytes = (
-            rows_read + spark_table.num_rows,
-            pending_rows + parsed_rows.num_rows,
-            pending_bytes + parsed_rows.nbytes,
-        )
+        rows_read = rows_read + spark_table.num_rows
+        pending_rows = pending_rows + parsed_rows.num_rows
+        pending_bytes = pending_bytes + parsed_rows.nbytes
         if pending_rows >= MAX_ROWS or pending_bytes >= MAX_BYTES:
             yield pa.concat_tables(pending_tables)
             pending_tables, pending_rows, pending_bytes = [], 0, 0
@@ -197,10 +195,8 @@ def _stage_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Ta
 
 
 def _write_delta(type_write: TypeWrite, task_report: WriteTaskReport, delta: TableDelta) -> None:
-    pinned_table, store = (
-        type_write.pinned_graph.table(type_write.table_key),
-        type_write.pinned_graph.store(),
-    )
+    pinned_table = type_write.pinned_graph.table(type_write.table_key)
+    store = type_write.pinned_graph.store()
     replaces_stored = delta.row_ids >= 0
     new_rows = (
         delta.rows.filter(pa.array(~replaces_stored)) if replaces_stored.any() else delta.rows
@@ -208,10 +204,8 @@ def _write_delta(type_write: TypeWrite, task_report: WriteTaskReport, delta: Tab
     if new_rows.num_rows:
         task_report.fragments.append(write_fragment(store, pinned_table, new_rows))
     if replaces_stored.any():
-        replacing_rows, row_ids = (
-            delta.rows.filter(pa.array(replaces_stored)),
-            delta.row_ids[replaces_stored].tolist(),
-        )
+        replacing_rows = delta.rows.filter(pa.array(replaces_stored))
+        row_ids = delta.row_ids[replaces_stored].tolist()
         task_report.fragments.append(write_fragment(store, pinned_table, replacing_rows, row_ids))
         task_report.removed_addresses.append(delta.addresses[replaces_stored])
 
@@ -282,7 +276,8 @@ def _combine_keys(
 def _repeated_id_message(type_write: TypeWrite, key_rows: pa.Table) -> str:
     id_counts = key_rows.group_by("id").aggregate([([], "count_all")])
     repeated_ids = id_counts.filter(pc.greater(id_counts["count_all"], 1))
-    return f"several rows of {type_write.entity_type.name} have the id '{repeated_ids['id'][0].as_py()}'"
+    first_id = repeated_ids["id"][0].as_py()
+    return f"several rows of {type_write.entity_type.name} have the id '{first_id}'"
 
 
 def _publish_requirements(type_write: TypeWrite) -> tuple[Requirement, ...]:

@@ -120,10 +120,8 @@ def write_deletions(
         "base_id": None,
     }
     marked_fragment = FragmentMetadata.from_json(json.dumps(fragment_json))
-    file_name, file_bytes = (
-        deletion_file_name(location, marked_fragment),
-        write_offsets(deleted_offsets),
-    )
+    file_name = deletion_file_name(location, marked_fragment)
+    file_bytes = write_offsets(deleted_offsets)
     store.objects.backend.write_data_file(file_name, file_bytes)
     remember_offsets(store, file_name, deleted_offsets)
     return marked_fragment, {file_name: FileChecksum.of_bytes(file_bytes)}

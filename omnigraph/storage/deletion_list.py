@@ -31,14 +31,12 @@ _FILE_TAIL = zlib.decompress(
     )
 )
 # Byte positions of the lengths: body, rows (twice), validity buffer, values start, values buffer.
-(
-    _BODY_LENGTH_AT,
-    _ROW_COUNT_AT,
-    _NODE_LENGTH_AT,
-    _VALIDITY_LENGTH_AT,
-    _VALUES_START_AT,
-    _VALUES_LENGTH_AT,
-) = 224, 264, 280, 312, 320, 328
+_BODY_LENGTH_AT = 224
+_ROW_COUNT_AT = 264
+_NODE_LENGTH_AT = 280
+_VALIDITY_LENGTH_AT = 312
+_VALUES_START_AT = 320
+_VALUES_LENGTH_AT = 328
 _LENGTH_POSITIONS = (
     _BODY_LENGTH_AT,
     _ROW_COUNT_AT,
@@ -99,10 +97,8 @@ def write_offsets(offsets: npt.ArrayLike) -> bytes:
     validity_buffer = _uncompressed_buffer(
         np.packbits(np.ones(row_count, np.uint8), bitorder="little").tobytes()
     )
-    values_start, values_length = (
-        _align_size(len(validity_buffer)),
-        _BUFFER_PREFIX_BYTES + len(value_bytes),
-    )
+    values_start = _align_size(len(validity_buffer))
+    values_length = _BUFFER_PREFIX_BYTES + len(value_bytes)
     body_bytes = validity_buffer.ljust(values_start, b"\0") + _uncompressed_buffer(value_bytes)
     body_bytes = body_bytes.ljust(_align_size(len(body_bytes)), b"\0")
     head, tail = bytearray(_FILE_HEAD), bytearray(_FILE_TAIL)

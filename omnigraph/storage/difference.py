@@ -71,10 +71,8 @@ class FragmentDifference:
 
 def compare_versions(old_table: Table, new_table: Table) -> FragmentDifference:
     """Compare two versions of one table by their fragment lists; no file is read."""
-    old_fragments, new_fragments = (
-        _fragments_by_content(old_table),
-        _fragments_by_content(new_table),
-    )
+    old_fragments = _fragments_by_content(old_table)
+    new_fragments = _fragments_by_content(new_table)
     old_only = [key for key in old_fragments if key not in new_fragments]
     new_only = [key for key in new_fragments if key not in old_fragments]
     new_by_files = {key[0]: key for key in new_only}
@@ -109,10 +107,8 @@ def read_changes(
     try:
         old_parts, new_parts = [], []
         for pair in difference.redeleted:
-            old_ids, new_ids = (
-                _fragment_row_ids(difference.old_table, pair.old_fragment),
-                _fragment_row_ids(difference.new_table, pair.new_fragment),
-            )
+            old_ids = _fragment_row_ids(difference.old_table, pair.old_fragment)
+            new_ids = _fragment_row_ids(difference.new_table, pair.new_fragment)
             old_parts.append(
                 _rows_absent_from(
                     difference.old_table, pair.old_fragment, old_ids, new_ids, columns
@@ -144,20 +140,16 @@ def differing_rows(
     never fill the memory.
     """
     with as_storage_errors("none"):
-        old_ids, new_ids = (
-            _read_row_ids(difference.old_table, difference.removed),
-            _read_row_ids(difference.new_table, difference.added),
-        )
+        old_ids = _read_row_ids(difference.old_table, difference.removed)
+        new_ids = _read_row_ids(difference.new_table, difference.added)
         if same_columns and len(np.intersect1d(old_ids, new_ids, assume_unique=True)) > _CHUNK_ROWS:
             moved_ids = _find_moved_rows(difference)
             old_ids, new_ids = (
                 np.setdiff1d(row_ids, moved_ids, assume_unique=True)
                 for row_ids in (old_ids, new_ids)
             )
-        old_parts, new_parts = (
-            [_take_from_fragments(difference.old_table, difference.removed, old_ids)],
-            [_take_from_fragments(difference.new_table, difference.added, new_ids)],
-        )
+        old_parts = [_take_from_fragments(difference.old_table, difference.removed, old_ids)]
+        new_parts = [_take_from_fragments(difference.new_table, difference.added, new_ids)]
         for pair in difference.redeleted:
             old_part, new_part = _redeleted_rows(store, difference, pair)
             old_parts.append(old_part)
@@ -174,10 +166,8 @@ def _find_moved_rows(difference: FragmentDifference) -> _StoredRowIds:
     ids_by_fragment = [
         _fragment_row_ids(difference.new_table, fragment) for fragment in difference.added
     ]
-    new_ids, fragment_sizes = (
-        np.concatenate(ids_by_fragment),
-        [len(fragment_ids) for fragment_ids in ids_by_fragment],
-    )
+    new_ids = np.concatenate(ids_by_fragment)
+    fragment_sizes = [len(fragment_ids) for fragment_ids in ids_by_fragment]
     id_order, fragment_starts = np.argsort(new_ids), np.cumsum([0, *fragment_sizes])
     unchanged_ids = []
     for old_batch in _scan_fragments(difference.old_table, difference.removed).to_batches():
@@ -237,18 +227,14 @@ def _redeleted_rows(
     old_offsets = deleted_offsets(store, difference.old_table, pair.old_fragment)
     new_offsets = deleted_offsets(store, difference.new_table, pair.new_fragment)
     if old_offsets is None or new_offsets is None:
-        old_ids, new_ids = (
-            _fragment_row_ids(difference.old_table, pair.old_fragment),
-            _fragment_row_ids(difference.new_table, pair.new_fragment),
-        )
+        old_ids = _fragment_row_ids(difference.old_table, pair.old_fragment)
+        new_ids = _fragment_row_ids(difference.new_table, pair.new_fragment)
         removed_ids, added_ids = np.setdiff1d(old_ids, new_ids), np.setdiff1d(new_ids, old_ids)
         return rows_by_id(difference.old_table, removed_ids), rows_by_id(
             difference.new_table, added_ids
         )
-    removed_offsets, added_offsets = (
-        np.setdiff1d(new_offsets, old_offsets),
-        np.setdiff1d(old_offsets, new_offsets),
-    )
+    removed_offsets = np.setdiff1d(new_offsets, old_offsets)
+    added_offsets = np.setdiff1d(old_offsets, new_offsets)
     return _rows_at_offsets(
         difference.old_table, pair.old_fragment, removed_offsets, old_offsets
     ), _rows_at_offsets(difference.new_table, pair.new_fragment, added_offsets, new_offsets)
@@ -276,10 +262,8 @@ def one_sided_rows(
                 old_rows.filter(pa.array(~np.isin(old_ids, new_ids))),
                 new_rows.filter(pa.array(~np.isin(new_ids, old_ids))),
             )
-        removed_offsets, added_offsets = (
-            np.setdiff1d(deleted[1], deleted[0]),
-            np.setdiff1d(deleted[0], deleted[1]),
-        )
+        removed_offsets = np.setdiff1d(deleted[1], deleted[0])
+        added_offsets = np.setdiff1d(deleted[0], deleted[1])
         return _ids_at_offsets(fragment_forms[0][1], removed_offsets, deleted[0]), _ids_at_offsets(
             fragment_forms[1][1], added_offsets, deleted[1]
         )
@@ -339,10 +323,8 @@ def are_rows_equal(
     is_equal = np.ones(len(old_ids), np.bool_)
     for chunk_start in range(0, len(old_ids), _CHUNK_ROWS):
         chunk = slice(chunk_start, chunk_start + _CHUNK_ROWS)
-        old_rows, new_rows = (
-            take_with_blobs(old_table, pa.array(old_ids[chunk])),
-            take_with_blobs(new_table, pa.array(new_ids[chunk])),
-        )
+        old_rows = take_with_blobs(old_table, pa.array(old_ids[chunk]))
+        new_rows = take_with_blobs(new_table, pa.array(new_ids[chunk]))
         is_equal[chunk] = same_rows(old_rows, new_rows)
     return is_equal
 

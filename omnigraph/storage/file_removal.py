@@ -29,8 +29,8 @@ _SUBDIRECTORY_RANKS = {
 def sort_for_removal(file_names: Iterable[str]) -> list[str]:
     """Sort names for removal: by rank, old versions before newer ones.
 
-    >>> sort_for_removal(["nodes/t/data/a/1.blob", "nodes/t/data/a.lance", "nodes/t/_versions/d7.manifest"])
-    ['nodes/t/_versions/d7.manifest', 'nodes/t/data/a.lance', 'nodes/t/data/a/1.blob']
+    >>> sort_for_removal(["t/data/a/1.blob", "t/data/a.lance", "t/_versions/d7.manifest"])
+    ['t/_versions/d7.manifest', 't/data/a.lance', 't/data/a/1.blob']
     """
     return sorted(
         file_names,

@@ -25,8 +25,10 @@ _MAX_VERSION = (1 << 64) - 1
 def owning_directory(file_name: str) -> str:
     """Return the table or manifest that a file belongs to; for other objects their directory.
 
-    >>> owning_directory("nodes/40d7-01J0/data/x.lance"), owning_directory("__manifest/data/x.lance")
-    ('nodes/40d7-01J0', '__manifest')
+    >>> owning_directory("nodes/40d7-01J0/data/x.lance")
+    'nodes/40d7-01J0'
+    >>> owning_directory("__manifest/data/x.lance")
+    '__manifest'
     >>> owning_directory("_commits/40d7-01J0")
     '_commits'
     """

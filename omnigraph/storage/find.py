@@ -195,11 +195,9 @@ def _scan_and_filter(
 ) -> pa.Table:
     """Scan and filter; memory holds one chunk and the rows found so far."""
     read_columns = list(dict.fromkeys([*columns, *wanted_values]))
-    matching_parts, pending_batches, pending_rows = (
-        [read_rows(table, read_columns, pc.scalar(False), with_row_ids=with_row_ids)],
-        [],
-        0,
-    )
+    matching_parts = [read_rows(table, read_columns, pc.scalar(False), with_row_ids=with_row_ids)]
+    pending_batches = []
+    pending_rows = 0
     for batch in read_batches(table, read_columns, with_row_ids=with_row_ids):
         pending_batches.append(batch)
         pending_rows += batch.num_rows

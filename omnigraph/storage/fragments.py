@@ -192,10 +192,8 @@ def stage_changed_fragments(
         check_row_ids(
             table.dataset, removed_addresses.tolist(), carried_row_ids, len(carried_row_ids)
         )
-    removal, new_fragments = (
-        remove_rows(store, table, removed_addresses.tolist()),
-        _fragments_from_json(fragment_entries),
-    )
+    removal = remove_rows(store, table, removed_addresses.tolist())
+    new_fragments = _fragments_from_json(fragment_entries)
     return removal.to_staged_change(
         table,
         new_fragments,

@@ -153,10 +153,8 @@ def plan_indexes(
             segment for segment in segments if fragment_rows.keys().isdisjoint(segment.fragment_ids)
         ]
         replace_all = must_rebuild or len(segments) - len(empty_segments) >= _MAX_SEGMENTS
-        chosen_ids, index_name = (
-            list(fragment_rows) if replace_all else uncovered_ids,
-            _index_name(table, index_key, wanted_kind),
-        )
+        chosen_ids = list(fragment_rows) if replace_all else uncovered_ids
+        index_name = _index_name(table, index_key, wanted_kind)
         fragment_groups = _group_fragments(
             chosen_ids, fragment_rows, part_rows if wanted_kind == "BTREE" else None
         )
@@ -203,10 +201,8 @@ def stage_built_segments(
 
 def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
     """Return why a vector index that was built does not cover all rows; None if it does."""
-    present_ids, covered_ids = (
-        list_fragment_ids(table),
-        index_coverage(table).get(index_key, frozenset()),
-    )
+    present_ids = list_fragment_ids(table)
+    covered_ids = index_coverage(table).get(index_key, frozenset())
     uncovered_ids = [fragment_id for fragment_id in present_ids if fragment_id not in covered_ids]
     is_indexable = is_first_indexable(table, index_key, kind, uncovered_ids)
     if is_indexable is None:

@@ -373,10 +373,8 @@ def remove_rows(store: Store, table: Table, addresses: Sequence[int]) -> RowRemo
 def _assign_row_ids(fragments: list[Any], row_ids: Sequence[int]) -> None:
     remaining_ids = list(row_ids)
     for fragment in fragments:
-        fragment_row_ids, remaining_ids = (
-            remaining_ids[: fragment.physical_rows],
-            remaining_ids[fragment.physical_rows :],
-        )
+        fragment_row_ids = remaining_ids[: fragment.physical_rows]
+        remaining_ids = remaining_ids[fragment.physical_rows :]
         if fragment_row_ids:
             fragment.row_id_meta = RowIdSequence(fragment_row_ids).to_inline_metadata()
 

@@ -206,9 +206,9 @@ def deterministic_ids(
     global _active_source  # noqa: PLW0603
     manual_clock = clock if isinstance(clock, ManualClock) else ManualClock(clock or _EPOCH)
     random_generator = random.Random(seed or 0)  # noqa: S311 - repeatable on purpose
-    previous_source, _active_source = (
-        _active_source,
-        _IdSource(manual_clock.micros, manual_clock.monotonic, random_generator.randbytes),
+    previous_source = _active_source
+    _active_source = _IdSource(
+        manual_clock.micros, manual_clock.monotonic, random_generator.randbytes
     )
     try:
         yield manual_clock

@@ -154,10 +154,8 @@ def _expand_exponent(decimal_text: str) -> str:
     if point_position <= 0:
         integer_digits, fraction_digits = "0", "0" * -point_position + all_digits
     else:
-        integer_digits, fraction_digits = (
-            all_digits[:point_position].ljust(point_position, "0"),
-            all_digits[point_position:],
-        )
+        integer_digits = all_digits[:point_position].ljust(point_position, "0")
+        fraction_digits = all_digits[point_position:]
     fraction_digits = fraction_digits.rstrip("0")
     sign = "-" if decimal_text.startswith("-") else ""
     return (

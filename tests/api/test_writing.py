@@ -222,7 +222,7 @@ def test_retry_gives_up(graph: Graph) -> None:
 
     calls.clear()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ReadSetConflict):
-        patch.setattr(type(graph._handle.branch_head), "pause", staticmethod(lambda lost: None))
+        patch.setattr(type(graph._handle.branch_head), "back_off", staticmethod(lambda _: None))
         graph.retry(fail)
     assert len(calls) == 12
     calls.clear()

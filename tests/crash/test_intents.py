@@ -30,6 +30,7 @@ from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.publish import intent as intents
 from omnigraph.publish import long_operations, recover
 from omnigraph.publish import publish as publishing
+from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
 from omnigraph.storage import layout
@@ -273,10 +274,10 @@ def test_a_fence_does_not_keep_a_confirmed_operation_from_its_end(
     if who == "finisher":
         confirmed(two, {"big": 2})
         fence(collector)
-        monkeypatch.setattr(publishing, "swap_state", swap)
+        monkeypatch.setattr(swapping, "swap_state", swap)
         two.recover()
     else:
-        monkeypatch.setattr(publishing, "swap_state", swap)
+        monkeypatch.setattr(swapping, "swap_state", swap)
         long_operations.publish_long_operation(two.owner, "load", stage, CommitMetadata())
     assert two.people() == [("a", 1), ("big", 2)]
     check_invariants(two.root)
@@ -307,7 +308,8 @@ def _finished(two: Two) -> None:
 def test_a_busy_branch_makes_an_operation_try_again_not_give_up(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "MAX_SWAP_ATTEMPTS", 1)
+    for module in (publishing, swapping):
+        monkeypatch.setattr(module, "MAX_SWAP_ATTEMPTS", 1)
     real = swap_state
     lost: list[int] = []
 
@@ -319,7 +321,7 @@ def test_a_busy_branch_makes_an_operation_try_again_not_give_up(
             two.other.advance(real(two.other.store, base, replace(base.state, head=head)))
         return real(*args)
 
-    monkeypatch.setattr(publishing, "swap_state", busy)
+    monkeypatch.setattr(swapping, "swap_state", busy)
     assert write_long(two.owner, append({"big": 2})) is not None
     assert two.people() == [("a", 1), ("big", 2)]
 

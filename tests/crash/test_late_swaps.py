@@ -15,6 +15,7 @@ from omnigraph.history.manifest import LoadedManifest, read_manifest, swap_state
 from omnigraph.history.state import GraphState
 from omnigraph.publish import closing
 from omnigraph.publish import publish as publishing
+from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.storage import root as roots
 from omnigraph.storage.cell import SwapOutcomeUnknown
@@ -62,14 +63,14 @@ def on_its_way(monkeypatch: pytest.MonkeyPatch) -> list[Held]:
             raise SwapOutcomeUnknown("timeout") from ValueError("no answer")
         return swap_state(store, base, state)
 
-    monkeypatch.setattr(publishing, "swap_state", swap)
+    monkeypatch.setattr(swapping, "swap_state", swap)
     monkeypatch.setattr(closing, "swap_state", swap)
     return sent
 
 
 def then_fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Every later attempt fails before it sends anything."""
-    for module in (publishing, closing):
+    for module in (swapping, closing):
         real = vars(module)["swap_state"]
         tried: list[int] = []
 
@@ -97,7 +98,8 @@ def test_a_write_that_may_still_land_did_not_fail(
 def test_nor_was_the_branch_merely_too_busy(
     root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "MAX_SWAP_ATTEMPTS", 1)
+    for module in (publishing, swapping):
+        monkeypatch.setattr(module, "MAX_SWAP_ATTEMPTS", 1)
     monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 1)
     with pytest.raises(StorageError) as caught:
         write(apart(root), append({"a": 1}))
@@ -120,22 +122,22 @@ def test_nor_is_there_nothing_to_do(root: str, on_its_way: list[Held]) -> None:
 def test_it_failed_when_its_number_is_taken(
     root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = vars(publishing)["swap_state"]
+    real = vars(swapping)["swap_state"]
 
     def overtaken(*args: Any) -> LoadedManifest:
         try:
             made: LoadedManifest = real(*args)
             return made
         except SwapOutcomeUnknown:
-            monkeypatch.setattr(publishing, "swap_state", swap_state)
+            monkeypatch.setattr(swapping, "swap_state", swap_state)
             write(apart(root), append({"other": 1}), (CITY,))
-            monkeypatch.setattr(publishing, "swap_state", refusing)
+            monkeypatch.setattr(swapping, "swap_state", refusing)
             raise
 
     def refusing(*_: Any) -> LoadedManifest:
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(publishing, "swap_state", overtaken)
+    monkeypatch.setattr(swapping, "swap_state", overtaken)
     with pytest.raises(StorageError) as caught:
         write(apart(root), append({"a": 1}))
     assert caught.value.effect == "none"
@@ -157,15 +159,15 @@ def test_a_write_that_lands_between_two_looks_is_found_once(
         return real()
 
     looked: list[int] = []
-    look = publishing._verify_commit_landed
+    look = swapping.verify_commit_landed
 
     def looking(*args: Any) -> bool:
         found = look(*args)
         looked.append(1)
         return found
 
-    monkeypatch.setattr(publishing, "_verify_commit_landed", looking)
-    monkeypatch.setattr(line, "base", base)
+    monkeypatch.setattr(swapping, "verify_commit_landed", looking)
+    monkeypatch.setattr(line, "last_known", base)
     commit = write(line, append({"a": 1}))
     assert commit is not None
     assert people(root) == ["a"]

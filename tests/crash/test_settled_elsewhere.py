@@ -14,6 +14,7 @@ from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import swap_state
 from omnigraph.publish import intent as intents
 from omnigraph.publish import publish as publishing
+from omnigraph.publish import swap as swapping
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.publish.recover import recover
 from omnigraph.storage.store import open_store
@@ -46,7 +47,7 @@ def test_a_refusal_is_never_acknowledged_as_a_write(
                 assert [one.kind for one in recover(other.store)] == ["refused"]
         return real(store, base, state)
 
-    monkeypatch.setattr(publishing, "swap_state", sleepy)
+    monkeypatch.setattr(swapping, "swap_state", sleepy)
     with pytest.raises(ReadSetConflict):
         write_long(owner, append({"x": 1}))
     assert ("x", 99) in read_branch(other)[PERSON]

@@ -12,7 +12,7 @@ import pytest
 from omnigraph.errors import StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches
-from omnigraph.publish import publish as publishing
+from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import root as roots
@@ -109,7 +109,7 @@ def test_an_interrupt_in_the_look_says_that_the_write_may_be_there(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "is_newest", interrupted)
+        patch.setattr(swapping, "is_newest", interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             write(line, append({"b": 2}))
     (note,) = caught.value.__notes__

@@ -22,7 +22,7 @@ PERSON, KNOWS = "node:Person", "edge:Knows"
 @pytest.fixture(autouse=True)
 def _small_lists_too(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (neighbours, topology_cache):
-        monkeypatch.setattr(module, "LEAST", 0)
+        monkeypatch.setattr(module, "MIN_CACHED_EDGES", 0)
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import AlreadyExists, BranchNotFound, ReadSetConflict
-from omnigraph.history import branches, refs
+from omnigraph.history import refs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import create_manifest, read_manifest, swap_state
 from omnigraph.history.snapshot import find_commit
-from omnigraph.publish import branch_lifecycle, closing, intent, publish
+from omnigraph.publish import branch_lifecycle, closing, intent, swap
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import cell as cells
@@ -68,7 +68,7 @@ def test_a_stale_writer_learns_that_its_branch_was_deleted(root: Path) -> None:
 def test_without_the_closing_version_it_would_be_acknowledged(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(branches, "publish_closing_version", lambda *_: False)
+    monkeypatch.setattr(branch_lifecycle, "publish_closing_version", lambda *_: False)
     line = apart(root, "f")
     assert write_while(line, people(1), lambda: _delete(root)) is not None
     assert "f" not in list_branches(line.store)
@@ -211,7 +211,7 @@ def _fork_while_swept(root: Path, monkeypatch: pytest.MonkeyPatch) -> BranchStat
         _sweep(root)
         return real(*args)
 
-    monkeypatch.setattr(branches, "create_manifest", wrapped)
+    monkeypatch.setattr(branch_lifecycle, "create_manifest", wrapped)
     return _create(root, "g")
 
 
@@ -312,7 +312,7 @@ def test_two_names_one_above_the_other_never_both_stay(
         race()
         return real(*args)
 
-    monkeypatch.setattr(branches, "create_manifest", wrapped)
+    monkeypatch.setattr(branch_lifecycle, "create_manifest", wrapped)
     with pytest.raises(AlreadyExists):
         _create(root, "r")
     assert list_branches(open_store(str(root))) == ["main", "r/a"]
@@ -372,7 +372,7 @@ def test_a_fork_of_an_old_commit_shows_only_what_it_stands_on(root: Path) -> Non
 
 
 def test_the_head_decides_what_a_state_is_not_the_number(root: Path) -> None:
-    assert publish.MAX_SWAP_ATTEMPTS == 5
+    assert swap.MAX_SWAP_ATTEMPTS == 5
     a, b = apart(root, "f"), apart(root)
     write(a, people(1, 1))
     write(b, people(1, 2))

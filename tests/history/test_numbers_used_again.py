@@ -17,7 +17,7 @@ from omnigraph.history import manifest
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.manifest import LoadedManifest, read_manifest, swap_state
 from omnigraph.history.state import GraphState
-from omnigraph.publish import publish as publishing
+from omnigraph.publish import swap as swapping
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import cell
 from omnigraph.storage.store import open_store
@@ -212,7 +212,7 @@ def test_a_version_that_is_cleaned_up_before_it_is_answered_for_gives_way_to_the
     def happen() -> None:
         raise ValueError("no answer")
 
-    monkeypatch.setattr(publishing, "sync_manifest", secure)
+    monkeypatch.setattr(swapping, "sync_manifest", secure)
     after_swap(monkeypatch, happen)
     assert write(line, append({"mine": 1})) is not None
     assert synced == [newest, newest + 1]

@@ -18,6 +18,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import read_manifest, swap_state
 from omnigraph.publish import publish as publishing
+from omnigraph.publish import swap as swapping
 from omnigraph.publish.plan import CommitMetadata, ExpectedHead, PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.publish.shown_reads import ShownReads
@@ -55,11 +56,11 @@ def _lose(monkeypatch: pytest.MonkeyPatch, root: Path, times: int) -> list[int]:
         tried.append(len(tried))
         if len(tried) <= times:
             with monkeypatch.context() as patch:
-                patch.setattr(publishing, "swap_state", real)
+                patch.setattr(swapping, "swap_state", real)
                 write(other, append({f"c{len(tried)}": 1}), [CITY])
         return real(*args)
 
-    monkeypatch.setattr(publishing, "swap_state", wrapped)
+    monkeypatch.setattr(swapping, "swap_state", wrapped)
     return tried
 
 
@@ -149,7 +150,7 @@ def test_a_swap_without_an_answer_is_looked_up(
             real(*args)
         raise SwapOutcomeUnknown
 
-    monkeypatch.setattr(publishing, "swap_state", wrapped)
+    monkeypatch.setattr(swapping, "swap_state", wrapped)
     made = write(apart(root), people(1))
     assert made is not None
     assert read_branch(apart(root))[PERSON] == [("p0", 0)]
@@ -168,7 +169,7 @@ def test_a_lost_swap_that_was_our_own_is_recognised(
             raise SwapConflict
         return opened
 
-    monkeypatch.setattr(publishing, "swap_state", wrapped)
+    monkeypatch.setattr(swapping, "swap_state", wrapped)
     assert write(apart(root), people(1)) is not None
     assert len(read_branch(apart(root))[PERSON]) == 1
 

@@ -17,8 +17,10 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.log import HistoryLog, merge_bases
 from omnigraph.history.manifest import swap_state
+from omnigraph.publish import next_state
 from omnigraph.publish import plan as plans
 from omnigraph.publish import publish as publishing
+from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameContent, WriteTxn
 from omnigraph.publish.publish import publish
@@ -75,7 +77,7 @@ def test_without_the_look_at_the_end_it_would_be_lost(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = apart(root)
-    monkeypatch.setattr(publishing, "is_newest", lambda _: True)
+    monkeypatch.setattr(swapping, "is_newest", lambda _: True)
     with held(monkeypatch, lambda: _outrun(root, line)):
         assert write(line, append({"mine": 1})) is not None
     assert "mine" not in _ids(apart(root))
@@ -97,14 +99,14 @@ def test_a_loser_that_keeps_its_first_tail_would_lose_the_winner(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first: dict[str, Any] = {}
-    real = publishing._build_next_state
+    real = next_state.build_next_state
 
     def remembering(txn: WriteTxn, *rest: Any) -> Any:
         state = real(txn, *rest)
         tail = first.setdefault(txn.commit_id, state.tail)
         return replace(state, tail=tail)
 
-    monkeypatch.setattr(publishing, "_build_next_state", remembering)
+    monkeypatch.setattr(publishing, "build_next_state", remembering)
     line = apart(root)
     won: list[Any] = []
     write_while(line, people(1), lambda: won.append(write(apart(root), people(1, 5))))
@@ -207,7 +209,7 @@ def test_rows_of_a_dropped_table_are_not_carried_into_its_successor(root: Path) 
 def test_without_the_directory_they_would_be_and_could_not_be_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "can_replay", lambda *_: True)
+    monkeypatch.setattr(next_state, "can_replay", lambda *_: True)
     line = apart(root)
     write_while(line, append({"mine": 1}), lambda: _register_again(root))
     with pytest.raises(pa.ArrowInvalid, match="Not found"):
@@ -227,7 +229,7 @@ def test_a_plan_that_touched_fragments_is_made_again(
 def test_replayed_all_the_same_it_would_undo_the_other(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "can_replay", lambda *_: True)
+    monkeypatch.setattr(next_state, "can_replay", lambda *_: True)
     monkeypatch.setattr(publishing, "_plan_still_holds", lambda *_: True)
     line = apart(root)
     write(line, append({"a": 1, "b": 1}))

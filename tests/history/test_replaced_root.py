@@ -70,7 +70,7 @@ def test_a_graph_made_again_is_what_init_and_open_show(root: str) -> None:
     with pytest.raises(ReadSetConflict) as caught:
         old.refresh()
     assert caught.value.member == "graph"
-    assert "open it again" in (caught.value.hint or "")
+    assert "open the graph again" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("rows", [(), ("x",), ("x", "y"), ("x", "y", "z")])

@@ -25,6 +25,7 @@ from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.manifest import swap_state
 from omnigraph.history.state import to_rows
 from omnigraph.publish import publish as publishing
+from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
@@ -73,7 +74,7 @@ def _write_without_an_answer(root: Path, monkeypatch: pytest.MonkeyPatch) -> lis
         return opened
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "swap_state", unanswered)
+        patch.setattr(swapping, "swap_state", unanswered)
         write(apart(root), replace(people(1), needs=lambda *_: ()))
     return _ids(apart(root))
 
@@ -89,11 +90,11 @@ def test_tried_again_without_a_look_it_would_be_there_twice(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def blind(write: Any, *_: object) -> bool:
-        write.line.reload()
-        write.doubt.end()
+        write.branch_state.reload()
+        write.unresolved_swap.mark_resolved()
         return False
 
-    monkeypatch.setattr(publishing, "_verify_commit_landed", blind)
+    monkeypatch.setattr(swapping, "verify_commit_landed", blind)
     assert _write_without_an_answer(root, monkeypatch) == ["p0", "p0"]
 
 

@@ -139,9 +139,9 @@ def test_nor_by_what_was_staged_under_an_intent(root: Path, kind: str) -> None:
 
     def stage(txn: WriteTxn) -> PublishPlan:
         changes: dict[str, dict[str, Any]] = {
-            "registered": {"registered": {NEW: _registered(txn)}},
-            "dropped": {"dropped": frozenset({PERSON})},
-            "adopted": {"adopted": {PERSON: _registered(txn, PERSON)}},
+            "registered": {"new_tables": {NEW: _registered(txn)}},
+            "dropped": {"dropped_tables": frozenset({PERSON})},
+            "adopted": {"adopted_tables": {PERSON: _registered(txn, PERSON)}},
         }
         happen()
         return PublishPlan("change", **changes[kind])

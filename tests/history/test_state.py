@@ -28,7 +28,7 @@ ENTRIES = st.builds(
     version=NUMBER,
     lance_version=st.integers(0, (1 << 64) - 1),
     content_id=TEXT,
-    rows=NUMBER,
+    row_count=NUMBER,
     branch=MAYBE,
     max_field_id=st.integers(0, 1 << 31),
 )

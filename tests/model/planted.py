@@ -146,7 +146,7 @@ def columns_by_name(patch: Patch) -> None:
 
 def forgotten_bases(patch: Patch) -> None:
     """A cleanup takes what two branches stand on together."""
-    patch.setattr(roots, "_merge_bases", lambda _: ())
+    patch.setattr(roots, "merge_bases", lambda _: ())
 
 
 def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:

@@ -16,7 +16,15 @@ from omnigraph.errors import Conflict, NotFound, RecoveryRequired
 from omnigraph.history import branches
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.publish import branch_lifecycle, intent, long_operations, publish, recover
+from omnigraph.publish import (
+    branch_lifecycle,
+    intent,
+    long_operations,
+    next_state,
+    publish,
+    recover,
+)
+from omnigraph.publish import swap as swapping
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage.store import Store, open_store
 from tests.rig.writes import (
@@ -40,20 +48,20 @@ Rows = dict[str, int]
 
 def _replay_everything() -> None:
     """A write that lost is tried again as it is, whatever changed meanwhile."""
-    for module in (publish, long_operations):
-        _put(module, "replays", lambda *_: True)
-    _put(publish, "_holds", lambda *_: True)
+    for module in (next_state, long_operations):
+        _put(module, "can_replay", lambda *_: True)
+    _put(publish, "_plan_still_holds", lambda *_: True)
 
 
 def _acknowledge_the_lost() -> None:
     """A swap that was lost is told as one that landed."""
-    real: Any = publish._verify_commit_landed
+    real: Any = swapping.verify_commit_landed
 
     def look(*args: Any) -> bool:
         real(*args)
         return True
 
-    _put(publish, "_look", look)
+    _put(swapping, "verify_commit_landed", look)
 
 
 def _put(module: Any, name: str, instead: Any) -> None:

@@ -66,9 +66,7 @@ def _at_work(one: BaseProcess, told: str, count: int) -> None:
 
 def _settle(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every lease run out and recover, twice; the second time finds nothing."""
-    for module in ("intent", "lease"):
-        name = f"omnigraph.history.{module}.LEASE"
-        monkeypatch.setattr(name, timedelta(seconds=-1), raising=False)
+    monkeypatch.setattr("omnigraph.publish.intent.LEASE_DURATION", timedelta(seconds=-1))
     recover.recover(store)
     assert recover.recover(store) == []
 

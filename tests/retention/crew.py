@@ -78,7 +78,7 @@ def work(root: str, parts: Sequence[Part], place: str) -> None:
         _work(root, parts, place)
         return
     intents.LEASE_DURATION = claim.CLAIM_LEASE = 4 * SECOND
-    vars(trim).update(GRACE=8 * SECOND, EVERY=16)
+    trim.DEFAULT_GRACE, trim.TRIM_INTERVAL = 8 * SECOND, 16
     with by(clock, parts[0].seed):
         Pulse(clock, place).start()
         _work(root, parts, place)

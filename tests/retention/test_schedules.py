@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import ConcurrentCommit, HistoryReclaimed
-from omnigraph.history import branches
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.log import HistoryLog
@@ -16,8 +15,9 @@ from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.maintenance.retention import claim, collect
 from omnigraph.maintenance.retention.collect import cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
-from omnigraph.publish import branch_lifecycle, publish
+from omnigraph.publish import branch_lifecycle
 from omnigraph.publish import intent as intents
+from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.tag_lifecycle import create_tag
 from omnigraph.storage.store import Store, open_store
@@ -88,7 +88,7 @@ def test_a_writer_that_staged_before_the_list_stages_again(
     """Without the fence it would name files that are swept."""
     line = apart(root)
     with monkeypatch.context() as patch:
-        pause(patch, publish, "swap_state", lambda: cleanup(elsewhere(root), POLICY), after=False)
+        pause(patch, swapping, "swap_state", lambda: cleanup(elsewhere(root), POLICY), after=False)
         made = write(line, append({"late": 1}), TABLES)
     assert made is not None
     assert "late" in dict(read_graph(root)["main"]["node:Person"])
@@ -126,7 +126,7 @@ def test_what_was_condemned_and_named_before_the_look_leaves_the_list(
     def land() -> None:
         swapped.append(real(*held[0]))
 
-    real, held = vars(publish)["swap_state"], list[Any]()
+    real, held = vars(swapping)["swap_state"], list[Any]()
 
     def swap(*args: Any) -> Any:
         held.append(args)
@@ -136,7 +136,7 @@ def test_what_was_condemned_and_named_before_the_look_leaves_the_list(
         return real(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(publish, "swap_state", swap)
+        patch.setattr(swapping, "swap_state", swap)
         made = write(line, append({"late": 1}), TABLES)
     assert made is not None
     assert swapped
@@ -177,7 +177,13 @@ def test_what_was_named_before_the_look_stays(
     before = read_branch(line, old)
     make: Any = {"create_branch": create_branch, "create_tag": create_tag}[names]
     with monkeypatch.context() as patch:
-        pause(patch, branches, "check_kept", lambda: cleanup(elsewhere(root), POLICY), after=True)
+        pause(
+            patch,
+            branch_lifecycle,
+            "check_state_retained",
+            lambda: cleanup(elsewhere(root), POLICY),
+            after=True,
+        )
         make(line.store, "f", line, commit_id=old)
     cleanup(elsewhere(root), POLICY)
     store = elsewhere(root)
@@ -237,7 +243,7 @@ def test_a_collector_that_slept_finds_its_run_ended(
 
     def overtake() -> None:
         """A tag arms its intent, another collector ends this run, the tag is made."""
-        real = vars(branches)["check_kept"]
+        real = vars(branch_lifecycle)["check_state_retained"]
 
         def sleeping(*args: Any) -> None:
             if not armed:
@@ -246,11 +252,11 @@ def test_a_collector_that_slept_finds_its_run_ended(
             real(*args)
 
         with monkeypatch.context() as patch:
-            patch.setattr(branches, "check_state_retained", sleeping)
+            patch.setattr(branch_lifecycle, "check_state_retained", sleeping)
             create_tag(line.store, "v1", line, commit_id=old)
 
     with monkeypatch.context() as patch:
-        pause(patch, collect, "_look", overtake, after=True)
+        pause(patch, collect, "_recheck_after_fence", overtake, after=True)
         cleanup(elsewhere(root), POLICY)
     store = elsewhere(root)
     assert [one.name for one in list_tags(store)] == ["v1"]
@@ -275,7 +281,7 @@ def test_a_branch_deleted_and_collected_stops_a_writer_that_slept(
             cleanup(elsewhere(root), POLICY)
 
     with monkeypatch.context() as patch:
-        pause(patch, publish, "swap_state", gone, after=False)
+        pause(patch, swapping, "swap_state", gone, after=False)
         with pytest.raises(ReadSetConflict, match="was deleted"):
             write(line, append({"late": 1}))
     check_invariants(root)

@@ -117,12 +117,13 @@ class Pulse:
 
         intents.arm, intents.retire = armed, retired
         for module in (read_lease, long_operations):
-            vars(module).update(kept_alive=self.kept_alive)
+            assert "keep_lease_alive" in vars(module)
+            vars(module).update(keep_lease_alive=self.keep_lease_alive)
         threading.Thread(target=self._beat, name="pulse", daemon=True).start()
 
     @contextmanager
-    def kept_alive(self, store: Store, intent: Intent) -> Iterator[None]:
-        """As `lease.kept_alive`, by ticks."""
+    def keep_lease_alive(self, store: Store, intent: Intent) -> Iterator[None]:
+        """As `lease.keep_lease_alive`, by ticks."""
         self._hold(store, intent)
         try:
             yield

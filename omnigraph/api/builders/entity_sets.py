@@ -12,8 +12,7 @@ from omnigraph.api.builders.predicates import parameter_declaration, translate_p
 from omnigraph.api.results.lazy_result import LazyResult
 from omnigraph.api.results.result import Result
 from omnigraph.errors import InputError, UsageError
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, InterfaceType
-from omnigraph.lang.schema.catalog import NodeType as NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, InterfaceType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType, ScalarType
 from omnigraph.values.names import quote_name, require_text
@@ -137,8 +136,8 @@ class EntitySet(LazyResult):
             f"${self.variable}.{column_name} as {column_name}" for column_name in columns
         ]
         order_items = [
-            f"{column_name if column_name in columns else self._property_reference(column_name)}{' desc' * descending}"
-            for column_name, descending in self.order
+            f"{name if name in columns else self._property_reference(name)}{' desc' * descending}"
+            for name, descending in self.order
         ]
         return self._build_query(return_items, order_items, distinct=self.hops > 0)
 
@@ -222,11 +221,9 @@ class EntitySet(LazyResult):
             return self._add_clause(f"{self._property_reference(property_name)} is null", {})
         self._check_enum(property_name, property_type, value)
         if isinstance(value, list | tuple | set | frozenset) and not property_type.is_list:
-            parameter_type, comparison, value = (
-                PropertyType(property_type.scalar, is_list=True),
-                "in",
-                list(value),
-            )
+            parameter_type = PropertyType(property_type.scalar, is_list=True)
+            comparison = "in"
+            value = list(value)
         elif property_type.is_list:
             parameter_type, comparison = property_type.element_type(), "contains"
         else:
@@ -320,15 +317,11 @@ class NodeSet(EntitySet):
         )
         new_variable = f"n{self.hops + 1}"
         edge_keyword = _edge_keyword(edge)
-        clause_variables = {
-            "out": (self.variable, new_variable),
-            "in": (new_variable, self.variable),
-        }
-        left_variable, right_variable = clause_variables.get(
-            direction, (self.variable, new_variable)
-        )
-        clause = f"${left_variable} {f'<{edge_keyword}>' if direction == 'both' else edge_keyword}{hop_bounds} ${right_variable}"
-        extended_set = self._add_clause(clause, {})
+        edge_word = f"<{edge_keyword}>" if direction == "both" else edge_keyword
+        left, right = self.variable, new_variable
+        if direction == "in":
+            left, right = right, left
+        extended_set = self._add_clause(f"${left} {edge_word}{hop_bounds} ${right}", {})
         end_properties = _node_properties(_require_node_type(self.catalog, end_type))
         return replace(
             extended_set,

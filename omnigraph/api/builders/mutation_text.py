@@ -51,15 +51,10 @@ def build_update(
         )
         assignments.append(f"{property_name}: $p{parameter_index}")
     condition, condition_types = _translate_condition(entity_type, predicate, arguments)
-    query_header = _query_header("update", parameter_types | condition_types)
-    assignment_text = ", ".join(assignments)
-    mutation_text = (
-        query_header
-        + f" {{ update {entity_type.name} set {{ {assignment_text} }} where {condition} }}"
-    )
-    return mutation_text, dict(zip(parameter_types, new_values.values(), strict=True)) | dict(
-        arguments
-    )
+    header = _query_header("update", parameter_types | condition_types)
+    body = f"update {entity_type.name} set {{ {', '.join(assignments)} }} where {condition}"  # noqa: S608
+    values = dict(zip(parameter_types, new_values.values(), strict=True))
+    return f"{header} {{ {body} }}", values | dict(arguments)
 
 
 def build_delete(
@@ -68,10 +63,9 @@ def build_delete(
     """Return the mutation that deletes entities, and its parameters."""
     entity_type = require_entity_type(catalog, type_name)
     condition, parameter_types = _translate_condition(entity_type, predicate, arguments)
-    return (
-        f"{_query_header('delete', parameter_types)} {{ delete {entity_type.name} where {condition} }}",
-        dict(arguments),
-    )
+    header = _query_header("delete", parameter_types)
+    body = f"delete {entity_type.name} where {condition}"
+    return f"{header} {{ {body} }}", dict(arguments)
 
 
 def _translate_condition(

@@ -80,20 +80,20 @@ def _translate_token(
     prefix: str,
     owner: str,
 ) -> str:
-    token_kind, token_text = tokens[token_index]
+    kind, text = tokens[token_index]
     is_call = token_index + 1 < len(tokens) and tokens[token_index + 1][1] == "("
-    if token_kind == "text" and token_text[0] == "'":
-        return f'"{_ESCAPE_PATTERN.sub(_requote_escape, token_text[1:-1])}"'
-    if token_kind == "sign":
-        return "=" if token_text == "==" else token_text
-    if token_kind != "word" or token_text in _KEYWORDS or is_call:
-        return token_text
-    if token_text in properties:
-        return prefix + token_text
+    if kind == "text" and text[0] == "'":
+        return f'"{_ESCAPE_PATTERN.sub(_requote_escape, text[1:-1])}"'
+    if kind == "sign":
+        return "=" if text == "==" else text
+    if kind != "word" or text in _KEYWORDS or is_call:
+        return text
+    if text in properties:
+        return prefix + text
     raise InputError(
-        f"{owner} has no property '{token_text}'",
+        f"{owner} has no property '{text}'",
         reason="unknown property",
-        hint=did_you_mean(token_text, properties, "quote a text, and pass a value as a parameter"),
+        hint=did_you_mean(text, properties, "quote a text, and pass a value as a parameter"),
     )
 
 
@@ -124,20 +124,20 @@ def _last_word(joined_text: str) -> str:
 
 def _rewrite_prefix_calls(tokens: list[PredicateToken]) -> list[PredicateToken]:
     """Rewrite `starts_with(name, 'A')` as `name starts_with 'A'`; keep everything else."""
-    for token_index, (token_kind, token_text) in enumerate(tokens[:-1]):
+    for token_index, (kind, text) in enumerate(tokens[:-1]):
         if (
-            token_kind == "word"
-            and token_text in _INFIX_OPERATORS
+            kind == "word"
+            and text in _INFIX_OPERATORS
             and tokens[token_index + 1][1] == "("
             and _starts_condition(tokens, token_index)
         ):
             comma_index, closing_index = _find_argument_bounds(tokens, token_index + 1)
             if comma_index and closing_index:
-                left_tokens, right_tokens = (
-                    tokens[token_index + 2 : comma_index],
-                    tokens[comma_index + 1 : closing_index],
-                )
-                infix_tokens = [*left_tokens, (token_kind, token_text), *right_tokens]
+                infix_tokens = [
+                    *tokens[token_index + 2 : comma_index],
+                    tokens[token_index],
+                    *tokens[comma_index + 1 : closing_index],
+                ]
                 return [
                     *tokens[:token_index],
                     *infix_tokens,
@@ -172,11 +172,11 @@ def _find_argument_bounds(tokens: list[PredicateToken], open_index: int) -> tupl
     """Return the positions of the comma between two arguments and of the closing bracket."""
     depth, comma_index = 0, 0
     for token_index in range(open_index, len(tokens)):
-        token_text = tokens[token_index][1]
-        depth += (token_text in "([") - (token_text in ")]")
+        text = tokens[token_index][1]
+        depth += (text in "([") - (text in ")]")
         if depth == 0:
             return comma_index, token_index
-        if token_text == "," and depth == 1:
+        if text == "," and depth == 1:
             comma_index = token_index
     return 0, 0
 
@@ -187,9 +187,9 @@ def _parameter_types(
     arguments: Mapping[str, Any],
 ) -> dict[str, str]:
     used_positions = {
-        token_text[1:]: token_index
-        for token_index, (token_kind, token_text) in enumerate(tokens)
-        if token_kind == "variable"
+        text[1:]: token_index
+        for token_index, (kind, text) in enumerate(tokens)
+        if kind == "variable"
     }
     for parameter_name in arguments:
         if parameter_name not in used_positions:

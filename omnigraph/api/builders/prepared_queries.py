@@ -51,7 +51,7 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
 
     The parameters of a bare body are declared by the types of their values.
 
-    >>> read_query("match { $p: Person  $p.age > $min } return { $p.source_name }", {"min": 30}).text
+    >>> read_query("match { $p: Person  $p.age > $min } return { $p.name }", {"min": 30}).text
     'query anonymous($min: I64) {match { $p: Person  $p.age > $min } return { $p.name }}'
     """
     if isinstance(source, SourceText):
@@ -113,8 +113,8 @@ def _read_query_file(query_path: Path) -> QueryText:
 def infer_type_name(value: Any) -> str:
     """Return the type by which a value is declared when nothing else determines it.
 
-    >>> infer_type_name(1), infer_type_name([1.5]), infer_type_name(None), infer_type_name(date(2024, 1, 1))
-    ('I64', '[F64]', 'String?', 'Date')
+    >>> [infer_type_name(value) for value in (1, [1.5], None, date(2024, 1, 1))]
+    ['I64', '[F64]', 'String?', 'Date']
     """
     if isinstance(value, Enum):
         return infer_type_name(value.value)
@@ -281,7 +281,10 @@ def _add_value_hint(diagnostic: Diagnostic) -> str | None:
     if undeclared_match is None:
         return diagnostic.hint
     variable_name = undeclared_match[1]
-    parameter_hint = f"if it is a parameter, give it a value: `{variable_name}=…` or --params '{{\"{variable_name}\": …}}'"
+    params_option = f"--params '{{\"{variable_name}\": …}}'"
+    parameter_hint = (
+        f"if it is a parameter, give it a value: `{variable_name}=…` or {params_option}"
+    )
     return parameter_hint if diagnostic.hint is None else f"{diagnostic.hint}; {parameter_hint}"
 
 

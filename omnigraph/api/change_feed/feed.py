@@ -163,11 +163,9 @@ class Feed(Guarded, Iterator[ChangeBlock]):
     def __init__(
         self, commit_range: CommitRange, change_filter: ChangeFilter, cursor_binding: CursorBinding
     ) -> None:
-        self.commit_range, self.change_filter, self.cursor_binding = (
-            commit_range,
-            change_filter,
-            cursor_binding,
-        )
+        self.commit_range = commit_range
+        self.change_filter = change_filter
+        self.cursor_binding = cursor_binding
         self._block_iterator = iter_blocks(commit_range, change_filter)
         self._last_commit_id = commit_range.after_commit_id
         self._failure: OmnigraphError | None = None  # raised again: an error must not end a feed
@@ -291,7 +289,8 @@ def _commits_after_start(snapshot: Snapshot, start: str) -> CommitRange:
     commit_range = commits_after(snapshot, after_commit_id)
     if commit_range is None:
         raise InputError(
-            f"commit '{after_commit_id}' is not in the first-parent history of branch '{snapshot.branch}'",
+            f"commit '{after_commit_id}' is not in the first-parent history"
+            f" of branch '{snapshot.branch}'",
             reason="not on the branch",
             hint=f"omnigraph commit list --branch {snapshot.branch} lists its commits;"
             " a merged commit is reported as part of its merge",

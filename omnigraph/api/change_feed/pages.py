@@ -157,11 +157,9 @@ class _PageBudget:
         """Reserve room for one change and return whether it fits; the first always does."""
         if self.is_started and (self.changes < 1 or self.bytes < document_bytes):
             return False
-        self.changes, self.bytes, self.is_started = (
-            self.changes - 1,
-            self.bytes - document_bytes,
-            True,
-        )
+        self.changes -= 1
+        self.bytes -= document_bytes
+        self.is_started = True
         return True
 
 

@@ -124,11 +124,13 @@ class LogDrawing:
         if self.hidden_count:
             footer_y = _row_y(len(self.positioned_commits))
             svg_elements.append(
-                f'<text x="{label_x}" y="{footer_y + 4}" opacity=".6">{self.hidden_count} older</text>'
+                f'<text x="{label_x}" y="{footer_y + 4}" opacity=".6">'
+                f"{self.hidden_count} older</text>"
             )
         svg_style = "font:12px sans-serif;color-scheme:light dark"
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{label_x + 640}" height="{image_height}"'
+            '<svg xmlns="http://www.w3.org/2000/svg"'
+            f' width="{label_x + 640}" height="{image_height}"'
             f' role="img" fill="currentColor" style="{svg_style}">{"".join(svg_elements)}</svg>'
         )
 
@@ -151,10 +153,9 @@ class LogDrawing:
 
     def _svg_dot(self, row_index: int, label_x: int) -> str:
         positioned_commit = self.positioned_commits[row_index]
-        commit, ref_names = (
-            positioned_commit.commit,
-            self.ref_names.get(positioned_commit.commit.id, ()),
-        )
+        commit = positioned_commit.commit
+        ref_names = self.ref_names.get(commit.id, ())
+        dot_x, dot_y = _lane_x(positioned_commit.lane), _row_y(row_index)
         lane_color = _LANE_COLORS[positioned_commit.lane % len(_LANE_COLORS)]
         tooltip = "\n".join(_tooltip_lines(commit))
         ref_labels = "".join(
@@ -166,8 +167,9 @@ class LogDrawing:
             f"{commit.actor or 'unknown actor'}, {_format_time(commit.published)}"
         )
         return (
-            f'<g><title>{escape(tooltip)}</title><circle cx="{_lane_x(positioned_commit.lane)}" cy="{_row_y(row_index)}" r="5"'
-            f' fill="{lane_color}"/><text x="{label_x}" y="{_row_y(row_index) + 4}">{ref_labels}{description}'
+            f"<g><title>{escape(tooltip)}</title>"
+            f'<circle cx="{dot_x}" cy="{dot_y}" r="5" fill="{lane_color}"/>'
+            f'<text x="{label_x}" y="{dot_y + 4}">{ref_labels}{description}'
             f' <tspan opacity=".6">{author}</tspan></text></g>'
         )
 

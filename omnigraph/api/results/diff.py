@@ -152,10 +152,8 @@ def compare_snapshots(
     known_types = {
         table_key.partition(":")[2] for table_key in (*old_snapshot.tables, *new_snapshot.tables)
     }
-    type_names, kind_names = (
-        _validate_names(types, known_types, "type"),
-        _validate_names(kinds, _ENTITY_KINDS, "kind"),
-    )
+    type_names = _validate_names(types, known_types, "type")
+    kind_names = _validate_names(kinds, _ENTITY_KINDS, "kind")
     op_names = _validate_names(ops, OPS, "operation")
     included_types = frozenset(type_names) if type_names is not None else None
     lazy_changes = LazyTableChanges(

@@ -51,7 +51,8 @@ class PrintableResult:
             for candidate_kind, candidate_name in self.target.items()
             if candidate_name is not None
         )
-        return f"{row_count} row{'s'[: row_count != 1]} from {target_kind} {target_name} via {self.query_name}"
+        rows = f"{row_count} row{'s'[: row_count != 1]}"
+        return f"{rows} from {target_kind} {target_name} via {self.query_name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,18 +59,19 @@ def table_card(table: pa.Table, caption: str) -> str:
     rows_html = "".join(
         f"<tr>{''.join(row_cells)}</tr>" for row_cells in zip(*cell_columns, strict=True)
     )
-    omission_note = _omission_note(table)
+    caption_html = f"{_escape_caption(caption)}{_omission_note(table)}"
     table_html = f"<table><thead><tr>{header_html}</tr></thead><tbody>{rows_html}</tbody></table>"
-    return f'<div class="og">{_CARD_STYLE}{table_html}<small>{escape_short(caption, _MAX_CAPTION_LENGTH)}{omission_note}</small></div>'
+    return f'<div class="og">{_CARD_STYLE}{table_html}<small>{caption_html}</small></div>'
 
 
 def facts_card(title: str, facts: Mapping[str, Any]) -> str:
     """Return a card with one name and value per line."""
     rows_html = "".join(
-        f"<tr><th>{escape_short(fact_name)}</th><td>{escape_short(fact_value, _MAX_CAPTION_LENGTH)}</td></tr>"
-        for fact_name, fact_value in facts.items()
+        f"<tr><th>{escape_short(name)}</th><td>{_escape_caption(value)}</td></tr>"
+        for name, value in facts.items()
     )
-    return f'<div class="og">{_CARD_STYLE}<b>{escape_short(title, _MAX_CAPTION_LENGTH)}</b><table>{rows_html}</table></div>'
+    title_html = f"<b>{_escape_caption(title)}</b>"
+    return f'<div class="og">{_CARD_STYLE}{title_html}<table>{rows_html}</table></div>'
 
 
 def diff_card(changes: Iterable[EntityChange], caption: str) -> str:
@@ -78,7 +79,8 @@ def diff_card(changes: Iterable[EntityChange], caption: str) -> str:
     rows_html = "".join(_change_row(change) for change in islice(changes, MAX_ROWS))
     header_html = "<tr><th></th><th>type</th><th>id</th><th>what changed</th></tr>"
     table_html = f"<table><thead>{header_html}</thead><tbody>{rows_html}</tbody></table>"
-    return f'<div class="og">{_CARD_STYLE}{_DIFF_STYLE}{table_html}<small>{escape_short(caption, _MAX_CAPTION_LENGTH)}</small></div>'
+    caption_html = f"<small>{_escape_caption(caption)}</small>"
+    return f'<div class="og">{_CARD_STYLE}{_DIFF_STYLE}{table_html}{caption_html}</div>'
 
 
 def _change_row(change: EntityChange) -> str:
@@ -109,8 +111,8 @@ def _change_row(change: EntityChange) -> str:
         property_cells.append(f"{escape_short(property_name)}: {old_html}{new_html}")
     changes_html = "; ".join(property_cells)
     return (
-        f'<tr><td class="{css_class}">{sign}</td><td>{escape_short(change.type)}</td><td>{escape_short(change.id)}</td>'
-        f"<td>{changes_html}</td></tr>"
+        f'<tr><td class="{css_class}">{sign}</td><td>{escape_short(change.type)}</td>'
+        f"<td>{escape_short(change.id)}</td><td>{changes_html}</td></tr>"
     )
 
 
@@ -120,6 +122,10 @@ def _value_html(value: Any) -> str:
         if isinstance(value, bytes)
         else escape_short(to_json_value(value), 60)
     )
+
+
+def _escape_caption(value: Any) -> str:
+    return escape_short(value, _MAX_CAPTION_LENGTH)
 
 
 def _omission_note(table: pa.Table) -> str:

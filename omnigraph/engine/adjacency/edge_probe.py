@@ -94,11 +94,9 @@ class EdgeTableProbe:
         )
         neighbours = self._encode_far_ids(edge_rows[self.far_column])
         resolved = (owners >= 0) & (neighbours >= 0)
-        owners, neighbours, edges = (
-            owners[resolved],
-            neighbours[resolved],
-            row_id_array(edge_rows)[resolved],
-        )
+        owners = owners[resolved]
+        neighbours = neighbours[resolved]
+        edges = row_id_array(edge_rows)[resolved]
         return DirectedAdjacency(
             build_sets(owners, neighbours, len(sources)),
             build_bags(owners, neighbours, edges, len(sources)),

@@ -226,12 +226,10 @@ def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: In
         high = np.where(target_is_right, high, middle)
         still_open = (low < high) & (middle_values != open_targets)
         if not still_open.all():
-            open_pairs, low, high, open_targets = (
-                open_pairs[still_open],
-                low[still_open],
-                high[still_open],
-                open_targets[still_open],
-            )
+            open_pairs = open_pairs[still_open]
+            low = low[still_open]
+            high = high[still_open]
+            open_targets = open_targets[still_open]
     return is_neighbour
 
 
@@ -363,10 +361,8 @@ class UndirectedAdjacency:
         self, sources: IntArray, accepted_rows: Mask | None = None
     ) -> tuple[IntArray, IntArray]:
         """Return the union of both directions for each position."""
-        forward, backward = (
-            self.outgoing.expand(sources, accepted_rows),
-            self.incoming.expand(sources, accepted_rows),
-        )
+        forward = self.outgoing.expand(sources, accepted_rows)
+        backward = self.incoming.expand(sources, accepted_rows)
         return distinct_pairs(
             np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]])
         )

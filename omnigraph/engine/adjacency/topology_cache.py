@@ -184,7 +184,8 @@ def _hash_json(value: object) -> str:
 
 
 def _file_name(topology_key: TopologyKey) -> str:
-    return f"{_hash_json(topology_key.table_family)}-{_hash_json(_versions_to_json(topology_key.versions))}"
+    versions_json = _versions_to_json(topology_key.versions)
+    return f"{_hash_json(topology_key.table_family)}-{_hash_json(versions_json)}"
 
 
 def _pack_arrays(side: str, lists: NeighbourLists) -> dict[str, Any]:

@@ -101,10 +101,8 @@ def _find_edge_changes(
     ):
         return None
     removed_rows, added_rows = read_changes(difference, ["src", "dst"])
-    removed_edges, added_edges = (
-        _resolve_endpoints(removed_rows, base_tables),
-        _resolve_endpoints(added_rows, target_tables),
-    )
+    removed_edges = _resolve_endpoints(removed_rows, base_tables)
+    added_edges = _resolve_endpoints(added_rows, target_tables)
     return (
         (removed_edges, added_edges)
         if removed_edges is not None and added_edges is not None

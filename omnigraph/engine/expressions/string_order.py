@@ -53,11 +53,9 @@ def _refine_ranks(
     """Order rows of equal rank by numbers; return the rows that are still tied."""
     current_ranks = string_rank[tied_rows]
     sort_order = np.lexsort((numbers, current_ranks))
-    current_ranks, numbers, sorted_rows = (
-        current_ranks[sort_order],
-        numbers[sort_order],
-        tied_rows[sort_order],
-    )
+    current_ranks = current_ranks[sort_order]
+    numbers = numbers[sort_order]
+    sorted_rows = tied_rows[sort_order]
     starts_group = np.ones(len(sorted_rows), np.bool_)
     starts_group[1:] = current_ranks[1:] != current_ranks[:-1]
     group_starts = np.maximum.accumulate(np.where(starts_group, np.arange(len(sorted_rows)), 0))

@@ -41,10 +41,8 @@ def aggregate(
     if aggregation.distinct:
         selected_rows, weights = _first_row_per_value(argument, groups, selected_rows), None
     if selected_rows is not None:
-        argument, groups = (
-            argument.take(selected_rows),
-            RowGroups(groups.codes[selected_rows], groups.group_count),
-        )
+        argument = argument.take(selected_rows)
+        groups = RowGroups(groups.codes[selected_rows], groups.group_count)
         weights = weights[selected_rows] if weights is not None else None
     match aggregation.function:
         case "count":
@@ -120,10 +118,8 @@ def _integer_sums(numbers: npt.NDArray[Any], groups: RowGroups) -> list[int]:
         return [int(float_sum) for float_sum in float_sums]
     high_words = (numbers >> 32).astype(np.int64)
     low_words = (numbers & 0xFFFFFFFF).astype(np.int64)
-    high_sums, low_sums = (
-        np.zeros(groups.group_count, np.int64),
-        np.zeros(groups.group_count, np.int64),
-    )
+    high_sums = np.zeros(groups.group_count, np.int64)
+    low_sums = np.zeros(groups.group_count, np.int64)
     np.add.at(high_sums, groups.codes, high_words)
     np.add.at(low_sums, groups.codes, low_words)
     return [

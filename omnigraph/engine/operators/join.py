@@ -28,10 +28,8 @@ def close_cycle(context: ExecutionContext, rows: Rows, closing: plan.CloseCycle)
         or left.table_keys != right.table_keys
     ):
         table_keys = tuple(dict.fromkeys((*left.table_keys, *right.table_keys)))
-        left_types, right_types = (
-            left.with_types(table_keys).type_indexes,
-            right.with_types(table_keys).type_indexes,
-        )
+        left_types = left.with_types(table_keys).type_indexes
+        right_types = right.with_types(table_keys).type_indexes
         if left_types is not None and right_types is not None:
             is_same &= left_types == right_types
     matching_rows = rows.filter(is_same)

@@ -87,10 +87,8 @@ def bm25(
     mean_length = max(token_count / max(text_count, 1), 1e-9)
     row_scores = np.full(len(binding.row_ids), np.nan)
     for table_key, corpus in corpora.items():
-        text_scores, has_token = (
-            np.zeros(corpus.tokens.text_count),
-            np.zeros(corpus.tokens.text_count, np.bool_),
-        )
+        text_scores = np.zeros(corpus.tokens.text_count)
+        has_token = np.zeros(corpus.tokens.text_count, np.bool_)
         length_norm = _K1 * (1 - _B + _B * corpus.tokens.token_counts() / mean_length)
         for token in query_tokens:
             document_frequency = sum(

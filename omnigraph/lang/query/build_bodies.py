@@ -161,10 +161,8 @@ def delete(builder: Builder, rule_span: Span, children: list[Any]) -> Delete:
 
 def assignment(builder: Builder, rule_span: Span, children: list[Any]) -> Assignment:
     """`age: 3`; the span excludes a comma."""
-    property_name, assigned_value = (
-        builder.make_name(children[0]),
-        as_expression(builder, children[1]),
-    )
+    property_name = builder.make_name(children[0])
+    assigned_value = as_expression(builder, children[1])
     return Assignment(property_name, assigned_value, property_name.span.to(assigned_value.span))
 
 

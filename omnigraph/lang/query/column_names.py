@@ -32,11 +32,11 @@ def _expression_name(expression: m.Expression) -> str:
             distinct = "distinct " if expression.distinct else ""
             return f"{expression.function}({distinct}{_expression_name(expression.argument)})"
         case m.Call():
-            field_arguments = [
-                argument
+            argument_names = [
+                _expression_name(argument)
                 for argument in expression.arguments
                 if isinstance(argument, m.Field | m.Call)
             ]
-            return f"{expression.function}({', '.join(_expression_name(argument) for argument in field_arguments)})"
+            return f"{expression.function}({', '.join(argument_names)})"
         case m.Literal() | m.ListLiteral():
             return "literal"

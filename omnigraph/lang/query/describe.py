@@ -104,8 +104,10 @@ def describe_plan(query_plan: plan.Plan, catalog: Catalog) -> Operation:
 def kind_word(property_type: PropertyType) -> str:
     """Return the word for a type in descriptors.
 
-    >>> kind_word(PropertyType(ScalarType.U32)), kind_word(PropertyType(ScalarType.I32, is_list=True))
-    ('int', 'list')
+    >>> kind_word(PropertyType(ScalarType.U32))
+    'int'
+    >>> kind_word(PropertyType(ScalarType.I32, is_list=True))
+    'list'
     """
     return "list" if property_type.is_list else _SCALAR_KINDS[property_type.scalar]
 

@@ -140,7 +140,8 @@ def _write_plan_lines(write_plan: plan.WritePlan) -> Iterator[str]:
                 cascade_text = (
                     f" with {', '.join(statement.cascades)}" if statement.cascades else ""
                 )
-                yield f"delete {statement.kind} {statement.type_name} where {where_text}{cascade_text}"
+                heading = f"delete {statement.kind} {statement.type_name}"
+                yield f"{heading} where {where_text}{cascade_text}"
 
 
 def _assignments_text(assignments: tuple[plan.Assign, ...]) -> str:
@@ -188,7 +189,8 @@ def _ranking_text(ranking: plan.Ranking) -> str:
 
 def _constant_text(constant_value: object, value_type: PropertyType) -> str:
     if isinstance(constant_value, tuple):
-        return f"[{', '.join(_constant_text(item, value_type.element_type()) for item in constant_value)}]"
+        element_type = value_type.element_type()
+        return f"[{', '.join(_constant_text(item, element_type) for item in constant_value)}]"
     if isinstance(constant_value, int) and value_type.scalar is ScalarType.DATE:
         return f'date("{format_date(constant_value)}")'
     if isinstance(constant_value, int) and value_type.scalar is ScalarType.DATETIME:

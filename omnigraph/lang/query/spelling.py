@@ -230,9 +230,8 @@ class Speller:
     def _spell_read_body(self, read_body: ReadBody) -> str:
         clauses_text = " ".join(self.clause(clause) for clause in read_body.clauses)
         columns_text = ", ".join(self.projection(column) for column in read_body.projections)
-        part_texts = [
-            f"match {{ {clauses_text} }} return {'distinct ' * read_body.distinct}{{ {columns_text} }}"
-        ]
+        distinct_text = "distinct " * read_body.distinct
+        part_texts = [f"match {{ {clauses_text} }} return {distinct_text}{{ {columns_text} }}"]
         if read_body.orderings:
             part_texts.append(
                 f"order {{ {', '.join(self.ordering(key) for key in read_body.orderings)} }}"
@@ -268,7 +267,8 @@ def _spell_traversal(traversal: Traversal) -> str:
     edge_words = "|".join(edge.text for edge in traversal.edges)
     edge_words = f"<{edge_words}>" if traversal.undirected else edge_words
     variable_prefix = "" if traversal.edge_variable is None else f"${traversal.edge_variable.name}:"
-    return f"${traversal.source.name} {variable_prefix}{edge_words}{_spell_hops(traversal.hops)} ${traversal.target.name}"
+    edge_text = f"{variable_prefix}{edge_words}{_spell_hops(traversal.hops)}"
+    return f"${traversal.source.name} {edge_text} ${traversal.target.name}"
 
 
 def _spell_hops(hops: Hops | None) -> str:

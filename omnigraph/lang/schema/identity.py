@@ -177,7 +177,8 @@ def _keep_type_ids(
 def _warn_ignored_hint(
     match: _IdentityMatch, subject: CatalogType | PropertyDefinition, subject_label: str
 ) -> None:
-    warning_text = f'{subject_label} exists under this name, so @rename_from("{subject.rename_from}") is ignored'
+    hint_text = f'@rename_from("{subject.rename_from}")'
+    warning_text = f"{subject_label} exists under this name, so {hint_text} is ignored"
     match.add_warning(subject, warning_text, IGNORED_HINT)
 
 
@@ -199,16 +200,15 @@ def _report_unknown_type(
     other_kind = next(
         (kind for kind in TYPE_KINDS if (kind, declared_type.rename_from) in accepted_types), None
     )
+    kind, old_name = declared_type.kind, declared_type.rename_from
+    subject = f"@rename_from on {_type_label(declared_type)}"
     if other_kind is None:
-        reason = f"@rename_from on {_type_label(declared_type)}: no accepted {declared_type.kind} is named '{declared_type.rename_from}'"
-        match.add_error(declared_type, reason, "remove the hint to declare a new type")
+        reason = f"{subject}: no accepted {kind} is named '{old_name}'"
+        advice = "remove the hint to declare a new type"
     else:
-        reason = f"@rename_from on {_type_label(declared_type)}: '{declared_type.rename_from}' is an accepted {other_kind}"
-        match.add_error(
-            declared_type,
-            reason,
-            f"a rename cannot turn {_with_article(other_kind)} into {_with_article(declared_type.kind)}",
-        )
+        reason = f"{subject}: '{old_name}' is an accepted {other_kind}"
+        advice = f"a rename cannot turn {_with_article(other_kind)} into {_with_article(kind)}"
+    match.add_error(declared_type, reason, advice)
 
 
 def _with_article(kind: TypeKind) -> str:
@@ -279,7 +279,10 @@ def _report_unknown_property(
         for accepted_type in accepted.type_identities
         if old_name in dict(accepted_type.property_ids)
     ]
-    reason = f"@rename_from on {_type_label(declared_type)}.{definition.name}: {_type_label(declared_type)} has no property '{old_name}'"
+    type_label = _type_label(declared_type)
+    reason = (
+        f"@rename_from on {type_label}.{definition.name}: {type_label} has no property '{old_name}'"
+    )
     advice = "remove the hint to declare a new property"
     if other_owners:
         owner_label = f"{other_owners[0].kind}:{other_owners[0].name}"
@@ -290,11 +293,13 @@ def _report_unknown_property(
 
 
 def _report_hints_of_new_type(declared_type: CatalogType, match: _IdentityMatch) -> None:
+    type_label = _type_label(declared_type)
     for definition in declared_type.properties:
         if definition.rename_from is not None and definition.declared_directly:
-            hint_label = f'@rename_from("{definition.rename_from}") on {_type_label(declared_type)}.{definition.name}'
+            hint_text = f'@rename_from("{definition.rename_from}")'
             message = (
-                f"{hint_label}: {_type_label(declared_type)} is new and has no accepted properties"
+                f"{hint_text} on {type_label}.{definition.name}:"
+                f" {type_label} is new and has no accepted properties"
             )
             match.add_error(
                 definition, message, "remove the hint, or name the old type with @rename_from"

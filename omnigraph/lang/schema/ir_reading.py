@@ -145,10 +145,8 @@ def _read_identity(type_kind: TypeKind, type_node: _RecordNode) -> TypeIdentity:
         (property_node.member("name").as_text(), property_node.member("property_id").as_integer())
         for property_node in type_node.member("properties").as_items()
     )
-    type_name, type_id = (
-        type_node.member("name").as_text(),
-        type_node.member("type_id").as_integer(),
-    )
+    type_name = type_node.member("name").as_text()
+    type_id = type_node.member("type_id").as_integer()
     return TypeIdentity(
         type_kind, type_name, type_id, table_incarnation_id, tuple(sorted(property_ids))
     )

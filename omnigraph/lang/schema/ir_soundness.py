@@ -117,7 +117,8 @@ def _provenance_faults(ir: SchemaIR) -> Iterator[str]:
     for declared_type in types_without_interfaces:
         for definition in declared_type.properties:
             if not definition.declared_directly or definition.satisfies:
-                yield f"{declared_type.kind}:{declared_type.name}.{definition.name} cannot come from an interface"
+                type_label = f"{declared_type.kind}:{declared_type.name}"
+                yield f"{type_label}.{definition.name} cannot come from an interface"
     for node in ir.catalog.nodes:
         yield from _unsatisfied_interface_faults(ir.catalog, node)
         for definition in node.properties:
@@ -151,4 +152,5 @@ def _unsatisfied_interface_faults(catalog: Catalog, node: NodeType) -> Iterator[
                 or definition.type != required_property.type
                 or satisfied_pair not in definition.satisfies
             ):
-                yield f"node:{node.name} does not satisfy interface:{interface.name}.{required_property.name}"
+                property_label = f"{interface.name}.{required_property.name}"
+                yield f"node:{node.name} does not satisfy interface:{property_label}"

@@ -83,7 +83,10 @@ def _check_assignment(
         return []
     if typed_value.type is not None and is_assignable(typed_value.type, property_type):
         return [plan.Assign(assignment.name.text, typed_value.value)]
-    message = f"`{assignment.name.text}` is {property_type.display()} and cannot be assigned {typed_value.describe_type()}"
+    message = (
+        f"`{assignment.name.text}` is {property_type.display()}"
+        f" and cannot be assigned {typed_value.describe_type()}"
+    )
     scope.report.error(typed_value.span, message, "T7", hint=_endpoint_hint(property_type))
     return []
 

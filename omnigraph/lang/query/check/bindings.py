@@ -186,7 +186,8 @@ def _value_mismatch(typed_value: TypedValue, property_type: PropertyType) -> str
         or not is_comparable(typed_value.type, property_type)
     ):
         list_note = ", which the list must contain" if property_type.is_list else ""
-        return f"expected one {property_type.element_type().display()}{list_note}, found {typed_value.describe_type()}"
+        expected_type = property_type.element_type().display()
+        return f"expected one {expected_type}{list_note}, found {typed_value.describe_type()}"
     if isinstance(typed_value.value, plan.Constant) and property_type.enum_values is not None:
         stored_constant = literals.fit_constant(typed_value.value, property_type)
         return stored_constant if isinstance(stored_constant, str) else None

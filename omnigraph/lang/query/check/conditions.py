@@ -65,10 +65,8 @@ def _check_comparison(rules: ConditionRules, comparison: m.Comparison) -> plan.P
     ):
         if isinstance(call, m.Call) and call.function in search.TEXT_CONDITIONS:
             return _check_search_comparison(rules, comparison, call, opposite)
-    left_operand, right_operand = (
-        rules.resolve_operand(comparison.left),
-        rules.resolve_operand(comparison.right),
-    )
+    left_operand = rules.resolve_operand(comparison.left)
+    right_operand = rules.resolve_operand(comparison.right)
     if left_operand is None or right_operand is None:
         return None
     left_operand, right_operand = (
@@ -138,10 +136,8 @@ def _check_text_test(
 
 
 def _check_membership(rules: ConditionRules, membership: m.Membership) -> plan.Predicate | None:
-    operand, list_operand = (
-        rules.resolve_operand(membership.operand),
-        rules.resolve_operand(membership.items),
-    )
+    operand = rules.resolve_operand(membership.operand)
+    list_operand = rules.resolve_operand(membership.items)
     if operand is None or list_operand is None:
         return None
     operand = _give_null_type(rules, operand, list_operand)

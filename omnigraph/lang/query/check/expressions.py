@@ -170,21 +170,15 @@ def _resolve_edge_field(
             for declared_property in edge.properties
         ),
     ]
-    message = f"{' and '.join(bound_variable.edge_types)} {_conjugate_have(edge_declarations, 'no property')} `{field.name}`"
-    hint = did_you_mean(field.name, field_names)
+    problem, hint = "has no property", did_you_mean(field.name, field_names)
+    if len(edge_declarations) != 1:
+        problem = "have no property"
     if declarations:
-        message = (
-            f"{' and '.join(bound_variable.edge_types)} do not share the property `{field.name}`"
-        )
+        problem = "do not share the property"
         hint = "it must have the same type in all of them" if len(field_types) > 1 else None
+    message = f"{' and '.join(bound_variable.edge_types)} {problem} `{field.name}`"
     scope.report.error(field.span, message, "T6", hint=hint)
     return None
-
-
-def _conjugate_have(edge_declarations: tuple[object, ...], grammatical_object: str) -> str:
-    return (
-        f"has {grammatical_object}" if len(edge_declarations) == 1 else f"have {grammatical_object}"
-    )
 
 
 def _system_value(

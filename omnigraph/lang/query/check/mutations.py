@@ -119,7 +119,8 @@ def _check_update(
         scope.report.error(update.type_name.span, "an update without assignments", "T10")
     for assignment in update.assignments:
         if assignment.name.text in (target_type.key or ()):
-            message = f"`{assignment.name.text}` is part of the key of {target_type.name} and cannot change"
+            key_name = assignment.name.text
+            message = f"`{key_name}` is part of the key of {target_type.name} and cannot change"
             hint = "delete the node and insert it again"
             scope.report.error(assignment.name.span, message, hint=hint)
     return (

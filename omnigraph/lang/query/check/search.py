@@ -55,10 +55,8 @@ def _build_text_search(
 ) -> plan.TextSearch | None:
     if not _check_argument_count(scope, call):
         return None
-    text_property, typed_query = (
-        _resolve_text_property(scope, call),
-        _resolve_text_query(scope, call),
-    )
+    text_property = _resolve_text_property(scope, call)
+    typed_query = _resolve_text_query(scope, call)
     has_max_edits = len(call.arguments) > 2
     max_edits = _resolve_integer(scope, call, call.arguments[2], 0) if has_max_edits else None
     if text_property is None or typed_query is None or (has_max_edits and max_edits is None):
@@ -93,10 +91,8 @@ def _check_argument_count(scope: Scope, call: m.Call) -> bool:
 
 
 def _check_bm25(scope: Scope, call: m.Call) -> plan.Bm25 | None:
-    text_property, typed_query = (
-        _resolve_text_property(scope, call),
-        _resolve_text_query(scope, call),
-    )
+    text_property = _resolve_text_property(scope, call)
+    typed_query = _resolve_text_query(scope, call)
     return (
         plan.Bm25(text_property, typed_query.value)
         if text_property is not None and typed_query is not None

@@ -135,28 +135,31 @@ def _resolve_endpoint_types(
 ) -> _EndpointTypes | None:
     if traversal.undirected and not _check_symmetric(scope, traversal, edges):
         return None
-    source_type, target_type = (
-        _bound_type(scope, traversal.source),
-        _bound_type(scope, traversal.target),
-    )
+    source_type = _bound_type(scope, traversal.source)
+    target_type = _bound_type(scope, traversal.target)
     resolved_types: list[_EndpointTypes] = []
     for edge, edge_word in zip(edges, traversal.edges, strict=True):
         endpoint_types = _orient_edge(scope.catalog, edge, source_type, target_type)
         if endpoint_types is None:
             _report_endpoint_mismatch(scope, traversal, edge, source_type)
             return None
-        if resolved_types and (endpoint_types.source, endpoint_types.target) != (
-            resolved_types[0].source,
-            resolved_types[0].target,
-        ):
+        if resolved_types and not _joins_same_types(endpoint_types, resolved_types[0]):
             message = (
-                f"`{edge_word.text}` joins {endpoint_types.source} and {endpoint_types.target}, "
+                f"{_describe_join(edge_word.text, endpoint_types)},"
+                f" {_describe_join(traversal.edges[0].text, resolved_types[0])}"
             )
-            message += f"`{traversal.edges[0].text}` joins {resolved_types[0].source} and {resolved_types[0].target}"
             scope.report.error(edge_word.span, message, "T5")
             return None
         resolved_types.append(endpoint_types)
     return _check_bound_target(scope, traversal, resolved_types[0], target_type)
+
+
+def _joins_same_types(left: _EndpointTypes, right: _EndpointTypes) -> bool:
+    return (left.source, left.target) == (right.source, right.target)
+
+
+def _describe_join(edge_word: str, endpoint_types: _EndpointTypes) -> str:
+    return f"`{edge_word}` joins {endpoint_types.source} and {endpoint_types.target}"
 
 
 def _check_symmetric(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]) -> bool:
@@ -208,7 +211,10 @@ def _report_endpoint_mismatch(
 ) -> None:
     endpoint = traversal.source if source_type is not None else traversal.target
     endpoint_type = _bound_type(scope, endpoint)
-    message = f"`${endpoint.name}` is a {endpoint_type}, but {edge.name} goes from {edge.source} to {edge.target}"
+    message = (
+        f"`${endpoint.name}` is a {endpoint_type},"
+        f" but {edge.name} goes from {edge.source} to {edge.target}"
+    )
     scope.report.error(endpoint.span, message, "T5")
 
 

@@ -113,10 +113,8 @@ def _check_allowed_on_header(annotation: model.Annotation, findings: SchemaFindi
     if annotation_name in _NEVER_ON_HEADERS or (
         annotation_name in _CONSTRAINT_NAMES and annotation.arguments
     ):
-        inline_form, body_form = (
-            f"`@{annotation_name}` after a property",
-            f"`@{annotation_name}(…)` between the braces",
-        )
+        inline_form = f"`@{annotation_name}` after a property"
+        body_form = f"`@{annotation_name}(…)` between the braces"
         allowed_forms = [body_form] * (annotation_name in _CONSTRAINT_NAMES) + [inline_form] * (
             annotation_name in _NEVER_ON_HEADERS
         )
@@ -224,7 +222,8 @@ def _read_embedding(
         )
         return None
     if not declared_property.type.is_vector and not declared_property.type_rejected:
-        message = f"`@embed` needs a vector property; `{property_name}` is {declared_property.type.display()}"
+        declared_type = declared_property.type.display()
+        message = f"`@embed` needs a vector property; `{property_name}` is {declared_type}"
         _reject_annotation(
             findings, annotation.span, message, f"declare it as `{property_name}: Vector(…)`"
         )

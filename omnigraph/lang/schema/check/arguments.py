@@ -65,7 +65,10 @@ def _check_literal_form(
             )
             return False
     elif literal.kind in ("word", "code") and not is_identifier(literal_text):
-        message = f"`@{annotation_name}`: `{literal_text}` is neither a quoted string nor a lower-case name"
+        message = (
+            f"`@{annotation_name}`: `{literal_text}` is neither a quoted string"
+            " nor a lower-case name"
+        )
         findings.add(
             CheckStage.ANNOTATION, literal.span, message, f'put it in quotes: `"{literal_text}"`'
         )

@@ -24,7 +24,10 @@ def _check_embedding_source(
     source_draft = node_draft.properties.get(source_name)
     if source_draft is None:
         if node_draft.has_all_interfaces:
-            message = f"`@embed` on `{vector_draft.definition.name}`: {node_draft.label} has no property `{source_name}`"
+            message = (
+                f"`@embed` on `{vector_draft.definition.name}`:"
+                f" {node_draft.label} has no property `{source_name}`"
+            )
             findings.add(
                 CheckStage.ANNOTATION,
                 span,

@@ -65,7 +65,8 @@ def _find_kind_problem(index_kind: str, columns: list[ConstraintColumn]) -> _Opt
                 for candidate_kind in INDEX_KINDS
                 if _supports_type(candidate_kind, column.type)
             ]
-            message = f"`@index`: kind `{index_kind}` does not support `{column.name}`: {column.type.display()}"
+            column_label = f"`{column.name}`: {column.type.display()}"
+            message = f"`@index`: kind `{index_kind}` does not support {column_label}"
             return message, f"supported kinds: {', '.join(usable_kinds)}" if usable_kinds else None
     return None
 

@@ -82,11 +82,9 @@ def _compare_properties(
     interface_property: PropertyDraft,
     findings: SchemaFindings,
 ) -> None:
-    property_name, existing_type, interface_type = (
-        existing_property.definition.name,
-        existing_property.definition.type.display(),
-        interface_property.definition.type.display(),
-    )
+    property_name = existing_property.definition.name
+    existing_type = existing_property.definition.type.display()
+    interface_type = interface_property.definition.type.display()
     if existing_property.definition.type != interface_property.definition.type:
         origin_suffix = _origin_suffix(existing_property)
         message = (

@@ -17,7 +17,8 @@ def find_own_properties(
         if first_declaration is not declared_property:
             owner = f"{type_kind} `{declaration.name.text}`"
             message = f"duplicate property `{property_name}` in {owner}"
-            hint = f"it is already declared on line {findings.line_number(first_declaration.name.span)}"
+            first_line = findings.line_number(first_declaration.name.span)
+            hint = f"it is already declared on line {first_line}"
             findings.add(CheckStage.PROPERTY, declared_property.name.span, message, hint)
     return list(first_by_name.values())
 

@@ -89,7 +89,10 @@ def _check_column_kind(
     is_string = column.type.scalar is ScalarType.STRING and not column.type.is_list
     if column.type.is_numeric if required_kind == "numeric" else is_string:
         return True
-    message = f"`@{constraint.kind}` needs a {required_kind} property; `{column.name}` is {column.type.display()}"
+    message = (
+        f"`@{constraint.kind}` needs a {required_kind} property;"
+        f" `{column.name}` is {column.type.display()}"
+    )
     findings.add(CheckStage.CONSTRAINT, column.span, message)
     return False
 

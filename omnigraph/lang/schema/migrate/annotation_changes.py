@@ -23,10 +23,8 @@ def refuse_annotation_changes(
     new_annotations: tuple[StoredAnnotation, ...],
 ) -> Iterator[MigrationStep]:
     """Refuse a change of any other annotation, naming all that differ."""
-    old_opaque, new_opaque = (
-        _opaque_annotations(old_annotations),
-        _opaque_annotations(new_annotations),
-    )
+    old_opaque = _opaque_annotations(old_annotations)
+    new_opaque = _opaque_annotations(new_annotations)
     if old_opaque != new_opaque:
         changed_names = ", ".join(
             f"@{annotation_name}"

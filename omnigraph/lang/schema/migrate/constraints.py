@@ -75,10 +75,8 @@ def restate_steps(type_pair: TypePair, property_name: str) -> Iterator[Migration
     """Return the steps for constraints of one property that only moved between inline and body."""
     if not type_pair.has_rows:
         return  # an interface has no body constraints
-    old_inline, new_inline = (
-        type_pair.surviving_properties[property_name].inline_constraints,
-        type_pair.new_properties[property_name].inline_constraints,
-    )
+    old_inline = type_pair.surviving_properties[property_name].inline_constraints
+    new_inline = type_pair.new_properties[property_name].inline_constraints
     for constraint_name in sorted(set(old_inline) ^ set(new_inline)):
         restated_constraint = INLINE_CONSTRAINT_CLASSES[constraint_name]((property_name,))
         if _has_constraint(type_pair.old_constraints, restated_constraint) and _has_constraint(
@@ -201,7 +199,8 @@ def _key_change_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     if old_columns == new_columns:
         return
     if old_columns is None or new_columns is None:
-        change = f"@key({', '.join(old_columns or new_columns or ())}) is {'added' if old_columns is None else 'removed'}"
+        key_columns = ", ".join(old_columns or new_columns or ())
+        change = f"@key({key_columns}) is {'added' if old_columns is None else 'removed'}"
     else:
         change = f"@key({', '.join(old_columns)}) becomes @key({', '.join(new_columns)})"
     yield make_unsupported_change(

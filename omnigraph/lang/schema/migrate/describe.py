@@ -41,7 +41,12 @@ def describe_step(step: MigrationStep) -> str:
     code_suffix = f" [{step.code}]" if step.code else ""
     if isinstance(step, UnsupportedChange):
         return f"not supported: {step.entity}: {step.reason}{code_suffix}"
-    return f"{_describe_type_step(step) or _describe_property_step(step) or _describe_constraint_step(step)}{validation_note}{code_suffix}"
+    description = (
+        _describe_type_step(step)
+        or _describe_property_step(step)
+        or _describe_constraint_step(step)
+    )
+    return f"{description}{validation_note}{code_suffix}"
 
 
 def _describe_type_step(step: MigrationStep) -> str:
@@ -51,7 +56,8 @@ def _describe_type_step(step: MigrationStep) -> str:
         case RenameType(type_kind=type_kind, old=old_name, new=new_name):
             return f"rename {type_kind}{_type_suffix(type_kind)} {old_name} to {new_name}"
         case DropType(type_kind=type_kind, name=type_name, mode=drop_mode):
-            return f"drop {type_kind}{_type_suffix(type_kind)} {type_name}{_drop_suffix(type_kind, drop_mode)}"
+            drop_suffix = _drop_suffix(type_kind, drop_mode)
+            return f"drop {type_kind}{_type_suffix(type_kind)} {type_name}{drop_suffix}"
         case UpdateTypeMetadata(type_kind=type_kind, name=type_name):
             return f"update the annotations of {type_kind}{_type_suffix(type_kind)} {type_name}"
         case ChangeCardinality() | ChangeEndpoints():
@@ -98,7 +104,8 @@ def _describe_property_change(step: PropertyStep, property_label: str) -> str:
         case DropProperty(mode=drop_mode):
             return f"drop property {property_label}{_drop_suffix(step.type_kind, drop_mode)}"
         case ChangeDefault(old=old_default, new=new_default):
-            return f"change the default of {property_label} from {_format_default(old_default)} to {_format_default(new_default)}"
+            change = f"from {_format_default(old_default)} to {_format_default(new_default)}"
+            return f"change the default of {property_label} {change}"
         case RestateConstraint(on_property=on_property):
             position = "on the property" if on_property else "in the body"
             return f"declare {_format_constraint(step.constraint)} of {property_label} {position}"
@@ -143,7 +150,8 @@ def _describe_constraint_step(step: MigrationStep) -> str:
         case ChangeIndexOptions(
             type_kind=type_kind, type_name=type_name, old=old_index, new=new_index
         ):
-            return f"change {_format_constraint(old_index)} of {type_kind}:{type_name} to {_format_constraint(new_index)}"
+            subject = f"{_format_constraint(old_index)} of {type_kind}:{type_name}"
+            return f"change {subject} to {_format_constraint(new_index)}"
     raise TypeError(f"no description for step kind {step.kind!r}")
 
 

@@ -15,10 +15,8 @@ from .type_pair import TypePair
 
 def implements_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     """Refuse a change to the list of implemented interfaces."""
-    old_interfaces, new_interfaces = (
-        _implemented_interfaces(type_pair.old_ir, type_pair.old_type),
-        _implemented_interfaces(type_pair.new_ir, type_pair.new_type),
-    )
+    old_interfaces = _implemented_interfaces(type_pair.old_ir, type_pair.old_type)
+    new_interfaces = _implemented_interfaces(type_pair.new_ir, type_pair.new_type)
     if old_interfaces == new_interfaces:
         return
     change_texts = [
@@ -40,10 +38,8 @@ def origin_steps(
         type_pair.new_ir, type_pair.new_type
     ):
         return  # the list of interfaces is already refused as a whole
-    old_origin, new_origin = (
-        _satisfied_property_ids(type_pair.old_ir, old_definition),
-        _satisfied_property_ids(type_pair.new_ir, new_definition),
-    )
+    old_origin = _satisfied_property_ids(type_pair.old_ir, old_definition)
+    new_origin = _satisfied_property_ids(type_pair.new_ir, new_definition)
     if old_definition.declared_directly != new_definition.declared_directly:
         positions = ("in the node", "by an interface")
         old_position, new_position = (
@@ -69,7 +65,8 @@ def origin_steps(
             f"{interface_name}.{property_name}"
             for interface_name, property_name in new_definition.satisfies
         }
-        reason = f"{change} the interface property {', '.join(sorted(gained_properties or lost_properties))}"
+        changed_properties = ", ".join(sorted(gained_properties or lost_properties))
+        reason = f"{change} the interface property {changed_properties}"
         yield make_unsupported_change(
             "OG-BC-103", type_pair.entity_label(new_definition.name), reason
         )

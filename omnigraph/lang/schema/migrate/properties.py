@@ -134,7 +134,8 @@ def _type_change_steps(
     new_type, property_name = new_definition.type, new_definition.name
     step_members = type_pair.step_members | {"property_name": property_name}
     if not _can_become(type_pair, old_type, new_definition):
-        reason = f"{old_type.display()} cannot become {new_type.display()}{_refusal_suffix(type_pair, old_type, new_definition)}"
+        refusal_suffix = _refusal_suffix(type_pair, old_type, new_definition)
+        reason = f"{old_type.display()} cannot become {new_type.display()}{refusal_suffix}"
         yield make_unsupported_change("OG-MF-106", type_pair.entity_label(property_name), reason)
         return
     if old_type.scalar is not new_type.scalar:
@@ -199,15 +200,11 @@ def _embedding_steps(
     if old_embedding is None or new_definition.embed is None:
         code, change = "OG-VE-103", f"@embed is {'added' if old_embedding is None else 'removed'}"
     elif old_embedding.source != new_definition.embed.source:
-        code, change = (
-            "OG-VE-101",
-            f"@embed source '{old_embedding.source}' becomes '{new_definition.embed.source}'",
-        )
+        code = "OG-VE-101"
+        change = f"@embed source '{old_embedding.source}' becomes '{new_definition.embed.source}'"
     else:
-        code, change = (
-            "OG-VE-102",
-            f"@embed model {old_embedding.model!r} becomes {new_definition.embed.model!r}",
-        )
+        code = "OG-VE-102"
+        change = f"@embed model {old_embedding.model!r} becomes {new_definition.embed.model!r}"
     reason = f"{change}: existing vectors would have another meaning"
     yield make_unsupported_change(code, type_pair.entity_label(new_definition.name), reason)
 

@@ -107,10 +107,8 @@ def _cardinality_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     old_edge, new_edge = type_pair.old_type, type_pair.new_type
     if not isinstance(old_edge, EdgeType) or not isinstance(new_edge, EdgeType):
         return
-    old_bounds, new_bounds = (
-        CardinalityBounds(old_edge.min_cardinality, old_edge.max_cardinality),
-        CardinalityBounds(new_edge.min_cardinality, new_edge.max_cardinality),
-    )
+    old_bounds = CardinalityBounds(old_edge.min_cardinality, old_edge.max_cardinality)
+    new_bounds = CardinalityBounds(new_edge.min_cardinality, new_edge.max_cardinality)
     if old_bounds != new_bounds:
         rating = rating_members(None if new_bounds.includes(old_bounds) else "OG-MF-111")
         yield ChangeCardinality(type_name=new_edge.name, old=old_bounds, new=new_bounds, **rating)

@@ -1,0 +1,179 @@
+"""Swap the manifest of a branch and verify the outcome.
+
+A store may apply a swap and lose the answer, so the answer of a swap is never trusted: the commit
+is looked up in the newest log before a write is acknowledged, or reported as not written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from omnigraph.errors import (
+    HistoryReclaimed,
+    ReadSetConflict,
+    StorageError,
+)
+from omnigraph.history.branch_state import BranchState
+from omnigraph.history.commit import Commit
+from omnigraph.history.log import HistoryLog
+from omnigraph.history.manifest import (
+    LoadedManifest,
+    is_from_replaced_graph,
+    is_newest,
+    swap_state,
+    sync_manifest,
+)
+from omnigraph.history.state import GraphState
+from omnigraph.publish.plan import (
+    CommitMetadata,
+    PreparePlan,
+    Requirement,
+)
+from omnigraph.publish.unresolved_swaps import UnresolvedSwap, local_disk_error
+from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
+from omnigraph.storage.failures import (
+    AbsentError,
+    failures_as_unknown_effect,
+    to_storage_error,
+)
+from omnigraph.storage.store import Store
+
+MAX_SWAP_ATTEMPTS = 5  # swaps of one plan, each on a newer base, before it is prepared again
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """The parts of a write that stay the same over all attempts."""
+
+    branch_state: BranchState
+    prepare: PreparePlan
+    metadata: CommitMetadata
+    conditions: Sequence[Requirement]
+    unresolved_swap: UnresolvedSwap
+
+    @property
+    def store(self) -> Store:
+        return self.branch_state.store
+
+
+def swap_and_verify(
+    request: WriteRequest, base_manifest: LoadedManifest, next_state: GraphState, commit: Commit
+) -> bool:
+    """Swap the manifest and verify; True means that the commit is in the log.
+
+    Never report the outcome of the swap alone. A client library may repeat a request whose answer
+    was lost, and the repetition then loses to its own first try: even a conflict can mean success.
+    """
+    try:
+        published_manifest = swap_state(request.store, base_manifest, next_state)
+    except SwapConflict:
+        with failures_as_unknown_effect():
+            return verify_commit_landed(request, base_manifest.state, commit)
+    except SwapOutcomeUnknown as unknown_outcome:
+        return _resolve_unknown_swap(request, base_manifest, commit, unknown_outcome)
+    # If an interrupt arrives before verification ends, the caller hears "unknown", not "failed".
+    request.unresolved_swap.mark_unanswered(base_manifest)
+    with failures_as_unknown_effect():
+        still_newest = is_newest(published_manifest)
+        request.unresolved_swap.mark_resolved()
+        if not still_newest:
+            return verify_commit_landed(request, base_manifest.state, commit)
+    # Memory last: a state that is cached before it is verified could be shown and then vanish.
+    request.branch_state.advance(published_manifest)
+    return True
+
+
+def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: Commit) -> bool:
+    """Read the newest state and return whether this commit is in its log."""
+    branch_state = request.branch_state
+    for _ in range(MAX_SWAP_ATTEMPTS):
+        newest_manifest = branch_state.reload()
+        try:
+            logged_commit = _find_in_newer_log(
+                branch_state, base_state, newest_manifest.state, commit.id
+            )
+        except HistoryReclaimed:
+            # Chunks were merged and collected since the read. On a deleted branch they stay gone,
+            # so retrying is pointless there.
+            require_open_branch(branch_state, newest_manifest.state)
+            continue
+        if logged_commit is None:
+            # A newer version without the commit uses up the version number of the swap: it can
+            # never land any more, and only now "not written" is certain.
+            request.unresolved_swap.observe_version(newest_manifest)
+            require_open_branch(branch_state, newest_manifest.state)
+            return False
+        try:
+            sync_manifest(
+                newest_manifest
+            )  # another process may have swapped it and crashed before its sync
+        except AbsentError:
+            continue  # superseded and cleaned up; the next version contains the commit, too
+        request.unresolved_swap.mark_resolved()
+        return _require_own_commit(logged_commit, commit)
+    raise StorageError(f"the log of branch {branch_state.name} cannot be read", kind="permanent")
+
+
+def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
+    """Return True if the logged commit is ours; raise if it is a refusal under our commit id.
+
+    Recovery by another process may have given the operation up and recorded that.
+    """
+    if logged_commit.operation != own_commit.operation:
+        raise ReadSetConflict(
+            f"the {own_commit.operation} was already resolved by another process as {logged_commit.operation}",
+            member="tables",
+        )
+    return True
+
+
+def _find_in_newer_log(
+    branch_state: BranchState, base_state: GraphState, newest_state: GraphState, commit_id: str
+) -> Commit | None:
+    """Find a commit in the newest log; chunks that the base already had cannot contain it."""
+    base_chunks = {chunk.name for chunk in base_state.chunks}
+    newer_state = replace(
+        newest_state,
+        chunks=tuple(chunk for chunk in newest_state.chunks if chunk.name not in base_chunks),
+    )
+    return HistoryLog(branch_state.store, newer_state).find(commit_id)
+
+
+def require_open_branch(branch_state: BranchState, state: GraphState) -> None:
+    """Raise if the branch was deleted."""
+    if state.head.closed:
+        raise ReadSetConflict(
+            f"branch {branch_state.name} was deleted", member="branch", expected=branch_state.ulid
+        )
+
+
+def _resolve_unknown_swap(
+    request: WriteRequest,
+    base_manifest: LoadedManifest,
+    commit: Commit,
+    unknown_outcome: SwapOutcomeUnknown,
+) -> bool:
+    """Find out what became of a swap that got no answer.
+
+    Retrying with the same commit id is safe, so most cases just return whether it landed. An
+    interrupt of the caller and an error of a local disk are raised instead: the one must not be
+    swallowed, the other would only repeat.
+    """
+    cause, disk_refusal = (
+        unknown_outcome.__cause__,
+        local_disk_error(request.store, unknown_outcome),
+    )
+    if disk_refusal is None:  # a local disk that refused has nothing in flight
+        request.unresolved_swap.mark_unanswered(base_manifest)
+    with failures_as_unknown_effect():
+        if is_from_replaced_graph(base_manifest):
+            # The root was removed and created again. The log there says nothing about our swap.
+            message = f"another graph was created at {request.store.root.uri}"
+            raise StorageError(message, kind="permanent")
+        is_published = verify_commit_landed(request, base_manifest.state, commit)
+    if cause is not None and not isinstance(cause, Exception):
+        if is_published:
+            cause.add_note(f"commit {commit.id} was written")
+        raise cause
+    if disk_refusal is not None and not is_published:
+        raise to_storage_error(disk_refusal, effect="none") from disk_refusal
+    return is_published
