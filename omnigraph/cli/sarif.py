@@ -13,8 +13,8 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 def sarif_log(reports: Sequence[tuple[SourceText, Sequence[Diagnostic]]]) -> dict[str, Any]:
     """Return a log with one run that holds all findings.
 
-    >>> made = sarif_log([(Source("a.pg", "?"), [Diagnostic("no", code="T1")])])
-    >>> made["runs"][0]["results"][0]["ruleId"]
+    >>> log = sarif_log([(SourceText("a.pg", "?"), [Diagnostic("no", code="T1")])])
+    >>> log["runs"][0]["results"][0]["ruleId"]
     'T1'
     """
     results = [

@@ -293,8 +293,9 @@ class MergeConflict(Conflict):
 
     The text form also states the values on each branch.
 
-    >>> one = EntityConflict("node", "Person", "ada", "divergent_update", "age is 7 on 'main', …")
-    >>> print(MergeConflict(conflicts=[one], hint="decide"))
+    >>> message = "age is 7 on 'main', …"
+    >>> conflict = EntityConflict("node", "Person", "ada", "divergent_update", message)
+    >>> print(MergeConflict(conflicts=[conflict], hint="decide"))
     merge conflicts: node type 'Person', entity id 'ada' (divergent_update)
       Person 'ada': age is 7 on 'main', …
     hint: decide

@@ -27,8 +27,8 @@ _CLASS_BY_KIND: dict[DiagnosticKind, type[LanguageError]] = {
 def language_error(diagnostics: Sequence[Diagnostic], source: SourceText) -> LanguageError:
     """Return one error for all diagnostics of a text; the first error determines its class.
 
-    >>> text = Source("q.gq", "?")
-    >>> type(language_error([Diagnostic("no", kind="type")], text)).__name__
+    >>> source = SourceText("q.gq", "?")
+    >>> type(language_error([Diagnostic("no", kind="type")], source)).__name__
     'TypeCheckError'
     """
     error_diagnostics = [

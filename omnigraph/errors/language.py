@@ -18,8 +18,9 @@ class LanguageError(ClientError):
     """The schema or query text is invalid.
 
     >>> from omnigraph.errors.diagnostics import Span
-    >>> text = Source("a.pg", "node lamp {}")
-    >>> print(ParseError(diagnostics=[Diagnostic.at(text, Span(5, 9), "no")], source=text))
+    >>> source = SourceText("a.pg", "node lamp {}")
+    >>> diagnostic = Diagnostic.at_span(source, Span(5, 9), "no")
+    >>> print(ParseError(diagnostics=[diagnostic], source=source))
     a.pg:1:6: error: no
       1 | node lamp {}
         |      ^^^^

@@ -52,7 +52,7 @@ def table_warnings(
 ) -> Iterator[LimitWarning]:
     """Return warnings about one table.
 
-    >>> [str(one) for one in table_warnings("g", "node:P", 5_000, 300, 0)]
+    >>> [str(warning) for warning in table_warnings("g", "node:P", 5_000, 300, 0)]
     ['node:P has 300 fragments (more than 256): run `omnigraph optimize g`']
     """
     command = f"run `omnigraph optimize {uri}`"
@@ -67,7 +67,7 @@ def table_warnings(
 def damage_warnings(uri: str, type_key: str) -> Iterator[LimitWarning]:
     """Return a warning about files of a table that are missing or unreadable.
 
-    >>> [str(one) for one in damage_warnings("g", "node:P")]
+    >>> [str(warning) for warning in damage_warnings("g", "node:P")]
     ['node:P has missing or damaged files: run `omnigraph check g`']
     """
     yield LimitWarning("missing or damaged files", 1, 0, f"run `omnigraph check {uri}`", type_key)
@@ -105,7 +105,7 @@ def store_warnings(
 def set_aside_warnings(uri: str, operation_count: int) -> Iterator[LimitWarning]:
     """Return a warning about operations that recovery could not resolve.
 
-    >>> [str(one) for one in set_aside_warnings("g", 2)]
+    >>> [str(warning) for warning in set_aside_warnings("g", 2)]
     ['there are 2 operations set aside: run `omnigraph recovery list g`']
     """
     if operation_count:

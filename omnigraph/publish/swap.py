@@ -52,6 +52,7 @@ class WriteRequest:
 
     @property
     def store(self) -> Store:
+        """The store of the branch."""
         return self.branch_state.store
 
 

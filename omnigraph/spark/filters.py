@@ -58,8 +58,8 @@ def parse_filter(entity_type: NodeType | EdgeType, filter_json: str) -> SparkFil
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> (node,) = compile_schema("node P { age: I32?  size: U64? }").nodes
-    >>> found = parse_filter(node, '[["age", ">", 3], ["size", "<", 7]]')
-    >>> print(found.storage_filter, found.batch_filter, found.batch_columns)
+    >>> parsed = parse_filter(node, '[["age", ">", 3], ["size", "<", 7]]')
+    >>> print(parsed.storage_filter, parsed.batch_filter, parsed.batch_columns)
     (age > 3) (size < 7) ('size',)
     """
     try:

@@ -67,8 +67,8 @@ class TextArray:
 def hash_texts(texts: TextArray) -> UInt64Array:
     """Return a hash for each text.
 
-    >>> one, two, three = hash_texts(TextArray.from_arrow(pa.array(["a", "b", "a"])))
-    >>> bool(one == three), bool(one == two)
+    >>> first, second, third = hash_texts(TextArray.from_arrow(pa.array(["a", "b", "a"])))
+    >>> bool(first == third), bool(first == second)
     (True, False)
     """
     words = texts.words

@@ -156,9 +156,9 @@ def _gather_fragment_rows(
         _report_problems(task_report, problems.collected)
         problems.collected.clear()
         pending_tables.append(parsed_rows)
-        rows_read = rows_read + spark_table.num_rows
-        pending_rows = pending_rows + parsed_rows.num_rows
-        pending_bytes = pending_bytes + parsed_rows.nbytes
+        rows_read += spark_table.num_rows
+        pending_rows += parsed_rows.num_rows
+        pending_bytes += parsed_rows.nbytes
         if pending_rows >= MAX_ROWS or pending_bytes >= MAX_BYTES:
             yield pa.concat_tables(pending_tables)
             pending_tables, pending_rows, pending_bytes = [], 0, 0

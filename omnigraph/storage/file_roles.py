@@ -4,20 +4,12 @@ Pure: reads names only, never the store.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from omnigraph.storage import layout
 from omnigraph.storage.objects import ListedObject
 
-if TYPE_CHECKING:
-    pass
-
-
 TABLE_ROOTS = ("nodes", "edges")
-
-
 MANIFEST_ROOTS = (layout.MANIFEST, layout.BRANCHES)
-
 
 _MAX_VERSION = (1 << 64) - 1
 

@@ -112,9 +112,9 @@ def due_fragment_count(row_counts: Sequence[int]) -> int:
             is_due and row_count > MAX_SIZE_RATIO * total_rows
         ) or total_rows + row_count > 2 * MAX_FRAGMENT_ROWS:
             break
-        total_rows = total_rows + row_count
+        total_rows += row_count
         largest_rows = max(largest_rows, row_count)
-        fragment_count = fragment_count + 1
+        fragment_count += 1
         is_due = is_due or (fragment_count >= MIN_FRAGMENTS and 2 * largest_rows <= total_rows)
     return fragment_count if is_due else 0
 

@@ -12,8 +12,8 @@ LONG_FUNCTION = '"""Doc."""\n\n\ndef f():\n' + "    x = 1\n" * 60
 
 
 def is_ids(module: Path) -> bool:
-    """Whether the module belongs to `omnigraph.values.ids`, the one home of time and chance."""
-    return module.relative_to(PACKAGE).parts[0] in {"ids", "ids.py"}
+    """Whether the module is `omnigraph.values.ids`, the one home of time and chance."""
+    return module.relative_to(PACKAGE) == Path("values/ids.py")
 
 
 def test_the_scan_sees_the_package() -> None:

@@ -70,8 +70,8 @@ def test_no_process_is_forked(checkout: Path) -> None:
 def test_nothing_is_decided_by_what_lance_remembers(checkout: Path) -> None:
     """Of a compaction that remapped indexes it cannot even be read: `TypeError`.
 
-    What other tools did to a HEAD is told from nothing else, and `table_head.py` decides nothing by it
-    that rows do not prove.
+    What other tools did to a HEAD is told from nothing else, and `table_head.py` decides nothing
+    by it that rows do not prove.
     """
     used = [
         (path, node.attr)

@@ -55,8 +55,8 @@ class _HashTable:
 class IdEncoder:
     """Maps ids to row ids of one node table.
 
-    >>> found = IdEncoder(pa.array(["ann", "bob"]), np.array([7, 3])).encode(pa.array(["bob", "x"]))
-    >>> found.tolist()
+    >>> encoder = IdEncoder(pa.array(["ann", "bob"]), np.array([7, 3]))
+    >>> encoder.encode(pa.array(["bob", "x"])).tolist()
     [3, -1]
     """
 

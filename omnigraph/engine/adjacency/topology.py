@@ -144,8 +144,8 @@ def _drop_dangling(
 def build_sets(owners: IndexArray, values: IndexArray, row_count: int) -> NeighbourLists:
     """Return lists without repetition for rows 0 to `row_count - 1`.
 
-    >>> made = build_sets(np.array([1, 0, 1, 1]), np.array([3, 2, 3, 1]), 2)
-    >>> made.starts.tolist(), made.values.tolist(), [one.tolist() for one in made.repeats]
+    >>> sets = build_sets(np.array([1, 0, 1, 1]), np.array([3, 2, 3, 1]), 2)
+    >>> sets.starts.tolist(), sets.values.tolist(), [array.tolist() for array in sets.repeats]
     ([0, 1, 3], [2, 1, 3], [[1], [3], [2]])
     """
     owners, values = sort_pairs(owners, values)

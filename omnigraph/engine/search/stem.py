@@ -46,7 +46,7 @@ _REGION = re.compile(r"^.*?[aeiouy][^aeiouy]")
 def stem(word: str) -> str:
     """The stem of an English word.
 
-    >>> [stem(one) for one in ("searching", "databases", "happily", "relational", "hopping")]
+    >>> [stem(word) for word in ("searching", "databases", "happily", "relational", "hopping")]
     ['search', 'databas', 'happili', 'relat', 'hop']
     """
     if len(word) < 3 or not word.isascii() or not word.isalpha():

@@ -86,8 +86,10 @@ def diagnose_queries(
     """Return the valid queries, and all diagnostics in source order. Never raises for bad text.
 
     >>> from omnigraph.lang.schema import compile_schema
-    >>> found = diagnose_queries("query q() { delete Lamp where id = 1 }", compile_schema(""))
-    >>> found[1][0].code
+    >>> _, diagnostics = diagnose_queries(
+    ...     "query q() { delete Lamp where id = 1 }", compile_schema("")
+    ... )
+    >>> diagnostics[0].code
     'T10'
     """
     from . import compile as compiler

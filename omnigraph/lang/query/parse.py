@@ -32,8 +32,9 @@ def parse_queries(query_text: str, source_name: str = "<query>") -> QueryFile:
 def read_queries(source: SourceText) -> tuple[QueryFile, tuple[Diagnostic, ...]]:
     """Return the queries that can be parsed, and diagnostics of the others. Never raises.
 
-    >>> file, found = read_queries(Source("q.gq", "query a() { query b() { delete P where x = 1 }"))
-    >>> [query.name.text for query in file.queries], [one.line for one in found]
+    >>> source = SourceText("q.gq", "query a() { query b() { delete P where x = 1 }")
+    >>> file, diagnostics = read_queries(source)
+    >>> [query.name.text for query in file.queries], [error.line for error in diagnostics]
     (['b'], [1])
     """
     builder = Builder(source)

@@ -63,7 +63,7 @@ def _variables_of_all(
 def variables_needed_by(operators: Iterable[plan.Operator]) -> frozenset[str]:
     """Return the variables that operators read but do not introduce themselves.
 
-    >>> step = plan.Step("Knows", "out")
+    >>> step = plan.PlanStep("Knows", "out")
     >>> operators = (plan.Expand("p", "q", (step,), "Person"), plan.Close("q", "r"))
     >>> sorted(variables_needed_by(operators))
     ['p', 'r']

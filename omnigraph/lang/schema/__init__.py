@@ -107,8 +107,8 @@ def examine_schema(
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
     """Return the catalog, or None if there are errors, and the diagnostics of `lint_schema`.
 
-    >>> catalog, found = examine_schema("node Big_Lamp {}")
-    >>> catalog.nodes[0].name, found[0].severity
+    >>> catalog, diagnostics = examine_schema("node Big_Lamp {}")
+    >>> catalog.nodes[0].name, diagnostics[0].severity
     ('Big_Lamp', 'warning')
     """
     from omnigraph.errors.diagnostics import SourceText

@@ -73,8 +73,8 @@ class _IdentityMatch:
 def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
     """Return the identity of a schema that creates a graph; rename hints have no effect.
 
-    >>> from .catalog import Node
-    >>> ir = new_identity(Catalog(nodes=(Node("B", ()), Node("A", ()))), "0" * 26)
+    >>> from .catalog import NodeType
+    >>> ir = new_identity(Catalog(nodes=(NodeType("B", ()), NodeType("A", ()))), "0" * 26)
     >>> ir.type_id("node", "A"), ir.type_id("node", "B"), ir.next_identity_id
     (1, 2, 5)
     """

@@ -43,7 +43,8 @@ def canonical_shape(catalog: Catalog) -> JsonObject:
     """Return the canonical form of a schema without identity, as plain JSON values.
 
     >>> from omnigraph.values import ScalarType
-    >>> node = Node("Lamp", (Property("watts", PropertyType(ScalarType.I32)),))
+    >>> watts = PropertyDefinition("watts", PropertyType(ScalarType.I32))
+    >>> node = NodeType("Lamp", (watts,))
     >>> [p["type"] for p in canonical_shape(Catalog(nodes=(node,)))["nodes"][0]["properties"]]
     [{'scalar': 'I32', 'nullable': False, 'list': False, 'enum_values': None}]
     """

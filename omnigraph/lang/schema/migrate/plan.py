@@ -58,8 +58,8 @@ def plan_migration(
     `allow_data_loss` makes every drop also remove history. Raise `IdentityError` if a rename hint
     cannot be followed; an unsupported change is a step, not an error.
 
-    >>> from ..catalog import Node
-    >>> plan = plan_migration(Catalog(), Catalog(nodes=(Node("Lamp", ()),)))
+    >>> from ..catalog import NodeType
+    >>> plan = plan_migration(Catalog(), Catalog(nodes=(NodeType("Lamp", ()),)))
     >>> [step.to_json() for step in plan.steps]
     [{'kind': 'add_type', 'type_kind': 'node', 'name': 'Lamp', 'tier': 'safe'}]
     """
