@@ -25,7 +25,8 @@ from omnigraph.maintenance.index_maintenance import ensure_indices
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage.find import find
-from omnigraph.storage.table import StagedChange, commit, stage_append, stage_change
+from omnigraph.storage.stage_rows import stage_append, stage_change
+from omnigraph.storage.table import StagedChange, commit
 from omnigraph.values.ids import new_ulid
 
 SCHEMA = """

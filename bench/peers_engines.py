@@ -92,7 +92,7 @@ class Ours:
         from omnigraph.maintenance.index_maintenance import ensure_indices
         from omnigraph.publish.plan import PublishPlan, WriteTxn
         from omnigraph.publish.publish import publish
-        from omnigraph.storage.table import stage_append
+        from omnigraph.storage.stage_rows import stage_append
 
         graph = omnigraph.init(str(place / "graph"), SCHEMA)
         for key, name in (("node:Person", "person"), ("edge:Knows", "knows")):

@@ -32,8 +32,9 @@ from omnigraph.spark.endpoint_lookup import (
     remove_scratch_folders,
 )
 from omnigraph.spark.export import export_on_spark
+from omnigraph.spark.input_files import find_input_files
 from omnigraph.spark.load import BulkLoad, LoadAttempt, load_on_spark
-from omnigraph.spark.load_inputs import find_input_files, read_piece_blocks
+from omnigraph.spark.load_inputs import read_piece_blocks
 from omnigraph.spark.session import spark_session
 from omnigraph.spark.stage import LoadJob
 from omnigraph.spark.staged_fragments import StagedFragment, pack_positions

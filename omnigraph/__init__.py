@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from omnigraph.api.async_graph import AsyncGraph as AsyncGraph
     from omnigraph.api.async_graph import open as aopen
     from omnigraph.api.builders.entity_sets import EdgeSet as EdgeSet
-    from omnigraph.api.builders.entity_sets import Node as Node
     from omnigraph.api.builders.entity_sets import NodeSet as NodeSet
     from omnigraph.api.builders.prepared_queries import Prepared as Prepared
     from omnigraph.api.change_feed.baseline import Baseline as Baseline
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from omnigraph.api.graph import Graph as Graph
     from omnigraph.api.opening import init as init
     from omnigraph.api.opening import open as open
+    from omnigraph.api.results.node import Node as Node
     from omnigraph.api.results.receipt import LoadReport as LoadReport
     from omnigraph.api.results.receipt import Receipt as Receipt
     from omnigraph.api.results.result import Result as Result
@@ -43,7 +43,7 @@ _EXPORTS = {
     "Feed": "api.change_feed.feed:Feed",
     "Graph": "api.graph:Graph",
     "LoadReport": "api.results.receipt:LoadReport",
-    "Node": "api.builders.entity_sets:Node",
+    "Node": "api.results.node:Node",
     "NodeSet": "api.builders.entity_sets:NodeSet",
     "Prepared": "api.builders.prepared_queries:Prepared",
     "Receipt": "api.results.receipt:Receipt",

@@ -24,12 +24,12 @@ from omnigraph.api.async_results import (
     AsyncResultStream,
     AsyncTransaction,
 )
-from omnigraph.api.builders.entity_sets import Node
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
 from omnigraph.api.opening import Location, StorageOptions
 from omnigraph.api.queries import Params, combine_arguments
 from omnigraph.api.results.diff import Diff, DiffFilterNames
+from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result
 from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
 from omnigraph.api.writes import WriteKeywords, pause_before_retry

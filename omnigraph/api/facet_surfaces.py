@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from omnigraph.lang.schema.ir import SchemaIR
     from omnigraph.maintenance.copy import CopyProgress, CopySummary
     from omnigraph.maintenance.finding import Checkup
-    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.optimize_report import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
     from omnigraph.maintenance.retention.absence import Absence
     from omnigraph.maintenance.retention.collect import CleanupProgress

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from omnigraph.api import comparisons, loads, merges, queries, writes
 from omnigraph.api.branches import Branches
-from omnigraph.api.builders.entity_sets import Node
 from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
 from omnigraph.api.changes import Changes
 from omnigraph.api.error_boundary import Guarded
@@ -20,6 +19,7 @@ from omnigraph.api.facet import delegate
 from omnigraph.api.handle import Handle
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.queries import Params, QueryCall, combine_arguments
+from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.api.revisions import Revisions
 from omnigraph.api.schema import Schema

@@ -12,13 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.write_options import WriteOptions, resolve_actor
-from omnigraph.errors import (
-    BranchNotFound,
-    GraphClosed,
-    ReadOnlyError,
-    ReadSetConflict,
-    UsageError,
-)
+from omnigraph.errors import BranchNotFound, GraphClosed, ReadOnlyError, ReadSetConflict, UsageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.commit import Commit

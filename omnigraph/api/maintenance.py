@@ -25,7 +25,7 @@ from omnigraph.publish.read_lease import protect_snapshot
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
     from omnigraph.maintenance.finding import Checkup
-    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.optimize_report import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
     from omnigraph.maintenance.status import Status
 

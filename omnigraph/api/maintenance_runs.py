@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.history.branch_state import BranchState
     from omnigraph.history.commit import Commit
     from omnigraph.history.snapshot import Snapshot
-    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.optimize_report import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
     from omnigraph.maintenance.restore_names import NameChoice
     from omnigraph.maintenance.retention.policy import RetentionPolicy

@@ -6,15 +6,15 @@ Both work on two captured states. A session changes nothing before its `commit`.
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.results.diff import Diff, LazyTableChanges, sum_change_counts
 from omnigraph.errors import EntityConflict, InputError, MergeConflict, ReadSetConflict
-from omnigraph.errors.conflict import conflict_table
 from omnigraph.errors.conflict_card import conflict_card
+from omnigraph.errors.merge_conflict import conflict_table
 from omnigraph.history.commit import Commit
 from omnigraph.history.diff import diff_snapshots, match_rows_by_id
 from omnigraph.history.entities import TableChanges
@@ -30,12 +30,15 @@ from omnigraph.merging.merge import (
 )
 from omnigraph.merging.offloaded import OffloadedDelta
 from omnigraph.merging.parallel_edges import ParallelEdgePair
-from omnigraph.merging.planner import Decision, MergePlan, MergePlanner
+from omnigraph.merging.planner import MergePlan, MergePlanner
 from omnigraph.merging.strategy import ConflictAnswer, record_answers, resolve_conflicts
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find import find
 from omnigraph.storage.store import Store
+
+if TYPE_CHECKING:
+    from omnigraph.merging.table_delta import Decision
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.api.builders.entity_sets import EdgeSet, Node, NodeSet, edge_set, node_set
+from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_set
 from omnigraph.api.builders.mutation_text import resolve_node_id
 from omnigraph.api.builders.prepared_queries import (
     COMPILED_QUERIES,
@@ -25,6 +25,7 @@ from omnigraph.api.data_files import write_lines
 from omnigraph.api.error_boundary import guarded
 from omnigraph.api.handle import Handle
 from omnigraph.api.log_events import OperationEvent, log_operation
+from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.engine.limits import QueryLimits
 from omnigraph.errors import EntityNotFound, InputError

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from os import PathLike
 
-    from omnigraph.api.builders.entity_sets import EdgeSet, Node, NodeSet
+    from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
     from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
     from omnigraph.api.change_feed.feed import ChangeFilterNames
     from omnigraph.api.data_files import ProgressOption
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from omnigraph.api.queries import Params
     from omnigraph.api.results.commit_log import CommitLog
     from omnigraph.api.results.diff import Diff
+    from omnigraph.api.results.node import Node
     from omnigraph.api.results.receipt import LoadReport, Receipt
     from omnigraph.api.results.result import Result, ResultStream
     from omnigraph.api.transactions import Transaction

@@ -6,7 +6,7 @@ of the closed HTTP set; outcomes outside that set have none. Programs decide by 
 `status` or typed member, never by message.
 """
 
-from omnigraph.errors.access import (
+from .access import (
     BranchNotFound,
     CommitNotFound,
     EntityNotFound,
@@ -21,7 +21,7 @@ from omnigraph.errors.access import (
     TooManyRequests,
     Unauthenticated,
 )
-from omnigraph.errors.conflict import (
+from .conflict import (
     AlreadyExists,
     BlobPreconditionFailed,
     BranchBusy,
@@ -30,18 +30,16 @@ from omnigraph.errors.conflict import (
     ChangeSchemaBoundary,
     CommitHasNoParent,
     ConcurrentCommit,
-    EntityConflict,
     HistoryReclaimed,
     InitializationClaimed,
     KeyConflict,
-    MergeConflict,
     PreconditionFailed,
     ReadSetConflict,
     SchemaApplyDisabled,
     SchemaMismatch,
     VersionConflict,
 )
-from omnigraph.errors.failure import (
+from .failure import (
     BlobIntegrityError,
     Cancelled,
     ClusterError,
@@ -59,8 +57,8 @@ from omnigraph.errors.failure import (
     StorageKind,
     TransientStorageError,
 )
-from omnigraph.errors.from_diagnostics import language_error
-from omnigraph.errors.input import (
+from .from_diagnostics import language_error
+from .input import (
     ChangeCursorRejected,
     ConstraintViolation,
     EmbeddingError,
@@ -77,7 +75,7 @@ from omnigraph.errors.input import (
     UniqueViolation,
     UnsupportedMediaType,
 )
-from omnigraph.errors.language import (
+from .language import (
     CatalogError,
     IdentityError,
     LanguageError,
@@ -85,11 +83,9 @@ from omnigraph.errors.language import (
     SchemaUnsupported,
     TypeCheckError,
 )
-from omnigraph.errors.redact import (
-    redact_text,
-    redact_uri,
-)
-from omnigraph.errors.root import (
+from .merge_conflict import EntityConflict, MergeConflict
+from .redact import redact_text, redact_uri
+from .root import (
     ClientError,
     ConfigError,
     Conflict,

@@ -3,7 +3,7 @@
 
 from typing import ClassVar
 
-from omnigraph.errors.root import ClientError, Transient
+from .root import ClientError, Transient
 
 
 class Unauthenticated(ClientError):

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from .conflict import EntityConflict, to_json_value
+from .conflict import to_json_value
+from .merge_conflict import EntityConflict
 
 _MAX_CONFLICTS = 20
 _MAX_TEXT_LENGTH = 80

@@ -3,7 +3,7 @@
 
 from typing import Any, Literal
 
-from omnigraph.errors.root import ClientError, ConfigError, ServerError, Transient, UsageError
+from .root import ClientError, ConfigError, ServerError, Transient, UsageError
 
 StorageKind = Literal[
     "transient", "configuration", "not_found", "precondition", "permanent", "unknown"

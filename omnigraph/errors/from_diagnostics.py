@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from omnigraph.errors.diagnostics import Diagnostic, DiagnosticKind, SourceText
-from omnigraph.errors.input import ParameterError
-from omnigraph.errors.language import (
+from .diagnostics import Diagnostic, DiagnosticKind, SourceText
+from .input import ParameterError
+from .language import (
     CatalogError,
     IdentityError,
     LanguageError,

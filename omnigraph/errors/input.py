@@ -4,8 +4,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from omnigraph.errors.language import LanguageError
-from omnigraph.errors.root import ClientError, fill_template
+from .language import LanguageError
+from .root import ClientError, fill_template
 
 _ADVICE_PREFIXES = (
     "expected ",

@@ -8,8 +8,8 @@ reads a file.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from omnigraph.errors.diagnostics import Diagnostic, SourceText, render
-from omnigraph.errors.root import ClientError
+from .diagnostics import Diagnostic, SourceText, render
+from .root import ClientError
 
 _MAX_RENDERED = 20  # diagnostics rendered in full; a broken file must not flood the terminal
 

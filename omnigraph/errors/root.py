@@ -9,7 +9,7 @@ entry.
 import re
 from typing import Any, ClassVar, Literal
 
-from omnigraph.errors.redact import redact_uri
+from .redact import redact_uri
 
 Effect = Literal["none", "unknown", "done"]
 """What happened to the data: nothing durable, recovery must decide, or the write was published."""

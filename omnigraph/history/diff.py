@@ -14,12 +14,8 @@ import pyarrow.compute as pc
 from omnigraph.errors import ChangeSchemaBoundary, StorageError
 from omnigraph.storage.arrow import PROPERTY_ID_KEY
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.difference import (
-    are_rows_equal,
-    compare_versions,
-    differing_rows,
-    rows_by_id,
-)
+from omnigraph.storage.difference import compare_versions
+from omnigraph.storage.differing_rows import are_rows_equal, differing_rows, rows_by_id
 from omnigraph.storage.equality import same_rows
 from omnigraph.storage.find import read_rows
 from omnigraph.storage.scan import ROW_ID

@@ -128,7 +128,8 @@ def _shorten_file_name(entry: TableEntry, file_name: str) -> str:
     """Return the name of a file as a commit row holds it.
 
     >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
-    >>> [_shorten_file_name(entry, f"nodes/a/{name}") for name in ("_versions/d7.manifest", "data/01.lance")]
+    >>> names = ("nodes/a/_versions/d7.manifest", "nodes/a/data/01.lance")
+    >>> [_shorten_file_name(entry, name) for name in names]
     ['v', '01']
     """
     if file_name in version_file_names(entry.location, entry.lance_version):
@@ -154,4 +155,6 @@ def _expand_file_name(entry: TableEntry, short_name: str) -> str:
         attached = lance_version < 1 << 63
         stem = f"{(1 << 64) - 1 - lance_version:020}" if attached else f"d{lance_version}"
         return f"{entry.location}/_versions/{stem}.manifest"
-    return f"{entry.location}/{short_name if '/' in short_name else f'{_DATA_PREFIX}{short_name}{_DATA_SUFFIX}'}"
+    if "/" not in short_name:
+        short_name = f"{_DATA_PREFIX}{short_name}{_DATA_SUFFIX}"
+    return f"{entry.location}/{short_name}"

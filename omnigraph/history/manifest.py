@@ -85,8 +85,10 @@ def _unreadable_error(
     """Return `TornError` if only the newest version is torn, the store's own error, or damage."""
     torn_number = find_torn_version(store, location) if version is None else None
     if torn_number is not None:
-        message = f"version {torn_number} of {location} was torn by a power loss before it was acknowledged"
-        return TornVersionError(message)
+        return TornVersionError(
+            f"version {torn_number} of {location} was torn by a power loss"
+            " before it was acknowledged"
+        )
     is_store_failure = error is not None and (error.kind != "unknown" or not store.root.is_local)
     return error if error is not None and is_store_failure else _damaged_error(location, error)
 
@@ -99,7 +101,8 @@ def _unreadable_rows_error(
         file_name for file_name in cells.cell_files(cell) if store.objects.read(file_name) is None
     ]
     if missing_names:
-        message = f"{cell.location} is damaged: {', '.join(missing_names)} is missing; nothing was changed"
+        missing = ", ".join(missing_names)
+        message = f"{cell.location} is damaged: {missing} is missing; nothing was changed"
         return DamagedError(message, hint="restore the file from a copy")
     return failure if store_failed else _damaged_error(cell.location, failure)
 
@@ -191,5 +194,8 @@ def _unsupported_format_error(graph_format: int) -> InputError:
         "export it with the program that made it, then init and load --mode overwrite here;"
         " data, vectors and blobs survive, history and branches do not"
     )
-    message = f"the graph has the older storage format {graph_format}, this program reads {supported_format}"
+    message = (
+        f"the graph has the older storage format {graph_format},"
+        f" this program reads {supported_format}"
+    )
     return InputError(message, reason="written by an older release", hint=export_hint)

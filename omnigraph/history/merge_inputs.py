@@ -64,7 +64,8 @@ def _relate_sides(
     base_ids, source_only_commits = find_merge_bases(target_snapshot, source_snapshot)
     if not base_ids:
         raise InputError(
-            f"branches '{source_snapshot.branch}' and '{target_branch.name}' have no common history",
+            f"branches '{source_snapshot.branch}' and '{target_branch.name}'"
+            " have no common history",
             reason="no common ancestor",
         )
     outcome: MergeOutcome = "merged"

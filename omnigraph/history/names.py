@@ -1,8 +1,8 @@
 """Conflicts between branch names: which new name cannot coexist with the existing ones.
 
-`omnigraph.values.names` validates a single name; nothing here reads or writes. Open names are disjoint as
-paths and never differ in case alone: `review` and `review/a` cannot both exist, and neither can
-`review` and `Review`, which share a directory on case-insensitive file systems.
+`omnigraph.values.names` validates a single name; nothing here reads or writes. Open names are
+disjoint as paths and never differ in case alone: `review` and `review/a` cannot both exist, and
+neither can `review` and `Review`, which share a directory on case-insensitive file systems.
 """
 
 from collections.abc import Iterable

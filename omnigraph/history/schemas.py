@@ -155,8 +155,8 @@ def schema_mismatch_error(
     if not same_meaning:
         return SchemaMismatch(source=source_branch, target=target_branch)
     return SchemaMismatch(
-        f"the schemas of branches '{source_branch}' and '{target_branch}' declare the same types, but reached"
-        " them by different changes or in a different order",
+        f"the schemas of branches '{source_branch}' and '{target_branch}' declare the same types,"
+        " but reached them by different changes or in a different order",
         source=source_branch,
         target=target_branch,
         hint=COPY_DATA_HINT.format(source=source_branch, target=target_branch),

@@ -52,7 +52,7 @@ def take_block(intake: Intake, block: bytes, first_number: int) -> bool:
     for buffer, columns, line_numbers in built_buffers:
         buffer.flush()
         intake.buffers.setdefault(table_key(buffer.entity_type), buffer)
-        buffer.add_columns(columns, {}, line_numbers)
+        buffer.append_columns(columns, {}, line_numbers)
     return True
 
 

@@ -173,7 +173,7 @@ def _take_table_columns(buffer: TypeBuffer, table: pa.Table, first_row_number: i
     columns["id"] = buffer.resolve_ids(
         _as_table(columns, row_count), input_column, faults, row_count
     )
-    buffer.add_columns(
+    buffer.append_columns(
         columns, faults, np.arange(first_row_number, first_row_number + row_count, dtype=np.int64)
     )
 

@@ -90,7 +90,7 @@ class TypeBuffer:
         if len(self.pending_records) >= _FLUSH_RECORDS:
             self.flush()
 
-    def add_columns(
+    def append_columns(
         self, columns: dict[str, pa.Array], faults: RecordFaults, line_numbers: Positions
     ) -> None:
         """Add a whole table; `line_numbers` gives the input position of each of its rows."""

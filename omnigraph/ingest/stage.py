@@ -16,7 +16,8 @@ from omnigraph.rules.check import type_for_key
 from omnigraph.rules.declared_indexes import scalar_indexes
 from omnigraph.rules.delta import Delta, TableDelta
 from omnigraph.storage.blobs import to_stored_rows
-from omnigraph.storage.table import StagedChange, Table, stage_append, stage_change, stage_overwrite
+from omnigraph.storage.stage_rows import stage_append, stage_change, stage_overwrite
+from omnigraph.storage.table import StagedChange, Table
 from omnigraph.storage.tail_compaction import with_tail_maintenance
 
 

@@ -4,7 +4,7 @@ Reads everything that branches and tags show, and checks every file of their his
 writes, and it continues after each finding, so that one run reports all faults.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,9 +43,7 @@ from .operations import check_operations
 from .row_validation import TableValidator
 
 _MAX_ATTEMPTS = 10
-SPARK_THRESHOLD_BYTES = (
-    32 << 30
-)  # total file bytes from which verification on Spark pays for its start-up
+SPARK_THRESHOLD_BYTES = 32 << 30  # total file bytes from which Spark pays for its start-up
 MAX_FINDINGS = 1000  # findings that are kept; the others are only counted
 CheckProgress = Callable[[str], object]
 
@@ -78,6 +76,31 @@ class _CheckRun:
             else:
                 self.omitted_findings += 1
 
+    def add_name_findings(
+        self, head_findings: list[IntegrityFinding], name_findings: list[IntegrityFinding]
+    ) -> None:
+        """Add findings about refs and about manifests; a damaged ref is reported only once."""
+        reported_paths = {finding.name for finding in name_findings}
+        self.add_findings(
+            finding
+            for finding in head_findings
+            if finding.kind != "ref" or finding.name not in reported_paths
+        )
+        self.add_findings(iter(name_findings))
+
+    def count_reads(self, named_logs: Sequence[BranchLog]) -> dict[str, int]:
+        """Return what the check has read, by kind."""
+        directories = [branch_log.head.ref.directory for branch_log in named_logs]
+        return {
+            "branches": directories.count(layout.REFS),
+            "tags": len(directories) - directories.count(layout.REFS),
+            "commits": len(self.commit_ids),
+            "files": self.integrity.checked_count,
+            "verified": len(self.integrity.verified_files),
+            "unrecorded": len(self.integrity.unrecorded_files),
+            "rows": self.checked_rows,
+        }
+
     def checkpoint(self) -> tuple[dict[object, IntegrityFinding], int]:
         """Return the findings so far, for `restore_checkpoint`."""
         return dict(self.findings), self.omitted_findings
@@ -107,28 +130,18 @@ def check_graph(
     store = without_caches(store)
     quick = quick or sample is not None
     share = sample if sample is not None else float(not quick)
-    integrity = FileIntegrity(store, open_files=not quick)
     check_run = _CheckRun(
         store,
         quick,
         progress or (lambda _: None),
-        integrity,
+        FileIntegrity(store, open_files=not quick),
         executor or LocalMaintenanceExecutor(),
         share,
     )
     head_findings: list[IntegrityFinding] = []
     heads = read_heads(store, head_findings)
     unnamed = find_unnamed_manifests(store)
-    name_findings = list(check_unnamed(unnamed))
-    reported_paths = {
-        finding.name for finding in name_findings
-    }  # damaged ref objects whose manifest was found
-    check_run.add_findings(
-        finding
-        for finding in head_findings
-        if finding.kind != "ref" or finding.name not in reported_paths
-    )
-    check_run.add_findings(iter(name_findings))
+    check_run.add_name_findings(head_findings, list(check_unnamed(unnamed)))
     check_run.add_findings(check_operations(store))
     named_logs = [
         branch_log
@@ -152,19 +165,10 @@ def check_graph(
     unreadable_branches = {
         finding.branch: None for finding in head_findings if finding.branch is not None
     }
-    read_counts = {
-        "branches": sum(branch_log.head.ref.directory == layout.REFS for branch_log in named_logs),
-        "tags": sum(branch_log.head.ref.directory != layout.REFS for branch_log in named_logs),
-        "commits": len(check_run.commit_ids),
-        "files": check_run.integrity.checked_count,
-        "verified": len(check_run.integrity.verified_files),
-        "unrecorded": len(check_run.integrity.unrecorded_files),
-        "rows": check_run.checked_rows,
-    }
     return Checkup(
         tuple(check_run.findings.values()),
         {**unreadable_branches, **readable_commits},
-        read_counts,
+        check_run.count_reads(named_logs),
         check_run.omitted_findings,
     )
 

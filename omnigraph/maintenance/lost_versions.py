@@ -16,7 +16,6 @@ from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import LoadedManifest, read_manifest
 from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.history.state import GraphState
-from omnigraph.maintenance.retention.version_gaps import parse_torn_version
 from omnigraph.publish.intent import list_intents
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
@@ -29,6 +28,7 @@ from .orphan_fragments import (
     list_manifest_files,
     read_newer_fragments,
 )
+from .retention.version_gaps import parse_torn_version
 
 _RESTORE_HINT = "run `omnigraph repair --confirm` to restore the commits on top of the branch"
 _DIVERGED_HINT = (

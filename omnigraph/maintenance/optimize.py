@@ -17,13 +17,11 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.manifest import is_newest
 from omnigraph.history.missing_table_files import find_damaged_tables
-from omnigraph.history.schemas import read_schema
 from omnigraph.history.verification import check_intact, find_damaged_files
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.publish.maintenance_retry import FIRST_RETRY_FRAGMENTS, shrink_on_retry
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameVersion, WriteTxn
 from omnigraph.publish.publish import publish
-from omnigraph.rules.check import type_for_key
 from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.compact import (
     plan_compaction,
@@ -36,7 +34,7 @@ from omnigraph.storage.failures import AbsentError, DamagedError, as_storage_err
 from omnigraph.storage.fragments import fragment_bytes, list_fragment_ids
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
-from omnigraph.storage.table import StagedChange, Table, commit, open_table
+from omnigraph.storage.table import StagedChange, Table, commit
 from omnigraph.storage.transfer import version_files
 from omnigraph.values.names import require_names, shorten_name
 
@@ -45,80 +43,12 @@ from .index_maintenance import (
     ensure_indices,
     index_kinds_of,
     stage_missing_indexes,
-    unbuilt_indexes,
 )
+from .optimize_report import OptimizeReport, TableMaintenance, measure_table
 
 _DELETED_ROWS_THRESHOLD = 0.1  # share of deleted rows above which a fragment is rewritten
 _MAX_BASE_VERSIONS = 5  # base versions tried before giving up on a branch that keeps changing
 _REMOVED_MEANWHILE = "the table was changed and cleaned up by another process meanwhile"
-
-
-@dataclass(frozen=True, slots=True)
-class TableMaintenance:
-    """Result for one table; `skipped` or `error` says why the table was not maintained.
-
-    `version_after` is the version published last; the byte counts cover its data files.
-    """
-
-    type_key: str
-    fragments_removed: int = 0
-    fragments_added: int = 0
-    committed: bool = False
-    skipped: str | None = None
-    manifest_version: int | None = None
-    lance_head_version: int | None = None
-    pending_indexes: tuple[tuple[str, str], ...] = ()
-    bytes_before: int = 0
-    bytes_after: int = 0
-    version_before: int = 0
-    version_after: int = 0
-    error: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON-compatible data."""
-        return {
-            "type_key": self.type_key,
-            "fragments_removed": self.fragments_removed,
-            "fragments_added": self.fragments_added,
-            "committed": self.committed,
-            "skipped": self.skipped,
-            "manifest_version": self.manifest_version,
-            "lance_head_version": self.lance_head_version,
-            "pending_indexes": [
-                {"type_key": self.type_key, "property": property_name, "reason": reason}
-                for property_name, reason in self.pending_indexes
-            ],
-            "bytes_before": self.bytes_before,
-            "bytes_after": self.bytes_after,
-            "error": self.error,
-        }
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class OptimizeReport:
-    """Report of a run: one entry per table, and the commits it made (usually one or none).
-
-    `retries` counts how often another writer published first.
-    """
-
-    datasets: tuple[TableMaintenance, ...] = ()
-    commits: tuple[Commit, ...] = ()
-    engine: str = "local"
-    retries: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.commits)
-
-    def __repr__(self) -> str:
-        committed_keys = [dataset.type_key for dataset in self.datasets if dataset.committed]
-        committed = ", ".join(committed_keys) or "nothing"
-        damage_note = f", {len(self.damaged)} damaged" if self.damaged else ""
-        return f"<Optimized {committed} of {len(self.datasets)} tables{damage_note}>"
-
-    @property
-    def damaged(self) -> tuple[TableMaintenance, ...]:
-        """Tables that could not be maintained; their `error` says why."""
-        return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
 
 @dataclass(slots=True)
@@ -383,14 +313,16 @@ def _plan_publish(
     ]
     staged_pieces: dict[str, StagedChange] = {}
     for table_key in outdated_keys:
-        max_bytes = limit or FIRST_RETRY_FRAGMENTS  # other writers of this process wait meanwhile
+        max_fragments = (
+            limit or FIRST_RETRY_FRAGMENTS
+        )  # other writers of this process wait meanwhile
         verify = partial(check_intact, txn.store, manifest)
         table = txn.table(table_key)
         staged = stage_compaction(
             txn.store,
             table,
             max_deleted_share=_DELETED_ROWS_THRESHOLD,
-            max_fragments=max_bytes,
+            max_fragments=max_fragments,
             verify_files=verify,
         )
         staged_pieces |= {table_key: staged} if staged is not None else {}
@@ -464,30 +396,6 @@ def _report_table(
         if published.tables.get(table_key) is not None
     ]
     try:
-        return _measure_table(base_txn, entry, published_entries[-1] if published_entries else None)
+        return measure_table(base_txn, entry, published_entries[-1] if published_entries else None)
     except AbsentError:  # the published version is complete; only its figures are unavailable
         return replace(unchanged, committed=bool(published_entries), skipped=_REMOVED_MEANWHILE)
-
-
-def _measure_table(
-    base_txn: WriteTxn, entry: TableEntry, published: TableEntry | None
-) -> TableMaintenance:
-    """Measure what a run did to one table; schema apply may have moved it to another directory."""
-    table_key, store = entry.key, base_txn.store
-    catalog = read_schema(store, base_txn.base.state.schema).ir.catalog
-    latest_entry = published or entry
-    base_table = base_txn.table(table_key)
-    latest_table = open_table(store, latest_entry.location, latest_entry.lance_version)
-    base_fragments = set(list_fragment_ids(base_table))
-    latest_fragments = set(list_fragment_ids(latest_table))
-    return TableMaintenance(
-        table_key,
-        len(base_fragments - latest_fragments),
-        len(latest_fragments - base_fragments),
-        committed=published is not None,
-        pending_indexes=tuple(unbuilt_indexes(latest_table, type_for_key(catalog, table_key))),
-        bytes_before=fragment_bytes(base_table, base_fragments),
-        bytes_after=fragment_bytes(latest_table, latest_fragments),
-        version_before=entry.version,
-        version_after=latest_entry.version,
-    )

@@ -16,13 +16,12 @@ from omnigraph.history.state import READ_COLUMNS, GraphState, StateMismatch, fro
 from omnigraph.publish.trim import fragments_of_version
 from omnigraph.storage import layout
 from omnigraph.storage.file_roles import attached_version_number, subdirectory_of
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.raw_files import read_raw_batches
 from omnigraph.storage.store import Store
 
-_MAX_EXACT_VERSIONS = (
-    256  # maximum number of versions that are read to find the fragments they reference
-)
+# Maximum number of versions that are read to find the fragments they reference.
+_MAX_EXACT_VERSIONS = 256
 _TIMESTAMP_MARGIN = timedelta(seconds=2)  # more than the timestamp resolution of any store
 _MAX_FENCE_VERSIONS = 64  # maximum number of versions without a commit after one with a commit
 

@@ -91,11 +91,11 @@ def repair_graph(
         finding.severity == "error" and finding.branch == branch_state.name
         for finding in checkup.damage
     )
+    commit, errors = None, dict[str, str]()
     if is_damaged:
-        commit = None
         errors = {table_drift.type_key: _DAMAGED_BRANCH for table_drift in table_drifts}
-    else:
-        commit, errors = _adopt_rows(branch_state, is_forced=force) if confirm else (None, {})
+    elif confirm:
+        commit, errors = _adopt_rows(branch_state, is_forced=force)
     adopted_heads = adopted_versions([commit]) if commit is not None else {}
     table_reports = tuple(
         _table_report(table_drift, confirm, force, adopted_heads, errors)
@@ -279,18 +279,13 @@ def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDr
     table = txn.table(type_key)
     head_table = read_head_rows(fresh_store, drift.location, drift.head_version)
     if drift.adopted_version > FIRST_VERSION:
-        adopted_ids = read_head_rows(fresh_store, drift.location, drift.adopted_version)[
-            "id"
-        ].to_pylist()
-        head_table = head_table.filter(
-            _mask_additional_ids(head_table["id"].to_pylist(), adopted_ids)
-        )
+        adopted_table = read_head_rows(fresh_store, drift.location, drift.adopted_version)
+        head_ids, adopted_ids = head_table["id"].to_pylist(), adopted_table["id"].to_pylist()
+        head_table = head_table.filter(_mask_additional_ids(head_ids, adopted_ids))
     expected_schema = row_schema(table.schema)
     if not _has_same_columns(head_table.schema, expected_schema):
-        column_names = ", ".join(head_table.schema.names)
-        raise ConstraintViolation(
-            f"its columns ({column_names}) no longer match those of the table"
-        )
+        names = ", ".join(head_table.schema.names)
+        raise ConstraintViolation(f"its columns ({names}) no longer match those of the table")
     head_table = head_table.select(expected_schema.names)
     _check_keys(contract, type_key, head_table)
     return build_table_delta(type_key, head_table, "insert")

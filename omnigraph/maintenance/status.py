@@ -25,7 +25,7 @@ from omnigraph.storage.file_roles import (
     owning_directory,
     subdirectory_of,
 )
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_unchecked_version
 from omnigraph.storage.transfer import version_files

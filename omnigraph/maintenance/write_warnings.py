@@ -21,9 +21,8 @@ from . import limits
 from .limits import LimitWarning, cache_warnings
 
 CACHE_CHECK_INTERVAL = 64  # writes of this process between two checks of the cache
-TABLE_CHECK_INTERVAL = (
-    256  # manifest versions of a branch, by any writer, between two checks of its tables
-)
+# Manifest versions of a branch, by any writer, between two checks of its tables.
+TABLE_CHECK_INTERVAL = 256
 _MAX_LISTED_FILES = 1_000  # files of a table that are looked at: the result of one request
 _logger = logging.getLogger("omnigraph")
 _write_counter = count()

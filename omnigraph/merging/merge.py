@@ -25,9 +25,10 @@ from omnigraph.rules.delta import Delta
 
 from .lost_edges import LostEdge
 from .parallel_edges import ParallelEdgePair
-from .planner import Decisions, MergeOptions, MergePlan, MergePlanner
+from .planner import MergeOptions, MergePlan, MergePlanner
 from .publish_merge import publish_merge
 from .strategy import Strategy, check_strategy, describe_strategy, resolve_conflicts
+from .table_delta import Decisions
 
 MAX_ATTEMPTS = 4  # maintenance of the target must not make a merge fail
 

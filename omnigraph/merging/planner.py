@@ -4,14 +4,9 @@ Owns the step from the changes of both sides, and from decisions about conflicts
 the target that the rules have validated. Must only read, never write.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.diff import diff_table, empty_changes, find_old_key
@@ -19,7 +14,7 @@ from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.ingest.defaults import backfill_values
 from omnigraph.publish.plan import Requirement, WriteTxn
 from omnigraph.rules.check import check_delta, type_for_key
-from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, Delta, TableDelta
+from omnigraph.rules.delta import Delta, TableDelta
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.violation import Violation
@@ -28,19 +23,11 @@ from omnigraph.storage.difference import compare_versions
 from .conflicts import DetectedConflict, EntityKey, conflict_of_entity, conflict_of_violation
 from .limits import MergeLimits, check_delta_size
 from .lost_edges import LostEdge, find_lost_edges
-from .offloaded import (
-    OffloadedDelta,
-    OffloadedSides,
-    OffloadEngine,
-    make_offloaded_delta,
-    unchanged_sides,
-)
+from .offloaded import OffloadedDelta, OffloadedSides, OffloadEngine, unchanged_sides
 from .parallel_edges import ParallelEdgePair, find_parallel_edges
 from .recursive_base import sides_from_recursive_base
-from .sides import Choice, Granularity, TableSides
-
-Decision: TypeAlias = Choice | Any  # a side, or the row that replaces both
-Decisions: TypeAlias = Mapping[EntityKey, Decision]
+from .sides import Granularity, TableSides
+from .table_delta import Decisions, make_table_delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +51,8 @@ class MergePlan:
     merged_properties: int = 0
     requirements: tuple[Requirement, ...] = ()  # what the rules read from the target
     lost_edges: tuple[LostEdge, ...] = ()
-    offloaded_tables: Mapping[str, OffloadedDelta] = field(
-        default_factory=dict
-    )  # also those that are adopted
+    # Also those that are adopted.
+    offloaded_tables: Mapping[str, OffloadedDelta] = field(default_factory=dict)
 
 
 class MergePlanner:
@@ -93,70 +79,70 @@ class MergePlanner:
 
     def make_plan(self, decisions: Decisions) -> MergePlan:
         """Plan the change of the target under some decisions, and check it against the rules."""
-        merge_inputs = self.merge_inputs
-        txn = WriteTxn(
-            merge_inputs.target_snapshot.store,
-            merge_inputs.target_snapshot.branch,
-            merge_inputs.target_manifest,
-            "",
-            0,
-        )
-        lookup, engine = RecordingLookup(txn), self.options.offload_engine
+        target = self.merge_inputs.target_snapshot
+        txn = WriteTxn(target.store, target.branch, self.merge_inputs.target_manifest, "", 0)
+        lookup = RecordingLookup(txn)
         edge_pairs = tuple(
-            item
+            edge_pair
             for key in self.changed_tables()
-            for item in find_parallel_edges(self.table_sides(key))
+            for edge_pair in find_parallel_edges(self.table_sides(key))
         )
-        dropped_edges = (
-            {(item.key, item.theirs) for item in edge_pairs} if self.options.collapse_edges else ()
+        dropped_edges: Collection[EntityKey] = (
+            {(edge_pair.key, edge_pair.theirs) for edge_pair in edge_pairs}
+            if self.options.collapse_edges
+            else ()
         )
-        table_deltas = {}
-        for key in sorted({*self.changed_tables(), *(key for key, _ in decisions)}):
-            item = _make_table_delta(
-                self.table_sides(key), decisions, dropped_edges, lookup, engine
-            )
-            if not item.is_empty:
-                table_deltas[key] = item
+        table_deltas = self._make_table_deltas(decisions, dropped_edges, lookup)
         check_delta_size(table_deltas.values(), self.options.limits)
         delta, violations = check_delta(self.catalog, Delta(table_deltas), lookup, limit=None)
         offloaded_tables = {
-            key: item for key, item in delta.tables.items() if isinstance(item, OffloadedDelta)
+            key: table_delta
+            for key, table_delta in delta.tables.items()
+            if isinstance(table_delta, OffloadedDelta)
         }
         for key, offloaded_delta in offloaded_tables.items():
             violations += row_violations(
                 type_for_key(self.catalog, key), offloaded_delta.suspect_rows
             )
         conflicts = [*self._contested_conflicts(decisions), *self._rule_conflicts(violations)]
+        tables_with_dropped_edges = {key for key, _ in dropped_edges}
         adopted_tables = {
-            key: self._make_adopted_entry(key)
+            key: self.adopted_entry(key)
             for key in delta.tables
-            if self._can_adopt(key, decisions)
+            if key not in tables_with_dropped_edges and self._can_adopt(key, decisions)
         }
-        if dropped_edges:
-            adopted_tables = {
-                adopted_key: adopted_entry
-                for adopted_key, adopted_entry in adopted_tables.items()
-                if all(adopted_key != key for key, _ in dropped_edges)
-            }
         written_tables = {
-            key: item for key, item in delta.tables.items() if key not in adopted_tables
+            key: table_delta
+            for key, table_delta in delta.tables.items()
+            if key not in adopted_tables
         }
-        combined_values = sum(
-            self.table_sides(key).combined_value_count for key in self.changed_tables()
-        )
-        ordered_conflicts = sorted(conflicts, key=lambda item: item.sort_key)
-        delta, read_requirements = replace(delta, tables=written_tables), tuple(lookup.requirements)
-        edges_lost = find_lost_edges(self.catalog, self.table_sides, decisions)
         return MergePlan(
-            tuple(ordered_conflicts),
-            delta,
+            tuple(sorted(conflicts, key=lambda conflict: conflict.sort_key)),
+            replace(delta, tables=written_tables),
             adopted_tables,
             edge_pairs,
-            combined_values,
-            read_requirements,
-            edges_lost,
+            sum(self.table_sides(key).combined_value_count for key in self.changed_tables()),
+            tuple(lookup.requirements),
+            find_lost_edges(self.catalog, self.table_sides, decisions),
             offloaded_tables,
         )
+
+    def _make_table_deltas(
+        self,
+        decisions: Decisions,
+        dropped_edges: Collection[EntityKey],
+        lookup: RecordingLookup,
+    ) -> dict[str, TableDelta]:
+        engine = self.options.offload_engine
+        table_deltas = {
+            key: make_table_delta(self.table_sides(key), decisions, dropped_edges, lookup, engine)
+            for key in sorted({*self.changed_tables(), *(key for key, _ in decisions)})
+        }
+        return {
+            key: table_delta
+            for key, table_delta in table_deltas.items()
+            if not table_delta.is_empty
+        }
 
     def has_same_files(self, table_key: str) -> bool:
         """Whether both sides have the same files of a table: a change was reverted.
@@ -167,10 +153,9 @@ class MergePlanner:
         their_entry = self.merge_inputs.source_snapshot.tables.get(table_key)
         if our_entry is None or their_entry is None:
             return False
-        if (our_entry.row_count, our_entry.location) != (
-            their_entry.row_count,
-            their_entry.location,
-        ):
+        if our_entry.row_count != their_entry.row_count:
+            return False
+        if our_entry.location != their_entry.location:
             return False
         return compare_versions(
             self.merge_inputs.target_snapshot.table(table_key),
@@ -179,7 +164,12 @@ class MergePlanner:
 
     def adopted_entry(self, table_key: str) -> TableEntry:
         """Return a table of the source as the target will name it."""
-        return self._make_adopted_entry(table_key)
+        their_entry = self.merge_inputs.source_snapshot.tables[table_key]
+        our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
+        version = our_entry.version + 1 if our_entry is not None else their_entry.version
+        return replace(
+            their_entry, version=version, branch=self.merge_inputs.target_snapshot.branch
+        )
 
     def _source_changed(self, table_key: str) -> bool:
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
@@ -287,14 +277,6 @@ class MergePlanner:
         is_undecided = all(decided_key != table_key for decided_key, _ in decisions)
         return target_is_base and is_undecided and our_entry.location == their_entry.location
 
-    def _make_adopted_entry(self, table_key: str) -> TableEntry:
-        their_entry = self.merge_inputs.source_snapshot.tables[table_key]
-        our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
-        version = our_entry.version + 1 if our_entry is not None else their_entry.version
-        return replace(
-            their_entry, version=version, branch=self.merge_inputs.target_snapshot.branch
-        )
-
     def _contested_conflicts(self, decisions: Decisions) -> Iterable[DetectedConflict]:
         branch_names = (
             self.merge_inputs.target_snapshot.branch,
@@ -326,99 +308,3 @@ class MergePlanner:
                 self.table_sides,
                 *branch_names,
             )
-
-
-def _make_table_delta(
-    table_sides: TableSides,
-    decisions: Decisions,
-    dropped_edges: Iterable[EntityKey],
-    lookup: RecordingLookup,
-    engine: OffloadEngine | None,
-) -> TableDelta:
-    """Return what to write to and remove from one table of the target."""
-    inserted_rows, updated_rows, deleted_ids = table_sides.changes_to_take()
-    choices = {
-        entity_id: decision
-        for (key, entity_id), decision in decisions.items()
-        if key == table_sides.table_key
-    }
-    excluded_ids = {
-        *choices,
-        *(entity_id for key, entity_id in dropped_edges if key == table_sides.table_key),
-    }
-    inserted_rows, updated_rows, deleted_ids = _exclude_ids(
-        inserted_rows, updated_rows, deleted_ids, excluded_ids
-    )
-    decided_rows, removed_ids = _apply_decisions(table_sides, choices)
-    updated_rows = pa.concat_tables([updated_rows, *map(table_sides.to_rule_columns, decided_rows)])
-    deleted_ids = pa.concat_arrays([deleted_ids, pa.array(removed_ids, pa.string())])
-    written_rows = pa.concat_tables([inserted_rows, updated_rows]).combine_chunks()
-    row_origins = np.concatenate(
-        [
-            np.full(inserted_rows.num_rows, NEW_ROW, np.int64),
-            np.full(updated_rows.num_rows, UNRESOLVED_ROW, np.int64),
-        ]
-    )
-    id_columns = ["id", "src", "dst"] if table_sides.table_key.startswith("edge:") else ["id"]
-    removed_rows = (
-        lookup.find(table_sides.table_key, {"id": deleted_ids}, id_columns, with_row_ids=True)
-        if len(deleted_ids)
-        else None
-    )
-    addresses = np.zeros(len(row_origins), np.uint64)
-    table_delta = TableDelta(
-        table_sides.table_key,
-        written_rows,
-        np.arange(len(row_origins)),
-        row_origins,
-        addresses,
-        removed_rows=removed_rows,
-    )
-    if not isinstance(table_sides, OffloadedSides):
-        return table_delta
-    combined_rows, _, _ = _exclude_ids(
-        table_sides.combined_rows, table_sides.combined_rows, deleted_ids, excluded_ids
-    )
-    return make_offloaded_delta(
-        table_delta, table_sides, pa.concat_tables([combined_rows, *decided_rows]), engine
-    )
-
-
-def _exclude_ids(
-    inserted_rows: pa.Table, updated_rows: pa.Table, deleted_ids: pa.Array, excluded_ids: set[str]
-) -> tuple[pa.Table, pa.Table, pa.Array]:
-    if not excluded_ids:
-        return inserted_rows, updated_rows, deleted_ids
-    excluded_array = pa.array(sorted(excluded_ids), pa.string())
-    inserted_rows, updated_rows = (
-        rows.filter(pc.invert(pc.is_in(rows["id"], excluded_array)))
-        for rows in (inserted_rows, updated_rows)
-    )
-    return (
-        inserted_rows,
-        updated_rows,
-        deleted_ids.filter(pc.invert(pc.is_in(deleted_ids, excluded_array))),
-    )
-
-
-def _apply_decisions(
-    table_sides: TableSides, choices: Mapping[str, Decision]
-) -> tuple[list[pa.Table], list[str]]:
-    """Return rows to write and ids to remove, from the decisions about single entities."""
-    decided_rows: list[pa.Table] = []
-    removed_ids = []
-    for entity_id, decision in sorted(choices.items()):
-        if isinstance(decision, pa.Table):
-            decided_rows.append(decision)
-        elif _choice_changes_target(table_sides, entity_id, decision):
-            row = table_sides.row_if_chosen(entity_id, decision)
-            decided_rows += [row] if row is not None else []
-            removed_ids += [entity_id] if row is None else []
-    return decided_rows, removed_ids
-
-
-def _choice_changes_target(table_sides: TableSides, entity_id: str, side: Choice) -> bool:
-    """Whether a choice changes the target; an entity that neither side changed is equal on both."""
-    if side == "theirs":
-        return table_sides.is_changed(entity_id)
-    return table_sides.granularity == "property" and entity_id in table_sides.contested_entities

@@ -26,8 +26,9 @@ from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find import find
 
 from .merge import MergeReport, MergeRequest, merge_details
-from .planner import Decisions, MergePlanner
+from .planner import MergePlanner
 from .strategy import check_strategy, resolve_conflicts
+from .table_delta import Decisions
 
 ReplayKind = Literal["revert", "cherry_pick"]
 _CONFLICT_HINTS: dict[ReplayKind, str] = {

@@ -18,7 +18,8 @@ from omnigraph.storage.equality import same_rows
 from omnigraph.values import coerce_parameter
 
 from .conflicts import DetectedConflict, EntityKey
-from .planner import Decision, MergePlan, MergePlanner
+from .planner import MergePlan, MergePlanner
+from .table_delta import Decision
 
 ConflictAnswer = str | Mapping[str, Any] | None
 Strategy: TypeAlias = str | Mapping[str, str] | Callable[[EntityConflict], ConflictAnswer] | None

@@ -36,7 +36,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage import arrow, layout
 from omnigraph.storage.cell import UnsyncedError
 from omnigraph.storage.failures import as_storage_errors, to_storage_error
-from omnigraph.storage.objects import sync_directory
+from omnigraph.storage.local_objects import sync_directory
 from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import create_table

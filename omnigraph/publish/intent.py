@@ -14,7 +14,7 @@ from typing import Any, Literal
 from omnigraph.errors import StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.values import ids
 

@@ -17,7 +17,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.recovery_records import RecoveryRecord
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.values import ids
 

@@ -19,7 +19,7 @@ from omnigraph.maintenance.retention.executor import (
 )
 from omnigraph.storage.failures import AbsentError
 from omnigraph.storage.file_removal import group_by_rank, remove_files
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import VersionFiles, version_files
 

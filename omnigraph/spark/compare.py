@@ -19,7 +19,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.merging.offloaded import SOURCE_ROW_ID
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.difference import one_sided_rows
+from omnigraph.storage.differing_rows import one_sided_rows
 from omnigraph.storage.equality import same_rows
 from omnigraph.storage.find import take_with_blobs
 from omnigraph.storage.fragments import read_fragments, write_fragment

@@ -16,14 +16,8 @@ from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, l
 from omnigraph.publish.plan import CommitMetadata, Requirement
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 
-from .load_inputs import (
-    ColumnMappings,
-    InputFile,
-    InputFiles,
-    are_files,
-    find_input_files,
-    total_bytes,
-)
+from .input_files import ColumnMappings, InputFile, are_files, find_input_files
+from .load_inputs import InputFiles, total_bytes
 from .rejects import write_rejects
 
 Engine = Literal["auto", "spark", "local"]

@@ -59,7 +59,7 @@ class ExportTarget:
             from pyarrow.fs import LocalFileSystem
 
             return LocalFileSystem()
-        from .load_inputs import s3_file_system
+        from .input_files import s3_file_system
 
         return s3_file_system(self.options)
 

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from omnigraph.errors import ClientError, InputError, ReadSetConflict, VersionConflict
+from omnigraph.errors import InputError, ReadSetConflict, VersionConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
@@ -32,30 +30,34 @@ from omnigraph.publish.plan import (
     check_requirements,
 )
 from omnigraph.rules.endpoints import endpoint_columns
-from omnigraph.rules.violation import Violation
-from omnigraph.storage.fragments import (
-    stage_appended_fragments,
-    stage_changed_fragments,
-    stage_overwriting_fragments,
-)
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
 from omnigraph.values import ids
 
 from . import steps
-from .check import LoadCheckContext, find_set_violations
+from .check import find_set_violations
+from .check_context import LoadCheckContext
 from .disk_space import estimate_input, require_disk_space
 from .endpoint_lookup import remove_scratch_folders
-from .load_inputs import InputFile, InputPiece, cut_into_pieces, map_record_positions, total_bytes
+from .input_files import InputFile
+from .load_inputs import InputPiece, cut_into_pieces, map_record_positions, total_bytes
+from .load_reports import (
+    collect_driver_rows,
+    problem_from_violation,
+    raise_failure,
+    read_staged_fragments,
+    stage_table,
+)
 from .pinned_graph import pin_graph
 from .session import parallelism, translate_spark_errors
 from .stage import LoadJob, make_frame_task, make_piece_task, table_key_of
-from .staged_fragments import StagedFragment
-from .task_reports import PER_RECORD_KINDS, REPORT_DDL, unpickle_data
+from .task_reports import REPORT_DDL, unpickle_data
 from .versions import check_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from .staged_fragments import StagedFragment
 
 MAX_ATTEMPTS = 3
 _MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 4 << 20, 64 << 20  # bytes of a piece
@@ -112,9 +114,8 @@ def load_on_spark(
         except (VersionConflict, ReadSetConflict):
             if bulk_load.mode == "overwrite" or attempt == MAX_ATTEMPTS:
                 raise
-            check_requirements(
-                requirements, _begin_transaction(branch_state)
-            )  # do not retry when the caller's own requirements failed
+            # Do not retry when the caller's own requirements failed.
+            check_requirements(requirements, _begin_transaction(branch_state))
         finally:
             load_attempt.remove_scratch()
     raise AssertionError  # unreachable: the last attempt raises
@@ -205,8 +206,8 @@ class LoadAttempt:
         pieces: Sequence[InputPiece],
         task_reports: "DataFrame",
     ) -> PublishPlan | None:
-        driver_rows = _collect_driver_rows(task_reports)
-        _raise_failure(driver_rows)
+        driver_rows = collect_driver_rows(task_reports)
+        raise_failure(driver_rows)
         input_keys = self._count_records(load_job, driver_rows)
         self._begin_step("check", sum(self.record_counts.values()))
         context = self._check_context(load_job, snapshot, task_reports, driver_rows, input_keys)
@@ -223,7 +224,7 @@ class LoadAttempt:
             pieces, {item["grp"]: item["spot"] for item in driver_rows if item["kind"] == "lines"}
         )
         self.problems = record_positions.locate_problems(
-            [*unreadable, *map(_problem_from_violation, [*invalid, *violations])]
+            [*unreadable, *map(problem_from_violation, [*invalid, *violations])]
         )
         if self.problems or self.bulk_load.dry_run:
             return None
@@ -231,7 +232,7 @@ class LoadAttempt:
             second_reports = self.run_tasks(
                 replace(load_job, skipped_positions=replaced_positions), pieces
             )
-            driver_rows = _collect_driver_rows(second_reports)
+            driver_rows = collect_driver_rows(second_reports)
             second_reports.unpersist()
         staged_tables = self._stage_tables(txn, load_job, driver_rows, input_keys)
         return self._make_plan(txn, load_job, staged_tables, input_keys) if staged_tables else None
@@ -251,7 +252,7 @@ class LoadAttempt:
             for report_group in (reported_rows, unwritten_rows)
         )
         staged_fragments: dict[str, list[StagedFragment]] = {}
-        for item in _staged_fragments(driver_rows):
+        for item in read_staged_fragments(driver_rows):
             staged_fragments.setdefault(item.table_key, []).append(item)
         return LoadCheckContext(
             self.spark,
@@ -345,7 +346,7 @@ class LoadAttempt:
     ) -> dict[str, StagedChange]:
         fragments_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
         removed_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
-        for fragment in _staged_fragments(driver_rows):
+        for fragment in read_staged_fragments(driver_rows):
             fragments_by_key[fragment.table_key].append(fragment.metadata)
             self.written_bytes += fragment.file_bytes
         for report in driver_rows:
@@ -358,7 +359,7 @@ class LoadAttempt:
             if fragments_by_key[key] or (
                 load_job.mode == "overwrite" and key in load_job.filled_keys
             ):
-                staged_tables[key] = _stage_table(
+                staged_tables[key] = stage_table(
                     txn, key, load_job.mode, fragments_by_key[key], removed_by_key[key]
                 )
         return staged_tables
@@ -394,42 +395,3 @@ class LoadAttempt:
         return PublishPlan(
             "load", staged_tables, requirements, streams=self.bulk_load.streams, gc_epoch=epoch
         )
-
-
-def _stage_table(
-    txn: WriteTxn,
-    table_key: str,
-    mode: LoadMode,
-    fragments: Sequence[Any],
-    removed_addresses: Sequence[Any],
-) -> StagedChange:
-    table = txn.table(table_key)
-    if mode == "overwrite":
-        return stage_overwriting_fragments(table, fragments)
-    if not removed_addresses:
-        return stage_appended_fragments(table, fragments)
-    return stage_changed_fragments(txn.store, table, fragments, np.concatenate(removed_addresses))
-
-
-def _collect_driver_rows(task_reports: "DataFrame") -> list[dict[str, Any]]:
-    driver_rows: list[dict[str, Any]] = (
-        task_reports.where(~task_reports.kind.isin(*PER_RECORD_KINDS)).toArrow().to_pylist()
-    )
-    return sorted(driver_rows, key=lambda report: report["spot"] or 0)
-
-
-def _staged_fragments(driver_rows: Sequence[Mapping[str, Any]]) -> list[StagedFragment]:
-    return [unpickle_data(report["data"]) for report in driver_rows if report["kind"] == "fragment"]
-
-
-def _raise_failure(driver_rows: Sequence[Mapping[str, Any]]) -> None:
-    for report in driver_rows:
-        if report["kind"] == "failure":
-            error: ClientError = unpickle_data(report["data"])
-            raise error
-
-
-def _problem_from_violation(violation: Violation) -> LoadProblem:
-    return LoadProblem(
-        violation.input_line, violation.type_name, violation.entity_id, violation.to_error()
-    )

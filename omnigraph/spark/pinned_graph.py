@@ -4,12 +4,16 @@ Travels inside the functions that Spark ships, because plans and logs must not s
 it must never appear in its `repr`. Each worker process opens a root once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
 
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.storage.find import find, read_rows
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.storage.table import Table, open_table
 
@@ -55,3 +59,27 @@ def _open_cached_store(
     uri: str, durability: Durability, options: tuple[tuple[str, str], ...]
 ) -> Store:
     return open_store(uri, durability=durability, storage_options=dict(options) or None)
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedRowLookup:
+    """Looks up stored rows at the pinned version."""
+
+    pinned_graph: PinnedGraph
+
+    def find(
+        self,
+        table_key: str,
+        values_by_column: Mapping[str, pa.Array],
+        columns: Sequence[str],
+        *,
+        with_row_ids: bool = False,
+    ) -> pa.Table:
+        """Find rows by column values."""
+        return find(
+            self.pinned_graph.table(table_key), values_by_column, columns, with_row_ids=with_row_ids
+        )
+
+    def scan(self, table_key: str, columns: Sequence[str]) -> Any:
+        """Read all rows."""
+        return read_rows(self.pinned_graph.table(table_key), columns)

@@ -23,7 +23,7 @@ from omnigraph.values import ids
 
 from .failures import AbsentError, DamagedError, to_storage_error
 from .layout import STAMP, STAMP_KEY
-from .objects import ListedObject
+from .object_backend import ListedObject
 from .store import Store
 
 _LANCE_FILE_VERSION: Literal["2.2"] = "2.2"

@@ -24,7 +24,7 @@ from .checksums import CHECKSUM_BLOCK_BYTES, FileChecksum, checksum_manifest
 from .deletion_list import write_offsets
 from .deletions import cached_offsets, deletion_file_name, remember_offsets
 from .failures import DamagedError
-from .objects import TRANSFER_BLOCK_BYTES as PART
+from .object_backend import TRANSFER_BLOCK_BYTES as PART
 from .store import Store
 
 LANCE_FILE_VERSION: Literal["2.2"] = "2.2"

@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.file_roles import attached_version_number, subdirectory_of
-from omnigraph.storage.maintenance_executor import maintenance_concurrency
-from omnigraph.storage.store import Store
+
+from .file_roles import attached_version_number, subdirectory_of
+from .maintenance_executor import maintenance_concurrency
+from .store import Store
 
 _log = logging.getLogger("omnigraph")
 _PARALLEL_REMOVALS = 0  # parallel requests; 0 means as many as tables are maintained in parallel

@@ -6,7 +6,8 @@ Pure: reads names only, never the store.
 from collections.abc import Iterator, Mapping
 
 from omnigraph.storage import layout
-from omnigraph.storage.objects import ListedObject
+
+from .object_backend import ListedObject
 
 TABLE_ROOTS = ("nodes", "edges")
 MANIFEST_ROOTS = (layout.MANIFEST, layout.BRANCHES)

@@ -23,15 +23,9 @@ from .checksums import FileChecksum
 from .data_writer import write_data
 from .failures import to_storage_error
 from .row_ids import check_row_ids
+from .stage_rows import remove_rows
 from .store import Store
-from .table import (
-    StagedChange,
-    Table,
-    data_files,
-    fragment_fingerprint,
-    remove_rows,
-    schema_fingerprint,
-)
+from .table import StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
 _CHECKSUMS_MEMBER = "checksums"  # the member that our writers add to the description of a fragment
 _UNLIMITED_ROWS = 1 << 30  # rows of one file: the caller decides where a fragment ends

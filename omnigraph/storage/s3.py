@@ -18,7 +18,7 @@ from obstore.store import S3Store
 from omnigraph.errors import StorageError
 
 from .failures import ExceptionKinds, as_storage_errors
-from .objects import TRANSFER_BLOCK_BYTES, ListedObject
+from .object_backend import TRANSFER_BLOCK_BYTES, ListedObject
 from .root import GraphRoot
 
 # Lance's names of storage options, which a root holds, and obstore's names for the same options.

@@ -24,9 +24,8 @@ MAX_FRAGMENT_ROWS = (
 )  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is left alone
 MAX_FRAGMENT_BYTES = 16 << 20
 MIN_INDEXED_ROWS = 512  # rows of a fragment that is worth indexing
-_RECENT_FRAGMENTS = (
-    4  # trailing fragments in which later writes look for compacted rows without an index
-)
+# Trailing fragments in which later writes look for compacted rows without an index.
+_RECENT_FRAGMENTS = 4
 
 
 def with_tail_maintenance(

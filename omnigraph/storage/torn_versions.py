@@ -18,7 +18,7 @@ from omnigraph.values import ids
 
 from .failures import as_storage_errors
 from .layout import ASIDE, fnv1a64
-from .objects import sync_directory
+from .local_objects import sync_directory
 from .store import Store
 
 _MAX_VERSION = (1 << 64) - 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from .checksums import CHECKSUM_BLOCK_BYTES, FileChecksum
-from .objects import sync_directory_path
+from .local_objects import sync_directory_path
 
 _DATA_SUFFIX, _BLOB_SUFFIX = ".lance", ".blob"
 

@@ -177,7 +177,7 @@ def test_an_end_of_the_wrong_type_is_told_as_a_key(graph: Graph) -> None:
 @pytest.mark.parametrize("end", ["7", "$n"])
 def test_an_end_that_is_a_number_is_told_to_be_a_string(graph: Graph, end: str) -> None:
     given = {"n": 7} if "$" in end else {}
-    with pytest.raises(TypeCheckError, match="the id of its node, a string"):
+    with pytest.raises(TypeCheckError, match="the id of a node, a string"):
         graph.mutate(f'insert Knows {{ from: "ann", to: {end} }}', params=given)
 
 

@@ -115,7 +115,7 @@ def test_a_file_of_ten_megabytes_is_refused_at_once(
     monkeypatch.setattr("omnigraph.lang.scan.lexemes", never)
     ended = omnigraph("fmt", path)
     check(ended.err, ended.code, f"{path}:{line}:{column}")
-    assert "at most 4,194,304 are read" in ended.err
+    assert "the limit is 4,194,304" in ended.err
 
 
 @pytest.mark.parametrize("words", [*COMMANDS["pg"], *COMMANDS["gq"]])

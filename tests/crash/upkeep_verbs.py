@@ -30,8 +30,9 @@ from omnigraph.publish.tag_lifecycle import create_tag
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor
+from omnigraph.storage.stage_rows import stage_append
 from omnigraph.storage.store import Store, open_store
-from omnigraph.storage.table import open_table, stage_append
+from omnigraph.storage.table import open_table
 from tests.crash.verb import Verb
 from tests.rig.writes import (
     PERSON,

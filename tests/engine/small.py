@@ -21,6 +21,7 @@ from omnigraph.publish.init import init_graph
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage import scan as scans
+from omnigraph.storage import stage_rows
 from omnigraph.storage import table as tables
 from omnigraph.storage.store import open_store
 from omnigraph.values.ids import new_ulid
@@ -45,7 +46,9 @@ class Small:
 
         def plan(txn: WriteTxn) -> PublishPlan:
             staged = {
-                key: tables.stage_append(txn.store, txn.table(key), shaped(txn.table(key), some))
+                key: stage_rows.stage_append(
+                    txn.store, txn.table(key), shaped(txn.table(key), some)
+                )
                 for key, some in rows.items()
             }
             return PublishPlan("load", staged, (), gc_epoch=txn.base.state.head.gc_epoch)
@@ -59,7 +62,7 @@ class Small:
             table = txn.table(key)
             found = scans.find_rows(table, "id", list(ids), ["id"])
             kept = found["_rowid"].to_pylist()[: len(rows)]
-            staged = tables.stage_change(
+            staged = stage_rows.stage_change(
                 txn.store,
                 table,
                 removed_addresses=found["_rowaddr"].to_pylist(),

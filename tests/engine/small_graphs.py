@@ -24,7 +24,7 @@ from omnigraph.publish.init import init_graph
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage import scan as scans
-from omnigraph.storage import table as tables
+from omnigraph.storage import stage_rows
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import open_store
@@ -81,13 +81,14 @@ class SmallGraph:
     def append(self, key: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Append rows of these columns; others are null."""
         self.change(
-            key, lambda txn, table: tables.stage_append(txn.store, table, rows(table, columns))
+            key, lambda txn, table: stage_rows.stage_append(txn.store, table, rows(table, columns))
         )
 
     def overwrite(self, key: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Replace all rows."""
         self.change(
-            key, lambda txn, table: tables.stage_overwrite(txn.store, table, rows(table, columns))
+            key,
+            lambda txn, table: stage_rows.stage_overwrite(txn.store, table, rows(table, columns)),
         )
 
     def update(self, key: str, ids: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> None:
@@ -98,7 +99,7 @@ class SmallGraph:
             place = {one: at for at, one in enumerate(ids)}
             order = [place[one] for one in found["id"].to_pylist()]
             given = rows(table, {"id": list(ids), **columns}).take(order)
-            return tables.stage_change(
+            return stage_rows.stage_change(
                 txn.store,
                 table,
                 removed_addresses=found["_rowaddr"].to_pylist(),
@@ -112,7 +113,9 @@ class SmallGraph:
 
         def stage(txn: WriteTxn, table: Table) -> StagedChange | None:
             gone = scans.find_rows(table, "id", list(ids), ["id"])["_rowaddr"].to_pylist()
-            return tables.stage_change(txn.store, table, removed_addresses=gone) if gone else None
+            return (
+                stage_rows.stage_change(txn.store, table, removed_addresses=gone) if gone else None
+            )
 
         self.change(key, stage)
 

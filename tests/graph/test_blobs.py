@@ -9,7 +9,7 @@ import omnigraph
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage.compact import stage_compaction
-from omnigraph.storage.table import stage_append
+from omnigraph.storage.stage_rows import stage_append
 
 LARGE = bytes(range(256)) * 20_000
 

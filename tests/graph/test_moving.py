@@ -22,7 +22,7 @@ from omnigraph.maintenance import copy as copying
 from omnigraph.maintenance.copy import copy_graph
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Effects, Fault
-from omnigraph.storage.objects import LocalBackend
+from omnigraph.storage.local_objects import LocalBackend
 from omnigraph.storage.store import Store, open_store
 from tests.graph.conftest import people, tree
 from tests.rig.patience import PATIENCE

@@ -13,8 +13,8 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
+from omnigraph.storage.stage_rows import stage_append
 from omnigraph.storage.store import open_store
-from omnigraph.storage.table import stage_append
 from tests.cli import conftest as cli
 
 SCHEMA = """

@@ -11,7 +11,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import InputError, OmnigraphError, StorageError
 from omnigraph.history import file_checksums
 from omnigraph.storage.failures import DamagedError
-from omnigraph.storage.objects import LocalBackend
+from omnigraph.storage.local_objects import LocalBackend
 from omnigraph.storage.transfer import version_files
 from tests.health.conftest import again
 

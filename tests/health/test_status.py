@@ -12,7 +12,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
 from omnigraph.maintenance import limits, write_warnings
-from omnigraph.storage import objects
+from omnigraph.storage import object_backend, objects
 from tests.cli.conftest import Program
 from tests.health.conftest import SCHEMA, again, files, foreign_append
 
@@ -176,7 +176,7 @@ def test_the_look_at_bytes_is_rare_and_one_request(
 
     def first(
         self: objects.ControlObjects, prefix: str, most: int
-    ) -> Sequence[objects.ListedObject]:
+    ) -> Sequence[object_backend.ListedObject]:
         asked.append(prefix)
         return real(self, prefix, most)
 

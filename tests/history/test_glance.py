@@ -9,7 +9,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
-from omnigraph.storage import objects
+from omnigraph.storage import local_objects
 from tests.history.apart import apart
 
 SCHEMA = "node Person { name: String @key }"
@@ -20,13 +20,13 @@ NAMES = "match { $p: Person } return { $p.name }"
 def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The prefixes that are listed, as it happens."""
     seen: list[str] = []
-    first = objects.LocalBackend.list_first
+    first = local_objects.LocalBackend.list_first
 
-    def counted(self: objects.LocalBackend, prefix: str, count: int) -> object:
+    def counted(self: local_objects.LocalBackend, prefix: str, count: int) -> object:
         seen.append(prefix)
         return first(self, prefix, count)
 
-    monkeypatch.setattr(objects.LocalBackend, "list_first", counted)
+    monkeypatch.setattr(local_objects.LocalBackend, "list_first", counted)
     return seen
 
 
@@ -34,13 +34,13 @@ def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names that are looked at one by one."""
     seen: list[str] = []
-    glance = objects.LocalBackend.stat_if_local
+    glance = local_objects.LocalBackend.stat_if_local
 
-    def counted(self: objects.LocalBackend, name: str) -> object:
+    def counted(self: local_objects.LocalBackend, name: str) -> object:
         seen.append(name)
         return glance(self, name)
 
-    monkeypatch.setattr(objects.LocalBackend, "stat_if_local", counted)
+    monkeypatch.setattr(local_objects.LocalBackend, "stat_if_local", counted)
     return seen
 
 

@@ -20,7 +20,8 @@ from omnigraph.publish import intent as intents
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import layout, torn_versions
-from omnigraph.storage.objects import ControlObjects, LocalBackend
+from omnigraph.storage.local_objects import LocalBackend
+from omnigraph.storage.objects import ControlObjects
 from omnigraph.storage.store import Store, open_store
 from tests.history.apart import apart, once, people, version_file
 from tests.rig.writes import (

@@ -24,7 +24,7 @@ from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameContent, WriteTxn
 from omnigraph.publish.publish import publish
-from omnigraph.storage import layout
+from omnigraph.storage import layout, stage_rows
 from omnigraph.storage import table as tables
 from omnigraph.storage.table import StagedChange, create_table, open_table
 from omnigraph.values import ids
@@ -146,7 +146,7 @@ def _append_secret(txn: WriteTxn) -> PublishPlan:
     rows = pa.table({"id": ["old"], "n": [42]})
     if "n" not in table.schema.names:
         rows = pa.table({"id": ["old"], "m": pa.array([None], pa.int64())})
-    staged = tables.stage_append(txn.store, table, rows)
+    staged = stage_rows.stage_append(txn.store, table, rows)
     return PublishPlan("insert", {PERSON: staged}, gc_epoch=0)
 
 

@@ -30,7 +30,7 @@ from omnigraph.publish.branch_lifecycle import create_branch
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage import cell as cells
-from omnigraph.storage import layout
+from omnigraph.storage import layout, stage_rows
 from omnigraph.storage import table as tables
 from omnigraph.storage.cell import SwapOutcomeUnknown
 from omnigraph.storage.store import open_store
@@ -145,7 +145,7 @@ def fold(txn: WriteTxn, rows: Mapping[str, int]) -> PublishPlan:
     there = table.dataset.to_table(
         columns=["id", "n"], with_row_id=True, with_row_address=True
     ).to_pylist()
-    staged = tables.stage_change(
+    staged = stage_rows.stage_change(
         txn.store,
         table,
         removed_addresses=[one["_rowaddr"] for one in there],
@@ -160,7 +160,7 @@ def fold(txn: WriteTxn, rows: Mapping[str, int]) -> PublishPlan:
 
 def plain(txn: WriteTxn, rows: Mapping[str, int]) -> PublishPlan:
     """New rows and nothing else."""
-    staged = tables.stage_append(txn.store, txn.table(PERSON), shaped(txn.table(PERSON), rows))
+    staged = stage_rows.stage_append(txn.store, txn.table(PERSON), shaped(txn.table(PERSON), rows))
     return PublishPlan("insert", {PERSON: staged}, gc_epoch=0)
 
 

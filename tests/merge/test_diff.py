@@ -290,7 +290,7 @@ def _rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     real = diff.differing_rows  # type: ignore[attr-defined]
 
     def watched(store: Any, found: Any, **how: Any) -> Any:
-        read.append(found.rows)
+        read.append(found.max_rows_read)
         return real(store, found, **how)
 
     monkeypatch.setattr(diff, "differing_rows", watched)

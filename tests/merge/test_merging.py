@@ -134,7 +134,7 @@ def test_a_conflict_changes_nothing_and_writes_no_intent(forked: Both) -> None:
     _people(forked, "main", a=1)
     _people(forked, "dev", a=2, b=2)
     graph = forked.on("main")
-    with graph._handle.store.effects.recorded() as did, pytest.raises(MergeConflict) as caught:
+    with graph._handle.store.effects.recording() as did, pytest.raises(MergeConflict) as caught:
         graph.merge("dev")
     assert did == []
     assert list_intents(graph._handle.store).pending == ()

@@ -11,7 +11,7 @@ from omnigraph import Graph
 from omnigraph.errors import MergeConflict
 from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
-from omnigraph.storage.table import stage_append
+from omnigraph.storage.stage_rows import stage_append
 from tests.merge.conftest import Both, person, stored
 
 SCHEMA = """

@@ -65,9 +65,9 @@ class Engines:
 
 
 def Files(data: Any) -> Any:
-    from omnigraph.spark import load_inputs
+    from omnigraph.spark import input_files, load_inputs
 
-    return load_inputs.InputFiles(load_inputs.find_input_files(data))
+    return load_inputs.InputFiles(input_files.find_input_files(data))
 
 
 def shown(problems: Any) -> Counter[tuple[Any, ...]]:

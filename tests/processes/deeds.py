@@ -14,8 +14,8 @@ from omnigraph.publish.plan import CommitMetadata, PreparePlan, PublishPlan, Sam
 from omnigraph.publish.publish import publish
 from omnigraph.publish.shown_reads import ShownReads
 from omnigraph.storage.scan import find_rows
+from omnigraph.storage.stage_rows import stage_change
 from omnigraph.storage.store import open_store
-from omnigraph.storage.table import stage_change
 from omnigraph.values.ids import random_fraction
 from tests.rig.patience import PATIENCE
 from tests.rig.writes import (

@@ -22,7 +22,7 @@ from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage.effects import Effects
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.scan import scan
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.transfer import VersionFiles, version_files

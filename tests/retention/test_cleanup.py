@@ -177,7 +177,8 @@ def test_what_a_deleted_branch_and_tag_held_goes(store: Store) -> None:
 
 
 def test_files_that_nobody_names_go(store: Store) -> None:
-    from omnigraph.storage.table import open_table, stage_append
+    from omnigraph.storage.stage_rows import stage_append
+    from omnigraph.storage.table import open_table
     from tests.rig.writes import shaped
 
     line = main_of(store)

@@ -20,8 +20,9 @@ from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.recover import recover
 from omnigraph.publish.tag_lifecycle import create_tag, delete_tag
 from omnigraph.storage.effects import Fault
+from omnigraph.storage.stage_rows import stage_append
 from omnigraph.storage.store import open_store
-from omnigraph.storage.table import open_table, stage_append
+from omnigraph.storage.table import open_table
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants
 from tests.rig.writes import (

@@ -21,7 +21,8 @@ from omnigraph.publish import intent as intents
 from omnigraph.publish import long_operations, read_lease
 from omnigraph.publish.intent import Intent
 from omnigraph.publish.lease import READ_OPERATION
-from omnigraph.storage.objects import ListedObject, LocalBackend
+from omnigraph.storage.local_objects import LocalBackend
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.values.ids import ManualClock, deterministic_ids
 

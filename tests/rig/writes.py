@@ -30,6 +30,7 @@ from omnigraph.publish.plan import (
 )
 from omnigraph.publish.publish import publish
 from omnigraph.storage import scan as scans
+from omnigraph.storage import stage_rows
 from omnigraph.storage import table as tables
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.effects import Effects
@@ -92,7 +93,7 @@ def append(rows: Rows) -> Change:
     """New rows; their ids must be absent where they land."""
 
     def stage(store: Store, table: tables.Table) -> StagedChange:
-        return tables.stage_append(store, table, shaped(table, rows))
+        return stage_rows.stage_append(store, table, shaped(table, rows))
 
     return Change("insert", stage, lambda _, key: (AbsentIds(key, tuple(rows)),))
 
@@ -118,7 +119,7 @@ def delete(ids: Iterable[str]) -> Change:
 
     def stage(store: Store, table: tables.Table) -> StagedChange | None:
         gone = _present(table, wanted)["_rowaddr"].to_pylist()
-        return tables.stage_change(store, table, removed_addresses=gone) if gone else None
+        return stage_rows.stage_change(store, table, removed_addresses=gone) if gone else None
 
     return Change("delete", stage, _strict)
 
@@ -127,7 +128,7 @@ def overwrite(rows: Rows) -> Change:
     """All rows replaced; strict."""
 
     def stage(store: Store, table: tables.Table) -> StagedChange:
-        return tables.stage_overwrite(store, table, shaped(table, rows))
+        return stage_rows.stage_overwrite(store, table, shaped(table, rows))
 
     return Change("overwrite", stage, _strict)
 
@@ -226,7 +227,7 @@ def _replace(store: Store, table: tables.Table, rows: Rows, *, add: bool) -> Sta
     added = {one: n for one, n in rows.items() if one not in known} if add else {}
     if not known and not added:
         return None
-    return tables.stage_change(
+    return stage_rows.stage_change(
         store,
         table,
         removed_addresses=found["_rowaddr"].to_pylist(),

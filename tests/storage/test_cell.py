@@ -16,7 +16,7 @@ from omnigraph.storage.cell import (
     swap,
 )
 from omnigraph.storage.effects import Fault
-from omnigraph.storage.objects import LocalBackend
+from omnigraph.storage.local_objects import LocalBackend
 from omnigraph.storage.store import open_store
 from tests.rig.counters import CELL, number, race
 from tests.rig.plugin import S3

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from lance.blob import blob_array, blob_field
 
-from omnigraph.storage import cell, scan, table
+from omnigraph.storage import cell, scan, stage_rows, table
 from omnigraph.storage.effects import ActionResult, EffectKind, Effects
 from omnigraph.storage.store import Store, open_store
 
@@ -74,10 +74,10 @@ def test_what_a_publish_names_was_synced_before(store: Store, ledger: Ledger) ->
     shelf = table.create_table(store, "nodes/shelf", SCHEMA)
     state = cell.create_cell(store, "__manifest", rows("0"))
     assert ledger.missing() == []
-    shelf = table.commit(store, shelf, table.stage_append(store, shelf, rows("a", "b", "c")))
+    shelf = table.commit(store, shelf, stage_rows.stage_append(store, shelf, rows("a", "b", "c")))
     found = scan.find_rows(shelf, "id", ["b"], ["id"])
     gone, kept = found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
-    changed = table.stage_change(
+    changed = stage_rows.stage_change(
         store, shelf, removed_addresses=gone, replacements=(kept, rows("b"))
     )
     shelf = table.commit(store, shelf, changed)
@@ -90,9 +90,9 @@ def test_many_deletions_are_synced_too(store: Store, ledger: Ledger) -> None:
     """Lance writes few deletions as a list and many as a bitmap: files of different names."""
     shelf = table.create_table(store, "nodes/shelf", SCHEMA)
     many = [f"r{n}" for n in range(20_000)]
-    shelf = table.commit(store, shelf, table.stage_append(store, shelf, rows(*many)))
+    shelf = table.commit(store, shelf, stage_rows.stage_append(store, shelf, rows(*many)))
     for removed in (range(3), range(3, 15_000)):
-        staged = table.stage_change(store, shelf, removed_addresses=list(removed))
+        staged = stage_rows.stage_change(store, shelf, removed_addresses=list(removed))
         shelf = table.commit(store, shelf, staged)
     assert shelf.dataset.count_rows() == 5_000
     suffixes = {path.suffix for path in ledger.top.rglob("_deletions/*")}
@@ -104,7 +104,7 @@ def test_many_deletions_are_synced_too(store: Store, ledger: Ledger) -> None:
 def test_without_the_promise_nothing_is_synced(tmp_path: Path, ledger: Ledger) -> None:
     store = open_store(str(tmp_path), effects=ledger, durability="os")
     shelf = table.create_table(store, "nodes/shelf", SCHEMA)
-    table.commit(store, shelf, table.stage_append(store, shelf, rows("a")))
+    table.commit(store, shelf, stage_rows.stage_append(store, shelf, rows("a")))
     store.objects.create_bytes("x", b"")
     assert ledger.contents | ledger.names == set()
 
@@ -115,7 +115,7 @@ def test_large_blobs_are_synced_beside_their_rows(store: Store, ledger: Ledger) 
     shelf = table.create_table(store, "nodes/shelf", schema)
     pictures = blob_array([b"x" * 200_000, b"y" * 6_000_000])
     rows = pa.table([pa.array(["a", "b"]), pictures], schema=schema)
-    shelf = table.commit(store, shelf, table.stage_append(store, shelf, rows))
+    shelf = table.commit(store, shelf, stage_rows.stage_append(store, shelf, rows))
     assert list(ledger.top.rglob("*.blob"))
     assert ledger.missing() == []
     assert ledger.looks == [("detach", [])]

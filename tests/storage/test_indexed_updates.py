@@ -9,6 +9,7 @@ import pytest
 from lance import LanceOperation as Op
 
 from omnigraph.storage import scan as scans
+from omnigraph.storage import stage_rows
 from omnigraph.storage import table as tables
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import Table
@@ -29,7 +30,7 @@ def indexed(store: Store, kind: str) -> Table:
     """A table of ours with one indexed column, at a detached version."""
     made = tables.create_table(store, "nodes/t", SCHEMA)
     rows = pa.Table.from_pylist([row(f"r{n}", n) for n in range(ROWS)], schema=SCHEMA)
-    made = tables.commit(store, made, tables.stage_append(store, made, rows))
+    made = tables.commit(store, made, stage_rows.stage_append(store, made, rows))
     column, options = INDEXES[kind][0], {"num_partitions": 2} if kind == "IVF_FLAT" else {}
     ids = [one.fragment_id for one in made.dataset.get_fragments()]
     index = made.dataset.create_index_uncommitted(
@@ -48,7 +49,7 @@ def changed(store: Store, table: Table) -> Any:
     """One row replaced, one removed, one added, in one change."""
     found = scans.find_rows(table, "id", ["r5", "r6"], ["id"]).to_pylist()
     ids = {one["id"]: one["_rowid"] for one in found}
-    staged = tables.stage_change(
+    staged = stage_rows.stage_change(
         store,
         table,
         removed_addresses=[one["_rowaddr"] for one in found],

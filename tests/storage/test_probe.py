@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.objects import LocalBackend
+from omnigraph.storage.local_objects import LocalBackend
 from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.s3 import S3Backend
 from omnigraph.storage.store import open_store

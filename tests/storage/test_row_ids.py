@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import InternalError
-from omnigraph.storage import row_ids, scan, table
+from omnigraph.storage import row_ids, scan, stage_rows, table
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import Table
 
@@ -27,9 +27,9 @@ def shelf(store: Store) -> Table:
     """Two fragments: `a` to `c`, then `d`; `b` was replaced once, so it is a third."""
     made = table.create_table(store, "nodes/shelf", SCHEMA)
     for names in (("a", "b", "c"), ("d",)):
-        made = table.commit(store, made, table.stage_append(store, made, rows(*names)))
+        made = table.commit(store, made, stage_rows.stage_append(store, made, rows(*names)))
     gone, kept = look(made, "b")
-    changed = table.stage_change(
+    changed = stage_rows.stage_change(
         store, made, removed_addresses=gone, replacements=(kept, rows("b"))
     )
     return table.commit(store, made, changed)
@@ -43,7 +43,7 @@ def look(shelf: Table, *names: str) -> tuple[list[int], list[int]]:
 
 def test_rows_keep_their_ids_across_fragments(store: Store, shelf: Table) -> None:
     gone, kept = look(shelf, "a", "b", "d")
-    change = table.stage_change(
+    change = stage_rows.stage_change(
         store, shelf, removed_addresses=gone, replacements=(kept, rows("a", "b", "d"))
     )
     after = table.commit(store, shelf, change)
@@ -54,7 +54,7 @@ def test_rows_keep_their_ids_across_fragments(store: Store, shelf: Table) -> Non
 
 def test_fewer_rows_may_be_replaced_than_removed(store: Store, shelf: Table) -> None:
     gone, kept = look(shelf, "a", "b", "d")
-    change = table.stage_change(
+    change = stage_rows.stage_change(
         store, shelf, removed_addresses=gone, replacements=(kept[1:2], rows("b"))
     )
     after = table.commit(store, shelf, change)
@@ -77,7 +77,7 @@ def test_other_row_ids_are_refused_before_anything_is_written(
     }[wrong]
     before = store.effects.counts_by_kind()
     with pytest.raises(InternalError):
-        table.stage_change(
+        stage_rows.stage_change(
             store, shelf, removed_addresses=gone, replacements=(given, rows("a", "b"))
         )
     assert store.effects.counts_by_kind() == before
@@ -86,7 +86,9 @@ def test_other_row_ids_are_refused_before_anything_is_written(
 @pytest.mark.parametrize("address", [9 << 32, 99])
 def test_an_address_that_is_not_there_is_refused(store: Store, shelf: Table, address: int) -> None:
     with pytest.raises(InternalError):
-        table.stage_change(store, shelf, removed_addresses=[address], replacements=([0], rows("a")))
+        stage_rows.stage_change(
+            store, shelf, removed_addresses=[address], replacements=([0], rows("a"))
+        )
 
 
 def test_ids_in_a_file_of_their_own_are_read(
@@ -99,8 +101,10 @@ def test_ids_in_a_file_of_their_own_are_read(
 
     monkeypatch.setattr(row_ids, "RowIdSequence", External)
     gone, kept = look(shelf, "a", "d")
-    table.stage_change(store, shelf, removed_addresses=gone, replacements=(kept, rows("a", "d")))
+    stage_rows.stage_change(
+        store, shelf, removed_addresses=gone, replacements=(kept, rows("a", "d"))
+    )
     with pytest.raises(InternalError, match="old copy"):
-        table.stage_change(
+        stage_rows.stage_change(
             store, shelf, removed_addresses=gone, replacements=([*kept[:1], 77], rows("a", "d"))
         )

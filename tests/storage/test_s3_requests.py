@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage import cell, scan, table
+from omnigraph.storage import cell, scan, stage_rows, table
 from omnigraph.storage.store import Store, open_store
 from tests.rig.patience import PATIENCE
 from tests.rig.plugin import S3
@@ -83,7 +83,7 @@ def tables_on(bill: Bill, store: Store, url: str) -> None:
     with bill.item("create a table"):
         shelf = table.create_table(store, SHELF, SCHEMA)
     with bill.item("stage an append"):
-        staged = table.stage_append(store, shelf, rows("a", "b", "c"))
+        staged = stage_rows.stage_append(store, shelf, rows("a", "b", "c"))
     with bill.item("commit it, detached"):
         shelf = table.commit(store, shelf, staged)
     with bill.item("find rows by id, one fragment, cold"):
@@ -92,7 +92,7 @@ def tables_on(bill: Bill, store: Store, url: str) -> None:
         scan.find_rows(shelf, "id", ["b"], ["id", "n"])
     with bill.item("stage an update of one row"):
         gone, kept = found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
-        changed = table.stage_change(
+        changed = stage_rows.stage_change(
             store, shelf, removed_addresses=gone, replacements=(kept, rows("b", n=1))
         )
     with bill.item("commit it, detached"):
@@ -107,7 +107,7 @@ def tables_on(bill: Bill, store: Store, url: str) -> None:
 def publish_once(
     store: Store, shelf: table.Table, state: cell.ManifestCell, name: str
 ) -> table.Table:
-    staged = table.stage_append(store, shelf, rows(name))
+    staged = stage_rows.stage_append(store, shelf, rows(name))
     shelf = table.commit(store, shelf, staged)
     swapped = cell.swap(store, state, rows(name))
     assert cell.newest_version(swapped) == swapped.version
@@ -134,7 +134,7 @@ def test_a_write_costs_the_same_however_many_came_before(s3: S3) -> None:
     costs = []
     for n in range(20):
         with requests_of(s3.proxy) as made:
-            shelf = table.commit(store, shelf, table.stage_append(store, shelf, rows(f"r{n}")))
+            shelf = table.commit(store, shelf, stage_rows.stage_append(store, shelf, rows(f"r{n}")))
             state = cell.swap(store, state, rows(f"r{n}"))
             assert cell.newest_version(state) == n + 2
         costs.append((made.counts, made.hops))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from omnigraph.storage import scan, table
+from omnigraph.storage import scan, stage_rows, table
 from omnigraph.storage.store import open_store
 
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64())])
@@ -21,11 +21,11 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> table.Table:
     store = open_store(str(root), durability="os")
     made = table.create_table(store, "nodes/t", SCHEMA)
     rows = pa.table({"id": [f"r{at}" for at in range(MANY)], "n": range(MANY)}, schema=SCHEMA)
-    made = table.commit(store, made, table.stage_append(store, made, rows))
+    made = table.commit(store, made, stage_rows.stage_append(store, made, rows))
     gone = scan.scan(made, ["n"], addresses=True).filter(
         pc.equal(pc.bit_wise_and(pc.field("n"), 7), 7)
     )
-    staged = table.stage_change(store, made, removed_addresses=gone["_rowaddr"].to_pylist())
+    staged = stage_rows.stage_change(store, made, removed_addresses=gone["_rowaddr"].to_pylist())
     return table.commit(store, made, staged)
 
 

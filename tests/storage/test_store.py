@@ -8,8 +8,9 @@ import pytest
 
 from omnigraph.errors import StorageError
 from omnigraph.storage.failures import AbsentError
+from omnigraph.storage.stage_rows import stage_append
 from omnigraph.storage.store import DatasetCache, Store, open_store
-from omnigraph.storage.table import Table, commit, create_table, open_table, stage_append
+from omnigraph.storage.table import Table, commit, create_table, open_table
 from tests.rig.plugin import S3
 from tests.rig.process import free_ports
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.objects import TRANSFER_BLOCK_BYTES
+from omnigraph.storage.object_backend import TRANSFER_BLOCK_BYTES
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.transfer import transfer
 from tests.rig.plugin import S3

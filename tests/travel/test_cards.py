@@ -4,8 +4,8 @@ import pytest
 
 from omnigraph import Graph
 from omnigraph.errors import MergeConflict
-from omnigraph.errors.conflict import EntityConflict
 from omnigraph.errors.conflict_card import conflict_card
+from omnigraph.errors.merge_conflict import EntityConflict
 
 
 def test_a_difference_shows_old_and_new(graph: Graph) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from omnigraph.api.graph import Graph
-from omnigraph.maintenance.optimize import OptimizeReport
+from omnigraph.maintenance.optimize_report import OptimizeReport
 from omnigraph.storage import tail_compaction
 from omnigraph.testing import graph as new_graph
 from tests.schema_apply.test_races import before_effect, elsewhere

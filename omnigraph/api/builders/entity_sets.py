@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from omnigraph.api.builders.predicates import parameter_declaration, translate_predicate
+from omnigraph.api.builders.type_lookup import require_edge_type, require_node_type
 from omnigraph.api.results.lazy_result import LazyResult
 from omnigraph.api.results.result import Result
 from omnigraph.errors import InputError, UsageError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, InterfaceType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType, ScalarType
-from omnigraph.values.names import quote_name, require_text
 
 QueryRunner = Callable[[str, Mapping[str, Any]], Result]
 HopRange = int | tuple[int, int]
@@ -303,7 +303,7 @@ class NodeSet(EntitySet):
 
     def _follow_edges(self, edge_name: str, hops: HopRange, direction: str) -> "NodeSet":
         self._require_no_limit("a hop along edges")
-        edge = _require_edge_type(self.catalog, edge_name)
+        edge = require_edge_type(self.catalog, edge_name)
         start_type, end_type = (edge.source, edge.target)[:: -1 if direction == "in" else 1]
         if start_type != self.type_name or (direction == "both" and start_type != end_type):
             raise InputError(
@@ -322,7 +322,7 @@ class NodeSet(EntitySet):
         if direction == "in":
             left, right = right, left
         extended_set = self._add_clause(f"${left} {edge_word}{hop_bounds} ${right}", {})
-        end_properties = _node_properties(_require_node_type(self.catalog, end_type))
+        end_properties = _node_properties(require_node_type(self.catalog, end_type))
         return replace(
             extended_set,
             type_name=end_type,
@@ -344,7 +344,7 @@ class EdgeSet(EntitySet):
 
 def node_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> NodeSet:
     """Return all nodes of a type or interface."""
-    node_type = _require_node_type(catalog, type_name)
+    node_type = require_node_type(catalog, type_name)
     return NodeSet(
         run_query,
         catalog,
@@ -357,7 +357,7 @@ def node_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> NodeSe
 
 def edge_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> EdgeSet:
     """Return all edges of a type."""
-    edge = _require_edge_type(catalog, type_name)
+    edge = require_edge_type(catalog, type_name)
     edge_properties = {
         "id": _STRING_TYPE,
         "from": _STRING_TYPE,
@@ -381,54 +381,6 @@ def _declared_properties(
     }
 
 
-def _require_node_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType:
-    require_text(type_name, "type")
-    node_type = catalog.node(type_name) or catalog.interface(type_name)
-    if node_type is None:
-        known_names = [
-            *(declared_type.name for declared_type in catalog.nodes),
-            *(declared_type.name for declared_type in catalog.interfaces),
-        ]
-        message = f"unknown node type {quote_name(type_name)}"
-        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
-    return node_type
-
-
-def _require_edge_type(catalog: Catalog, type_name: str) -> EdgeType:
-    edge_type = catalog.edge_ignoring_case(require_text(type_name, "type"))
-    if edge_type is None:
-        known_names = [declared_type.name for declared_type in catalog.edges]
-        message = f"unknown edge type {quote_name(type_name)}"
-        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
-    return edge_type
-
-
 def _edge_keyword(edge: EdgeType) -> str:
     """Return the name of an edge type as queries spell it."""
     return edge.name[0].lower() + edge.name[1:]
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One node: its id, its type and its properties.
-
-    >>> ada = Node("ada", "Person", {"age": 36})
-    >>> ada["age"], ada.age
-    (36, 36)
-    """
-
-    id: str
-    type: str
-    properties: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.id if name == "id" else self.properties[name]
-
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and name in self.properties:
-            return self.properties[name]
-        raise AttributeError(name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the id and the properties in one dict."""
-        return {"id": self.id, **self.properties}

@@ -9,6 +9,7 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from omnigraph.api.builders.predicates import parameter_declaration, translate_predicate
+from omnigraph.api.builders.type_lookup import require_entity_type
 from omnigraph.errors import InputError, KeyConflict, ParameterError, UsageError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
@@ -88,20 +89,6 @@ def _query_header(verb: str, parameter_types: Mapping[str, str]) -> str:
         f"${parameter_name}: {type_name}" for parameter_name, type_name in parameter_types.items()
     )
     return f"query {verb}_rows({declarations})"
-
-
-def require_entity_type(catalog: Catalog, type_name: str) -> NodeType | EdgeType:
-    """Return the node or edge type of that name; a node type takes precedence."""
-    require_text(type_name, "type")
-    entity_type = catalog.node(type_name) or catalog.edge(type_name)
-    if entity_type is None:
-        known_names = [
-            *(declared_type.name for declared_type in catalog.nodes),
-            *(declared_type.name for declared_type in catalog.edges),
-        ]
-        message = f"unknown type {quote_name(type_name)}"
-        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
-    return entity_type
 
 
 @contextmanager

@@ -133,11 +133,7 @@ class ChangePage:
             "cursor": self.cursor,
             "caught_up": self.caught_up,
         }
-        present_facts = {
-            fact_name: fact_value
-            for fact_name, fact_value in page_facts.items()
-            if fact_value is not None
-        }
+        present_facts = {name: value for name, value in page_facts.items() if value is not None}
         return {"blocks": [commit_part.to_json() for commit_part in self.blocks], **present_facts}
 
 
@@ -174,11 +170,9 @@ def commit_pages(
     cursor_binding = CursorBinding(
         snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id, change_filter.digest
     )
-    position = (
-        None
-        if page_token is None
-        else _decode_position(page_token, cursor_binding, snapshot.commit_id)
-    )
+    position = None
+    if page_token is not None:
+        position = _decode_position(page_token, cursor_binding, snapshot.commit_id)
     block = commit_block(snapshot, change_filter)
     while True:
         commit_part, position = _pack_block(
@@ -189,7 +183,7 @@ def commit_pages(
             return
         cache_block(snapshot, block, change_filter)
         next_token = encode_token(
-            "commit-page", cursor_binding, commit=snapshot.commit_id, position=position
+            "commit-page", cursor_binding, commit=snapshot.commit_id, place=position
         )
         yield CommitPage(commit_part, next_token)
 

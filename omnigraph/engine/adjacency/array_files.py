@@ -23,9 +23,8 @@ _MAGIC = b"omnigraph arrays 1\n"
 _HEADER_BYTES = 4096
 _ALIGNMENT = 64
 _SUFFIX, _UNFINISHED_SUFFIX = ".arrays", ".unfinished"
-_STALE_SECONDS = (
-    3600.0  # seconds after which an unfinished file is considered abandoned by its writer
-)
+# Seconds after which an unfinished file is considered abandoned by its writer.
+_STALE_SECONDS = 3600.0
 
 
 @dataclass(slots=True, eq=False)

@@ -15,8 +15,9 @@ from omnigraph.engine.operators.rows import IntArray, Mask
 from omnigraph.storage.scan import count_rows, row_id_array, scan, take_rows
 from omnigraph.storage.table import Table
 
+from .adjacency import Adjacency, DirectedAdjacency
 from .id_encoder import IdEncoder, build_encoder
-from .neighbour_lists import Adjacency, DirectedAdjacency, IndexArray
+from .neighbour_lists import IndexArray
 from .topology import build_bags, build_sets, read_encoder
 
 _FULL_READ_RATIO = 50  # above one id in this many, reading all ids is faster than looking them up

@@ -5,7 +5,7 @@ that is null or unknown has no neighbours. Never reads storage: callers supply t
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,43 +14,8 @@ from omnigraph.engine.operators.rows import IntArray, Mask
 
 IndexArray = npt.NDArray[Any]
 _BLOCK_PAIRS = 1 << 17  # pairs built at a time
-_SMALL_BATCH = 32  # up to this many lists are concatenated one by one
-_SKETCH_DIVISOR = (
-    2  # build a sketch once the probed pairs exceed this fraction (1/2) of the stored pairs
-)
+SMALL_BATCH = 32  # up to this many lists are concatenated one by one
 _SKETCH_BITS = 8  # per pair: about one in eight absent pairs passes the sketch
-
-
-class Adjacency(Protocol):
-    """Neighbours along one edge type and direction, at fixed table versions."""
-
-    def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours of each source."""
-
-    def expand(
-        self, sources: IntArray, accepted_rows: Mask | None = None
-    ) -> tuple[IntArray, IntArray]:
-        """Return (positions into `sources`, neighbours): a sorted set for each position.
-
-        `accepted_rows` is a mask by row id that restricts the neighbours; its last entry applies to
-        all row ids beyond it.
-        """
-
-    def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all sources, in any order and possibly repeated."""
-
-    @property
-    def size(self) -> int:
-        """Upper bound of all row ids if both endpoints have the same type; 0 if unknown."""
-
-    def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return (positions, neighbours, edge row ids): one entry per edge, including parallels."""
-
-    def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each source; may overestimate."""
-
-    def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return for each pair whether the target is a neighbour of the source."""
 
 
 @dataclass(slots=True, eq=False)
@@ -110,7 +75,7 @@ class NeighbourLists:
         total_pairs = int(cumulative_lengths[-1]) if len(cumulative_lengths) else 0
         if total_pairs == 0 or (accepted_rows is None and total_pairs <= _BLOCK_PAIRS):
             positions = np.repeat(np.arange(len(owner_rows), dtype=np.int64), list_lengths)
-            return positions, _as_int64(self.values[expand_ranges(list_starts, list_lengths)])
+            return positions, as_int64(self.values[expand_ranges(list_starts, list_lengths)])
         block_starts = np.unique(
             np.searchsorted(
                 cumulative_lengths, np.arange(0, total_pairs, _BLOCK_PAIRS), side="left"
@@ -149,7 +114,7 @@ class NeighbourLists:
                 accepted_before[cumulative_lengths]
                 - accepted_before[cumulative_lengths - list_lengths]
             )
-        return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), _as_int64(
+        return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), as_int64(
             neighbours
         )
 
@@ -170,7 +135,7 @@ class NeighbourLists:
 
     def union(self, owner_rows: IntArray) -> IndexArray:
         """Return the concatenated lists of the rows, without their owners."""
-        if len(owner_rows) > _SMALL_BATCH:
+        if len(owner_rows) > SMALL_BATCH:
             list_starts, list_lengths = self.bounds(owner_rows)
             return self.values[expand_ranges(list_starts, list_lengths)]
         list_count = len(self.starts) - 1
@@ -275,133 +240,6 @@ class PairSketch:
         return self._packed_bits.nbytes
 
 
-@dataclass(slots=True, eq=False)
-class DirectedAdjacency:
-    """Edges followed in one direction: along or against their own."""
-
-    lists: NeighbourLists
-    edge_lists: NeighbourLists | None = None
-
-    def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours of each source."""
-        return self.lists.bounds(sources)[1].astype(np.int64, copy=False)
-
-    def expand(
-        self, sources: IntArray, accepted_rows: Mask | None = None
-    ) -> tuple[IntArray, IntArray]:
-        """Return a set of neighbours for each position."""
-        return self.lists.expand(sources, accepted_rows)
-
-    def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all sources, possibly repeated."""
-        return self.lists.union(sources)
-
-    @property
-    def size(self) -> int:
-        """Number of rows that have lists."""
-        return len(self.lists.starts) - 1
-
-    def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbour per edge."""
-        edge_lists = self._require_edge_lists()
-        list_starts, list_lengths = edge_lists.bounds(sources)
-        edge_positions = expand_ranges(list_starts, list_lengths)
-        positions = np.repeat(np.arange(len(sources), dtype=np.int64), list_lengths)
-        edge_ids = edge_lists.edges if edge_lists.edges is not None else edge_lists.values
-        return (
-            positions,
-            _as_int64(edge_lists.values[edge_positions]),
-            _as_int64(edge_ids[edge_positions]),
-        )
-
-    def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each source."""
-        return self._require_edge_lists().bounds(sources)[1].astype(np.int64, copy=False)
-
-    def _require_edge_lists(self) -> NeighbourLists:
-        if self.edge_lists is None:
-            raise ValueError("edge lists were not loaded for this adjacency")
-        return self.edge_lists
-
-    def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return for each pair whether the target is a neighbour of the source."""
-        probe_stats = self.lists.probe_stats
-        probe_stats.probed_pairs += len(sources)
-        if (
-            probe_stats.sketch is None
-            and probe_stats.probed_pairs > len(self.lists.values) // _SKETCH_DIVISOR
-        ):
-            probe_stats.sketch = PairSketch(self.lists)
-        if probe_stats.sketch is None or len(sources) < _SMALL_BATCH:
-            return search_pairs(self.lists, sources, targets)
-        is_neighbour = probe_stats.sketch.may_contain(sources, targets)
-        candidates = np.flatnonzero(is_neighbour)
-        is_neighbour[candidates] = search_pairs(
-            self.lists, sources[candidates], targets[candidates]
-        )
-        return is_neighbour
-
-
-@dataclass(slots=True, eq=False)
-class UndirectedAdjacency:
-    """Edges within one node type, followed in both directions."""
-
-    outgoing: Adjacency
-    incoming: Adjacency
-
-    def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of distinct neighbours of each source."""
-        distinct_sources, source_positions = np.unique(sources, return_inverse=True)
-        positions, _ = self.expand(distinct_sources)
-        return np.bincount(positions, minlength=len(distinct_sources))[source_positions].astype(
-            np.int64, copy=False
-        )
-
-    def expand(
-        self, sources: IntArray, accepted_rows: Mask | None = None
-    ) -> tuple[IntArray, IntArray]:
-        """Return the union of both directions for each position."""
-        forward = self.outgoing.expand(sources, accepted_rows)
-        backward = self.incoming.expand(sources, accepted_rows)
-        return distinct_pairs(
-            np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]])
-        )
-
-    def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all sources, possibly repeated."""
-        return np.concatenate([self.outgoing.union(sources), self.incoming.union(sources)])
-
-    @property
-    def size(self) -> int:
-        """Number of rows that have lists; 0 if unknown."""
-        return (
-            max(self.outgoing.size, self.incoming.size)
-            if self.outgoing.size and self.incoming.size
-            else 0
-        )
-
-    def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbour per edge; a self-loop counts once, not twice."""
-        forward, backward = self.outgoing.expand_edges(sources), self.incoming.expand_edges(sources)
-        is_not_loop = sources[backward[0]] != backward[1]
-        merged = [
-            np.concatenate([forward_array, backward_array[is_not_loop]])
-            for forward_array, backward_array in zip(forward, backward, strict=True)
-        ]
-        return merged[0], merged[1], merged[2]
-
-    def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the edges of each source with self-loops counted twice: exact enough to charge."""
-        return self.outgoing.edge_degrees(sources) + self.incoming.edge_degrees(sources)
-
-    def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return for each pair whether an edge leads in either direction."""
-        is_neighbour = self.outgoing.contains(sources, targets)
-        unmatched = np.flatnonzero(~is_neighbour)
-        is_neighbour[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])
-        return is_neighbour
-
-
 def distinct_pairs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
     """Return the distinct pairs, sorted."""
     if len(first) == 0:
@@ -424,7 +262,8 @@ def run_starts(sorted_values: IndexArray) -> Mask:
     return is_start
 
 
-def _as_int64(values: IndexArray) -> IntArray:
+def as_int64(values: IndexArray) -> IntArray:
+    """Return the values as 64-bit integers, without a copy if they already are."""
     return values.astype(np.int64, copy=False)
 
 

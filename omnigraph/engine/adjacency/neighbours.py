@@ -12,8 +12,8 @@ from omnigraph.engine.context import ExecutionContext
 from omnigraph.errors import ConfigError, InternalError
 from omnigraph.lang.query.plan import Direction
 
+from .adjacency import Adjacency, DirectedAdjacency, UndirectedAdjacency
 from .edge_probe import BudgetedProbe, EdgeTableProbe
-from .neighbour_lists import Adjacency, DirectedAdjacency, UndirectedAdjacency
 from .topology import EdgeTables, Topology, build_topology
 from .topology_cache import (
     MIN_CACHED_EDGES,

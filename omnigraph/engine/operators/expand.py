@@ -5,35 +5,30 @@ bounds, self-loops, and one row per edge if the edge is named. Finding neighbour
 `adjacency`.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from omnigraph.engine.adjacency.neighbour_lists import (
-    Adjacency,
-    DirectedAdjacency,
-    IndexArray,
-    distinct_pairs,
-)
+from omnigraph.engine.adjacency.adjacency import Adjacency, DirectedAdjacency
 from omnigraph.engine.adjacency.neighbours import choose_adjacency
 from omnigraph.engine.context import ExecutionContext
 from omnigraph.lang.query import plan
 
+from .breadth_first import (
+    BYTES_PER_PAIR,
+    DENSE_FACTOR,
+    expand_step,
+    row_id_bound,
+    walk_breadth_first,
+    walk_each_start,
+)
 from .filter import filter_rows
 from .rows import NULL_ROW, IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
 
-_DENSE_FACTOR = (
-    16  # a mask over all row ids beats sorting if the range is at most this many times larger
-)
-_FILTER_ALL_DIVISOR = (
-    2  # if the pairs exceed this fraction (1/2) of the target nodes, filter all nodes at once
-)
-_FULL_WALK_DIVISOR = (
-    4  # restrict whole lists if a walk follows at least this fraction (1/4) of the edges
-)
+# If the pairs exceed this fraction (1/2) of the target nodes, filter all nodes at once.
+_FILTER_ALL_DIVISOR = 2
+# Restrict whole lists if a walk follows at least this fraction (1/4) of the edges.
+_FULL_WALK_DIVISOR = 4
 _MAX_SINGLE_WALKS = 4  # up to this many starts are walked one by one
-_BYTES_PER_PAIR = 40  # peak bytes per pair while it is built: positions, list positions, neighbours
 
 
 def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Rows:
@@ -112,13 +107,13 @@ def reachable_pairs(
             pair_count = sum(
                 int(step_adjacency.degrees(start_ids).sum()) for step_adjacency in adjacencies
             )
-        pairs = _expand_step(context, adjacencies, start_ids, pair_count, accepted_rows)
+        pairs = expand_step(context, adjacencies, start_ids, pair_count, accepted_rows)
     else:
         distinct_starts, start_positions = np.unique(start_ids, return_inverse=True)
         walk_function = (
-            _walk_each_start
-            if len(distinct_starts) <= _MAX_SINGLE_WALKS and _row_id_bound(adjacencies)
-            else _walk_breadth_first
+            walk_each_start
+            if len(distinct_starts) <= _MAX_SINGLE_WALKS and row_id_bound(adjacencies)
+            else walk_breadth_first
         )
         walked_pairs = walk_function(
             context, adjacencies, distinct_starts, expansion.min_hops, expansion.max_hops
@@ -163,164 +158,6 @@ def _restrict_adjacency(
     return restricted
 
 
-def _expand_step(
-    context: ExecutionContext,
-    adjacencies: Sequence[Adjacency],
-    source_ids: IntArray,
-    pair_count: int | None = None,
-    accepted_rows: Mask | None = None,
-) -> tuple[IntArray, IntArray]:
-    """Return the set of neighbours of each source over all adjacencies."""
-    if pair_count is None:
-        pair_count = sum(int(adjacency.degrees(source_ids).sum()) for adjacency in adjacencies)
-    context.meter.charge_bytes(pair_count * _BYTES_PER_PAIR)
-    pair_blocks = [adjacency.expand(source_ids, accepted_rows) for adjacency in adjacencies]
-    if len(pair_blocks) == 1:
-        return pair_blocks[0]
-    return distinct_pairs(
-        np.concatenate([adjacency for adjacency, _ in pair_blocks]),
-        np.concatenate([adjacency for _, adjacency in pair_blocks]),
-    )
-
-
-def _walk_breadth_first(
-    context: ExecutionContext,
-    adjacencies: Sequence[Adjacency],
-    start_ids: IntArray,
-    min_hops: int,
-    max_hops: int,
-) -> tuple[IntArray, IntArray]:
-    """Walk from all starts at once; return the nodes whose shortest distance is within bounds.
-
-    A node with a self-loop that was reached one hop before `min_hops` is emitted through its loop.
-    """
-    owners = np.arange(len(start_ids), dtype=np.int64)
-    is_bound = start_ids >= 0
-    owners, frontier = owners[is_bound], start_ids[is_bound]
-    seen_pairs = (owners, frontier)
-    emitted: list[tuple[IntArray, IntArray]] = []
-    for distance in range(1, max_hops + 1):
-        if distance == min_hops:
-            loop_positions = _self_loop_positions(adjacencies, frontier)
-            emitted.append((owners[loop_positions], frontier[loop_positions]))
-        positions, neighbours = _expand_step(context, adjacencies, frontier)
-        owners, frontier = _subtract_pairs(
-            distinct_pairs(owners[positions], neighbours), seen_pairs
-        )
-        if len(frontier) == 0:
-            break
-        seen_pairs = _merge_pairs(seen_pairs, (owners, frontier))
-        if distance >= min_hops:
-            emitted.append((owners, frontier))
-        context.meter.check_timeout()
-    empty = np.empty(0, np.int64)
-    emitted_owners = [block for block, _ in emitted] or [empty]
-    emitted_nodes = [block for _, block in emitted] or [empty]
-    return np.concatenate(emitted_owners), np.concatenate(emitted_nodes)
-
-
-def _walk_each_start(
-    context: ExecutionContext,
-    adjacencies: Sequence[Adjacency],
-    start_ids: IntArray,
-    min_hops: int,
-    max_hops: int,
-) -> tuple[IntArray, IntArray]:
-    """Walk from one start after another, with a mask of the nodes seen so far."""
-    nodes_by_start = [
-        _walk_from(context, adjacencies, int(start), min_hops, max_hops) for start in start_ids
-    ]
-    owners = np.repeat(
-        np.arange(len(nodes_by_start), dtype=np.int64),
-        [len(start_nodes) for start_nodes in nodes_by_start],
-    )
-    return owners, np.concatenate([np.empty(0, np.int64), *nodes_by_start])
-
-
-def _walk_from(
-    context: ExecutionContext,
-    adjacencies: Sequence[Adjacency],
-    start_id: int,
-    min_hops: int,
-    max_hops: int,
-) -> IntArray:
-    row_id_bound = _row_id_bound(adjacencies)
-    if not 0 <= start_id < row_id_bound:
-        return np.empty(0, np.int64)
-    is_seen = np.zeros(row_id_bound, np.bool_)
-    is_seen[start_id] = True
-    frontier = np.array([start_id], np.int64)
-    emitted = [np.empty(0, np.int64)]
-    for distance in range(1, max_hops + 1):
-        if distance == min_hops:
-            emitted.append(frontier[_self_loop_positions(adjacencies, frontier)])
-        pair_count = sum(int(adjacency.degrees(frontier).sum()) for adjacency in adjacencies)
-        context.meter.charge_bytes(pair_count * 16)
-        neighbours = np.concatenate([adjacency.union(frontier) for adjacency in adjacencies])
-        context.meter.release_bytes(pair_count * 16)
-        frontier = _unseen_nodes(neighbours, is_seen)
-        if len(frontier) == 0:
-            break
-        is_seen[frontier] = True
-        if distance >= min_hops:
-            emitted.append(frontier)
-    return np.concatenate(emitted)
-
-
-def _unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
-    """Return the distinct neighbours that were not seen yet, sorted."""
-    if len(neighbours) * _DENSE_FACTOR > len(is_seen):
-        is_unseen = np.zeros(len(is_seen), np.bool_)
-        is_unseen[neighbours] = True
-        is_unseen &= ~is_seen
-        return np.flatnonzero(is_unseen)
-    return np.unique(neighbours[~is_seen[neighbours]]).astype(np.int64, copy=False)
-
-
-def _row_id_bound(adjacencies: Sequence[Adjacency]) -> int:
-    """Return an upper bound of all reachable row ids; 0 if unknown."""
-    return (
-        max(adjacency.size for adjacency in adjacencies)
-        if all(adjacency.size for adjacency in adjacencies)
-        else 0
-    )
-
-
-def _self_loop_positions(adjacencies: Sequence[Adjacency], nodes: IntArray) -> IntArray:
-    has_loop = np.zeros(len(nodes), np.bool_)
-    for adjacency in adjacencies:
-        has_loop |= adjacency.contains(nodes, nodes)
-    return np.flatnonzero(has_loop)
-
-
-def _subtract_pairs(
-    new_pairs: tuple[IntArray, IntArray], known_pairs: tuple[IntArray, IntArray]
-) -> tuple[IntArray, IntArray]:
-    """Return the new pairs that are not among the known pairs; both inputs are sorted."""
-    new_keys, known_keys = _pack_pairs(*new_pairs), _pack_pairs(*known_pairs)
-    key_positions = np.searchsorted(known_keys, new_keys)
-    key_positions[key_positions == len(known_keys)] = 0
-    is_unknown = (
-        known_keys[key_positions] != new_keys
-        if len(known_keys)
-        else np.ones(len(new_keys), np.bool_)
-    )
-    return new_pairs[0][is_unknown], new_pairs[1][is_unknown]
-
-
-def _merge_pairs(
-    first_pairs: tuple[IntArray, IntArray], second_pairs: tuple[IntArray, IntArray]
-) -> tuple[IntArray, IntArray]:
-    return distinct_pairs(
-        np.concatenate([first_pairs[0], second_pairs[0]]),
-        np.concatenate([first_pairs[1], second_pairs[1]]),
-    )
-
-
-def _pack_pairs(owners: IntArray, nodes: IntArray) -> IntArray:
-    return (owners << 32) | nodes
-
-
 def _repeat_for_positions(
     context: ExecutionContext,
     owners: IntArray,
@@ -335,9 +172,7 @@ def _repeat_for_positions(
     list_starts = np.zeros(start_count + 1, np.int64)
     np.cumsum(np.bincount(owners, minlength=start_count), out=list_starts[1:])
     reached_lists = NeighbourLists(list_starts, nodes[owner_order])
-    context.meter.charge_bytes(
-        int(reached_lists.bounds(start_positions)[1].sum()) * _BYTES_PER_PAIR
-    )
+    context.meter.charge_bytes(int(reached_lists.bounds(start_positions)[1].sum()) * BYTES_PER_PAIR)
     return reached_lists.expand(start_positions)
 
 
@@ -351,7 +186,7 @@ def _expand_edges(
             context, step.edge_type, step.direction, len(start_ids), with_edges=True
         )
         context.meter.charge_bytes(
-            int(step_adjacency.edge_degrees(start_ids).sum()) * _BYTES_PER_PAIR
+            int(step_adjacency.edge_degrees(start_ids).sum()) * BYTES_PER_PAIR
         )
         step_results.append(step_adjacency.expand_edges(start_ids))
     positions = np.concatenate([step_result[0] for step_result in step_results])
@@ -384,11 +219,11 @@ def _filter_targets(
     """Return the pairs whose target passes the filters; each node is tested once."""
     if len(targets) == 0:
         return positions, targets
-    row_id_bound = int(targets.max()) + 1
-    if row_id_bound > _DENSE_FACTOR * len(targets):
+    row_bound = int(targets.max()) + 1
+    if row_bound > DENSE_FACTOR * len(targets):
         distinct_targets = np.unique(targets)
     else:
-        is_target = np.zeros(row_id_bound, np.bool_)
+        is_target = np.zeros(row_bound, np.bool_)
         is_target[targets] = True
         distinct_targets = np.flatnonzero(is_target)
     variable = str(expansion.target)
@@ -399,7 +234,7 @@ def _filter_targets(
     )[variable].row_ids
     if len(accepted_ids) == len(distinct_targets):
         return positions, targets
-    is_accepted = np.zeros(row_id_bound, np.bool_)
+    is_accepted = np.zeros(row_bound, np.bool_)
     is_accepted[accepted_ids] = True
     is_pair_accepted = is_accepted[targets]
     return positions[is_pair_accepted], targets[is_pair_accepted]

@@ -21,43 +21,16 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.publish.plan import WriteTxn
 from omnigraph.rules.check import type_for_key
-from omnigraph.rules.delta import (
-    NEW_ROW,
-    UNRESOLVED_ROW,
-    Addresses,
-    Delta,
-    Positions,
-    TableDelta,
-    as_single_array,
-)
+from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, Delta, as_single_array
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.rules.row_rules import row_violations
-from omnigraph.storage.arrow import table_key
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 
+from .table_overlay import TableOverlay, apply_write, build_table_delta, discard_written
+
 ParamValues = Mapping[str, Any]
 _ENDPOINT_COLUMNS = ("src", "dst")
-
-
-@dataclass(slots=True)
-class TableOverlay:
-    """Changes that an operation has made to one table so far.
-
-    `row_ids` and `addresses` are aligned with `written_rows`: the stored row each one replaces.
-    """
-
-    entity_type: NodeType | EdgeType
-    written_rows: pa.Table
-    row_ids: Positions
-    addresses: Addresses
-    removed_rows: pa.Table
-    replaced_rows: pa.Table
-
-    @property
-    def table_key(self) -> str:
-        """Key of the table."""
-        return table_key(self.entity_type)
 
 
 @dataclass(slots=True)
@@ -115,13 +88,12 @@ class Overlay:
             return 0
         updated_rows = _assign_values(updated_rows, assignments)
         self._check_row_rules(type_key, updated_rows)
-        row_ids = np.concatenate(
-            [_as_int64(stored_rows[ROW_ID]), table_overlay.row_ids[written_mask]]
-        )
+        stored_ids = stored_rows[ROW_ID].to_numpy().astype(np.int64)
+        row_ids = np.concatenate([stored_ids, table_overlay.row_ids[written_mask]])
         addresses = np.concatenate(
             [stored_rows[ROW_ADDRESS].to_numpy(), table_overlay.addresses[written_mask]]
         )
-        _discard_written(table_overlay, written_mask)
+        discard_written(table_overlay, written_mask)
         table_overlay.written_rows = pa.concat_tables([table_overlay.written_rows, updated_rows])
         table_overlay.row_ids = np.concatenate([table_overlay.row_ids, row_ids])
         table_overlay.addresses = np.concatenate([table_overlay.addresses, addresses])
@@ -173,7 +145,7 @@ class Overlay:
         if table_overlay is None:
             table_overlay = self.overlay_by_key[type_key] = self._empty_overlay(type_key)
         for new_rows, origin in self._pending_writes.pop(type_key, ()):
-            _apply_write(table_overlay, new_rows, origin)
+            apply_write(table_overlay, new_rows, origin)
         return table_overlay
 
     def delta(self) -> Delta:
@@ -181,7 +153,7 @@ class Overlay:
         for type_key in list(self._pending_writes):
             self.overlay_of(type_key)
         delta_by_key = {
-            type_key: _table_delta(table_overlay)
+            type_key: build_table_delta(table_overlay)
             for type_key, table_overlay in self.overlay_by_key.items()
         }
         return Delta(
@@ -264,7 +236,7 @@ class Overlay:
                 ),
             ]
         )
-        _discard_written(table_overlay, written_mask)
+        discard_written(table_overlay, written_mask)
         self.change_count += len(deleted_ids) > 0
         return deleted_ids
 
@@ -313,86 +285,6 @@ class Overlay:
             raise first_violation.to_error()
 
 
-def _apply_write(table_overlay: TableOverlay, new_rows: pa.Table, origin: int) -> None:
-    """Apply written rows on top of the changes; they replace rows with the same ids."""
-    ids = as_single_array(new_rows["id"])
-    row_ids = np.full(len(ids), origin, np.int64)
-    addresses = np.zeros(len(ids), np.uint64)
-    if table_overlay.written_rows.num_rows:
-        _replace_written(table_overlay, ids, row_ids, addresses)
-    if table_overlay.removed_rows.num_rows:
-        _restore_removed(table_overlay, ids, row_ids, addresses)
-    table_overlay.written_rows = pa.concat_tables(
-        [table_overlay.written_rows, new_rows.select(table_overlay.written_rows.column_names)]
-    )
-    table_overlay.row_ids = np.concatenate([table_overlay.row_ids, row_ids])
-    table_overlay.addresses = np.concatenate([table_overlay.addresses, addresses])
-
-
-def _replace_written(
-    table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses
-) -> None:
-    written_ids = as_single_array(table_overlay.written_rows["id"])
-    match_index = pc.index_in(ids, value_set=written_ids)
-    is_match = pc.is_valid(match_index).to_numpy(zero_copy_only=False)
-    if is_match.any():
-        matched = match_index.drop_null().to_numpy()
-        row_ids[is_match], addresses[is_match] = (
-            table_overlay.row_ids[matched],
-            table_overlay.addresses[matched],
-        )
-        _discard_written(
-            table_overlay, pc.is_in(written_ids, value_set=ids).to_numpy(zero_copy_only=False)
-        )
-
-
-def _restore_removed(
-    table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses
-) -> None:
-    """Turn removed rows that are written again into replacements of their stored rows."""
-    removed_ids = as_single_array(table_overlay.removed_rows["id"])
-    match_index = pc.index_in(ids, value_set=removed_ids)
-    is_match = pc.is_valid(match_index).to_numpy(zero_copy_only=False)
-    if is_match.any():
-        restored = table_overlay.removed_rows.take(match_index.drop_null())
-        row_ids[is_match], addresses[is_match] = (
-            _as_int64(restored[ROW_ID]),
-            restored[ROW_ADDRESS].to_numpy(),
-        )
-        table_overlay.replaced_rows = pa.concat_tables(
-            [table_overlay.replaced_rows, restored.select(table_overlay.replaced_rows.column_names)]
-        )
-        table_overlay.removed_rows = table_overlay.removed_rows.filter(
-            pc.invert(pc.is_in(removed_ids, value_set=ids))
-        )
-
-
-def _discard_written(
-    table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]
-) -> None:
-    if written_mask.any():
-        table_overlay.written_rows = table_overlay.written_rows.filter(pa.array(~written_mask))
-        table_overlay.row_ids, table_overlay.addresses = (
-            table_overlay.row_ids[~written_mask],
-            table_overlay.addresses[~written_mask],
-        )
-
-
-def _table_delta(table_overlay: TableOverlay) -> TableDelta:
-    return TableDelta(
-        table_overlay.table_key,
-        table_overlay.written_rows,
-        np.arange(table_overlay.written_rows.num_rows),
-        table_overlay.row_ids,
-        table_overlay.addresses,
-        removed_rows=table_overlay.removed_rows,
-        replaced_edges=table_overlay.replaced_rows
-        if isinstance(table_overlay.entity_type, EdgeType)
-        else None,
-        row_rules_checked=True,
-    )
-
-
 def _assign_values(rows: pa.Table, assignments: Mapping[str, pa.Scalar]) -> pa.Table:
     for column_name, value in assignments.items():
         column_index = rows.schema.get_field_index(column_name)
@@ -416,8 +308,3 @@ def _ids_in_both(ids: pa.Array, other_ids: pa.Array) -> list[str]:
 
 def _identity_columns(entity_type: NodeType | EdgeType) -> list[str]:
     return ["id", "src", "dst"] if isinstance(entity_type, EdgeType) else ["id"]
-
-
-def _as_int64(column: pa.ChunkedArray) -> Positions:
-    row_ids: Positions = column.to_numpy().astype(np.int64)
-    return row_ids

@@ -64,7 +64,7 @@ def variables_needed_by(operators: Iterable[plan.Operator]) -> frozenset[str]:
     """Return the variables that operators read but do not introduce themselves.
 
     >>> step = plan.PlanStep("Knows", "out")
-    >>> operators = (plan.Expand("p", "q", (step,), "Person"), plan.Close("q", "r"))
+    >>> operators = (plan.Expand("p", "q", (step,), "Person"), plan.CloseCycle("q", "r"))
     >>> sorted(variables_needed_by(operators))
     ['p', 'r']
     """

@@ -5,8 +5,11 @@ Owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. K
 
 import math
 import re
+from typing import Any
 
-from .model import Literal
+from omnigraph.errors.diagnostics import Span
+
+from .model import Literal, LiteralKind
 
 _ESCAPE_MEANINGS = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE_PATTERN = re.compile(r"\\(.)", re.DOTALL)
@@ -75,3 +78,16 @@ def parse_number(literal: Literal) -> int | float | None:
         return parse_integer(literal)
     value = float(literal.text) if literal.kind == "float" else math.inf
     return value if math.isfinite(value) else None
+
+
+def number_literal(token: Any, span: Span) -> Literal:
+    """Return a number token as a literal."""
+    kind: LiteralKind = "int" if token.lstrip("-").isdigit() else "float"
+    return Literal(kind, str(token), span)
+
+
+def word_literal_kind(bare_word: str) -> LiteralKind:
+    """Return the kind of a literal without quotes."""
+    if bare_word in ("true", "false"):
+        return "bool"
+    return "code" if bare_word.startswith("OG-") else "word"

@@ -15,6 +15,7 @@ from omnigraph.records.frozen import record
 from omnigraph.values.names import shorten_name
 
 from . import literals
+from .literals import number_literal, word_literal_kind
 from .model import (
     Annotation,
     Bounds,
@@ -26,7 +27,6 @@ from .model import (
     EdgeDeclaration,
     InterfaceDeclaration,
     Literal,
-    LiteralKind,
     Name,
     NodeDeclaration,
     Option,
@@ -152,12 +152,11 @@ class _TreeBuilder:
 
     def _node_def(self, tree: Any) -> NodeDeclaration:
         name, *annotation_trees, implements, body = tree.children
+        interface_tokens = implements.children if implements else ()
         return NodeDeclaration(
             self._read_type_name(name),
             self._read_annotations(annotation_trees),
-            tuple(self._read_type_name(interface_token) for interface_token in implements.children)
-            if implements
-            else (),
+            tuple(self._read_type_name(interface_token) for interface_token in interface_tokens),
             self._read_members(body),
             span=self.source_span(tree),
             body=self.source_span(body),
@@ -188,7 +187,7 @@ class _TreeBuilder:
         return Cardinality(low or 0, high, span)
 
     def _read_cardinality_bound(self, token: Any) -> int | None:
-        bound = literals.parse_integer(_number_literal(token, self.source_span(token)))
+        bound = literals.parse_integer(number_literal(token, self.source_span(token)))
         if bound is not None and 0 <= bound <= _MAX_CARDINALITY:
             return bound
         message = f"`@card` takes whole numbers from 0 to {_MAX_CARDINALITY}, not `{token}`"
@@ -339,22 +338,22 @@ class _TreeBuilder:
 
     def _bounds(self, tree: Any) -> Bounds:
         low, high = (
-            bound_token and _number_literal(bound_token, self.source_span(bound_token))
+            bound_token and number_literal(bound_token, self.source_span(bound_token))
             for bound_token in tree.children
         )
         return Bounds(low, high, self.source_span(tree))
 
     def _upper_bound(self, tree: Any) -> Bounds:
         token = tree.children[0]
-        return Bounds(None, _number_literal(token, self.source_span(token)), self.source_span(tree))
+        return Bounds(None, number_literal(token, self.source_span(token)), self.source_span(tree))
 
     def _literal(self, tree: Any) -> Literal:
         token = tree.children[0]
         span = self.source_span(token)
         if token.type == "NUMBER":
-            return _number_literal(token, span)
+            return number_literal(token, span)
         if token.type == "WORD":
-            return Literal(_word_literal_kind(token), str(token), span)
+            return Literal(word_literal_kind(token), str(token), span)
         for escape_offset, escape in literals.find_unknown_escapes(token):
             message = f"unknown escape `{escape}` in a string"
             escape_span = Span(span.start + escape_offset, span.start + escape_offset + 2)
@@ -385,17 +384,6 @@ class _TreeBuilder:
                 span, f"property names start with a lower-case letter: `{clipped_name}`", hint
             )
         return Name(str(token), span)
-
-
-def _number_literal(token: Any, span: Span) -> Literal:
-    kind: LiteralKind = "int" if token.lstrip("-").isdigit() else "float"
-    return Literal(kind, str(token), span)
-
-
-def _word_literal_kind(bare_word: str) -> LiteralKind:
-    if bare_word in ("true", "false"):
-        return "bool"
-    return "code" if bare_word.startswith("OG-") else "word"
 
 
 def _annotation_word(token: str) -> str:

@@ -87,7 +87,8 @@ def _take_over_expired(store: Store, run_id: str, store_time: datetime) -> None:
         raise ConcurrentCommit(
             f"another cleanup is running; its last sign of life was at"
             f" {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
-            hint=f"let it finish; if it was killed, run this again in {CLAIM_LEASE.seconds} seconds",
+            hint="let it finish; if it was killed, run this again in"
+            f" {CLAIM_LEASE.seconds} seconds",
         )
     store.objects.write_lease(CLAIM_NAME, {"run": run_id})
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from omnigraph.storage.file_removal import remove_files
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import VersionFiles
 

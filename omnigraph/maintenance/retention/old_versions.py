@@ -13,7 +13,7 @@ from omnigraph.maintenance.retention.survey import FileSurvey
 from omnigraph.publish.trim import fragments_of_version
 from omnigraph.storage import layout
 from omnigraph.storage.file_roles import attached_version_number, subdirectory_of
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 
 

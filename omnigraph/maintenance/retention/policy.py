@@ -22,8 +22,8 @@ class RetentionPolicy:
 
     Directories of tables that nothing references any more stay, unless `purge_dropped`.
 
-    >>> RetentionPolicy(keep=2).keeps(1, timedelta(days=9)), RetentionPolicy(keep=2).keeps(2, timedelta(days=9))
-    (True, False)
+    >>> [RetentionPolicy(keep=2).keeps(position, timedelta(days=9)) for position in (1, 2)]
+    [True, False]
     >>> RetentionPolicy(keep=2, older_than=timedelta(days=7)).keeps(5, timedelta(days=6))
     True
     """

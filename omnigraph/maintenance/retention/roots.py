@@ -23,7 +23,7 @@ from omnigraph.publish.unnamed_manifests import UnnamedManifest, find_manifests_
 from omnigraph.storage import layout
 from omnigraph.storage.cell import cell_files
 from omnigraph.storage.failures import AbsentError, DamagedError
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store, version_file_names
 from omnigraph.storage.transfer import VersionFiles, version_files
 
@@ -191,7 +191,8 @@ def _mark_unnamed(
     """Mark all files of a manifest without a name and what it needs; yield the log of a branch."""
     if unnamed.manifest is None:
         raise unreadable_error(unnamed.directory, unnamed.reason)
-    label = f"{unnamed.kind or 'branch or tag'} '{unnamed.name or unnamed.ulid}', which lost its ref object"
+    subject = f"{unnamed.kind or 'branch or tag'} '{unnamed.name or unnamed.ulid}'"
+    label = f"{subject}, which lost its ref object"
     marking.live.directories.add(unnamed.directory)
     marking.add_state(unnamed.manifest, label)
     marking.kept_commits.add(unnamed.manifest.state.head.commit_id)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.storage import layout
 from omnigraph.storage.file_roles import MANIFEST_ROOTS, TABLE_ROOTS, owning_directory
-from omnigraph.storage.objects import ListedObject
+from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ def check_versions_present(store: Store, survey: FileSurvey) -> None:
         ):
             continue
         if not _newer_was_set_aside(store, manifest_directory, newest_version):
-            message = f"versions {newest_version + 1} to {highest_base} of {manifest_directory} are missing"
-            raise Conflict(f"{message}; nothing was removed", hint=_HINT)
+            missing = f"versions {newest_version + 1} to {highest_base} of {manifest_directory}"
+            raise Conflict(f"{missing} are missing; nothing was removed", hint=_HINT)
 
 
 def _base_version(transaction_name: str) -> int:
@@ -68,8 +68,10 @@ def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: 
 def parse_torn_version(event_id: str, manifest_directory: str) -> int:
     """Parse the version that an audit event set aside from a manifest; 0 for any other manifest.
 
-    >>> parse_torn_version("torn-40d76f1f51639ec0-7-1", "Person"), parse_torn_version("01J0", "Person")
-    (7, 0)
+    >>> parse_torn_version("torn-40d76f1f51639ec0-7-1", "Person")
+    7
+    >>> parse_torn_version("01J0", "Person")
+    0
     """
     prefix = f"torn-{layout.fnv1a64(manifest_directory)}-"
     number = event_id.removeprefix(prefix).partition("-")[0] if event_id.startswith(prefix) else "0"

@@ -29,9 +29,8 @@ from .ascii_tokens import tokenize_ascii
 TEXT_INDEX_KIND = "INVERTED"
 # What Lance and the engine both split at. Where only one of them splits, a token stays whole here.
 SEPARATOR_PATTERN = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
-INDEXED_CHARACTERS = (
-    r"[\p{L}\p{N}]"  # a token without any of these may contain nothing that Lance indexes
-)
+# A token without any of these may contain nothing that Lance indexes.
+INDEXED_CHARACTERS = r"[\p{L}\p{N}]"
 _TEXT_KEY_PREFIX = "fulltext:"
 _TOKENIZER_OPTIONS: dict[str, Any] = {
     "base_tokenizer": "simple",

@@ -1,0 +1,31 @@
+"""One node as users see it: its id, its type and its properties."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node: its id, its type and its properties.
+
+    >>> ada = Node("ada", "Person", {"age": 36})
+    >>> ada["age"], ada.age
+    (36, 36)
+    """
+
+    id: str
+    type: str
+    properties: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.id if name == "id" else self.properties[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self.properties:
+            return self.properties[name]
+        raise AttributeError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the id and the properties in one dict."""
+        return {"id": self.id, **self.properties}

@@ -1,0 +1,181 @@
+"""Neighbours along one edge type: along its edges, against them, or in both directions."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from omnigraph.engine.operators.rows import IntArray, Mask
+
+from .neighbour_lists import (
+    SMALL_BATCH,
+    IndexArray,
+    NeighbourLists,
+    PairSketch,
+    as_int64,
+    distinct_pairs,
+    expand_ranges,
+    search_pairs,
+)
+
+# Build a sketch once the probed pairs exceed this fraction (1/2) of the stored pairs.
+_SKETCH_DIVISOR = 2
+
+
+class Adjacency(Protocol):
+    """Neighbours along one edge type and direction, at fixed table versions."""
+
+    def degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of distinct neighbours of each source."""
+
+    def expand(
+        self, sources: IntArray, accepted_rows: Mask | None = None
+    ) -> tuple[IntArray, IntArray]:
+        """Return (positions into `sources`, neighbours): a sorted set for each position.
+
+        `accepted_rows` is a mask by row id that restricts the neighbours; its last entry applies to
+        all row ids beyond it.
+        """
+
+    def union(self, sources: IntArray) -> IndexArray:
+        """Return the neighbours of all sources, in any order and possibly repeated."""
+
+    @property
+    def size(self) -> int:
+        """Upper bound of all row ids if both endpoints have the same type; 0 if unknown."""
+
+    def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return (positions, neighbours, edge row ids): one entry per edge, including parallels."""
+
+    def edge_degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of edges of each source; may overestimate."""
+
+    def contains(self, sources: IntArray, targets: IntArray) -> Mask:
+        """Return for each pair whether the target is a neighbour of the source."""
+
+
+@dataclass(slots=True, eq=False)
+class DirectedAdjacency:
+    """Edges followed in one direction: along or against their own."""
+
+    lists: NeighbourLists
+    edge_lists: NeighbourLists | None = None
+
+    def degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of distinct neighbours of each source."""
+        return self.lists.bounds(sources)[1].astype(np.int64, copy=False)
+
+    def expand(
+        self, sources: IntArray, accepted_rows: Mask | None = None
+    ) -> tuple[IntArray, IntArray]:
+        """Return a set of neighbours for each position."""
+        return self.lists.expand(sources, accepted_rows)
+
+    def union(self, sources: IntArray) -> IndexArray:
+        """Return the neighbours of all sources, possibly repeated."""
+        return self.lists.union(sources)
+
+    @property
+    def size(self) -> int:
+        """Number of rows that have lists."""
+        return len(self.lists.starts) - 1
+
+    def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return one neighbour per edge."""
+        edge_lists = self._require_edge_lists()
+        list_starts, list_lengths = edge_lists.bounds(sources)
+        edge_positions = expand_ranges(list_starts, list_lengths)
+        positions = np.repeat(np.arange(len(sources), dtype=np.int64), list_lengths)
+        edge_ids = edge_lists.edges if edge_lists.edges is not None else edge_lists.values
+        return (
+            positions,
+            as_int64(edge_lists.values[edge_positions]),
+            as_int64(edge_ids[edge_positions]),
+        )
+
+    def edge_degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of edges of each source."""
+        return self._require_edge_lists().bounds(sources)[1].astype(np.int64, copy=False)
+
+    def _require_edge_lists(self) -> NeighbourLists:
+        if self.edge_lists is None:
+            raise ValueError("edge lists were not loaded for this adjacency")
+        return self.edge_lists
+
+    def contains(self, sources: IntArray, targets: IntArray) -> Mask:
+        """Return for each pair whether the target is a neighbour of the source."""
+        probe_stats = self.lists.probe_stats
+        probe_stats.probed_pairs += len(sources)
+        if (
+            probe_stats.sketch is None
+            and probe_stats.probed_pairs > len(self.lists.values) // _SKETCH_DIVISOR
+        ):
+            probe_stats.sketch = PairSketch(self.lists)
+        if probe_stats.sketch is None or len(sources) < SMALL_BATCH:
+            return search_pairs(self.lists, sources, targets)
+        is_neighbour = probe_stats.sketch.may_contain(sources, targets)
+        candidates = np.flatnonzero(is_neighbour)
+        is_neighbour[candidates] = search_pairs(
+            self.lists, sources[candidates], targets[candidates]
+        )
+        return is_neighbour
+
+
+@dataclass(slots=True, eq=False)
+class UndirectedAdjacency:
+    """Edges within one node type, followed in both directions."""
+
+    outgoing: Adjacency
+    incoming: Adjacency
+
+    def degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of distinct neighbours of each source."""
+        distinct_sources, source_positions = np.unique(sources, return_inverse=True)
+        positions, _ = self.expand(distinct_sources)
+        return np.bincount(positions, minlength=len(distinct_sources))[source_positions].astype(
+            np.int64, copy=False
+        )
+
+    def expand(
+        self, sources: IntArray, accepted_rows: Mask | None = None
+    ) -> tuple[IntArray, IntArray]:
+        """Return the union of both directions for each position."""
+        forward = self.outgoing.expand(sources, accepted_rows)
+        backward = self.incoming.expand(sources, accepted_rows)
+        return distinct_pairs(
+            np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]])
+        )
+
+    def union(self, sources: IntArray) -> IndexArray:
+        """Return the neighbours of all sources, possibly repeated."""
+        return np.concatenate([self.outgoing.union(sources), self.incoming.union(sources)])
+
+    @property
+    def size(self) -> int:
+        """Number of rows that have lists; 0 if unknown."""
+        return (
+            max(self.outgoing.size, self.incoming.size)
+            if self.outgoing.size and self.incoming.size
+            else 0
+        )
+
+    def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return one neighbour per edge; a self-loop counts once, not twice."""
+        forward, backward = self.outgoing.expand_edges(sources), self.incoming.expand_edges(sources)
+        is_not_loop = sources[backward[0]] != backward[1]
+        merged = [
+            np.concatenate([forward_array, backward_array[is_not_loop]])
+            for forward_array, backward_array in zip(forward, backward, strict=True)
+        ]
+        return merged[0], merged[1], merged[2]
+
+    def edge_degrees(self, sources: IntArray) -> IntArray:
+        """Return the edges of each source with self-loops counted twice: exact enough to charge."""
+        return self.outgoing.edge_degrees(sources) + self.incoming.edge_degrees(sources)
+
+    def contains(self, sources: IntArray, targets: IntArray) -> Mask:
+        """Return for each pair whether an edge leads in either direction."""
+        is_neighbour = self.outgoing.contains(sources, targets)
+        unmatched = np.flatnonzero(~is_neighbour)
+        is_neighbour[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])
+        return is_neighbour

@@ -1,0 +1,173 @@
+"""Breadth-first walks over adjacencies: nodes whose shortest distance is within bounds."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from omnigraph.engine.adjacency.adjacency import Adjacency
+from omnigraph.engine.adjacency.neighbour_lists import IndexArray, distinct_pairs
+from omnigraph.engine.context import ExecutionContext
+
+from .rows import IntArray, Mask
+
+# A mask over all row ids beats sorting if the range is at most this many times larger.
+DENSE_FACTOR = 16
+BYTES_PER_PAIR = 40  # peak bytes per pair while it is built: positions, list positions, neighbours
+
+
+def expand_step(
+    context: ExecutionContext,
+    adjacencies: Sequence[Adjacency],
+    source_ids: IntArray,
+    pair_count: int | None = None,
+    accepted_rows: Mask | None = None,
+) -> tuple[IntArray, IntArray]:
+    """Return the set of neighbours of each source over all adjacencies."""
+    if pair_count is None:
+        pair_count = sum(int(adjacency.degrees(source_ids).sum()) for adjacency in adjacencies)
+    context.meter.charge_bytes(pair_count * BYTES_PER_PAIR)
+    pair_blocks = [adjacency.expand(source_ids, accepted_rows) for adjacency in adjacencies]
+    if len(pair_blocks) == 1:
+        return pair_blocks[0]
+    return distinct_pairs(
+        np.concatenate([positions for positions, _ in pair_blocks]),
+        np.concatenate([neighbours for _, neighbours in pair_blocks]),
+    )
+
+
+def walk_breadth_first(
+    context: ExecutionContext,
+    adjacencies: Sequence[Adjacency],
+    start_ids: IntArray,
+    min_hops: int,
+    max_hops: int,
+) -> tuple[IntArray, IntArray]:
+    """Walk from all starts at once; return the nodes whose shortest distance is within bounds.
+
+    A node with a self-loop that was reached one hop before `min_hops` is emitted through its loop.
+    """
+    owners = np.arange(len(start_ids), dtype=np.int64)
+    is_bound = start_ids >= 0
+    owners, frontier = owners[is_bound], start_ids[is_bound]
+    seen_pairs = (owners, frontier)
+    emitted: list[tuple[IntArray, IntArray]] = []
+    for distance in range(1, max_hops + 1):
+        if distance == min_hops:
+            loop_positions = _self_loop_positions(adjacencies, frontier)
+            emitted.append((owners[loop_positions], frontier[loop_positions]))
+        positions, neighbours = expand_step(context, adjacencies, frontier)
+        owners, frontier = _subtract_pairs(
+            distinct_pairs(owners[positions], neighbours), seen_pairs
+        )
+        if len(frontier) == 0:
+            break
+        seen_pairs = _merge_pairs(seen_pairs, (owners, frontier))
+        if distance >= min_hops:
+            emitted.append((owners, frontier))
+        context.meter.check_timeout()
+    empty = np.empty(0, np.int64)
+    emitted_owners = [block for block, _ in emitted] or [empty]
+    emitted_nodes = [block for _, block in emitted] or [empty]
+    return np.concatenate(emitted_owners), np.concatenate(emitted_nodes)
+
+
+def walk_each_start(
+    context: ExecutionContext,
+    adjacencies: Sequence[Adjacency],
+    start_ids: IntArray,
+    min_hops: int,
+    max_hops: int,
+) -> tuple[IntArray, IntArray]:
+    """Walk from one start after another, with a mask of the nodes seen so far."""
+    nodes_by_start = [
+        _walk_from(context, adjacencies, int(start), min_hops, max_hops) for start in start_ids
+    ]
+    owners = np.repeat(
+        np.arange(len(nodes_by_start), dtype=np.int64),
+        [len(start_nodes) for start_nodes in nodes_by_start],
+    )
+    return owners, np.concatenate([np.empty(0, np.int64), *nodes_by_start])
+
+
+def _walk_from(
+    context: ExecutionContext,
+    adjacencies: Sequence[Adjacency],
+    start_id: int,
+    min_hops: int,
+    max_hops: int,
+) -> IntArray:
+    row_bound = row_id_bound(adjacencies)
+    if not 0 <= start_id < row_bound:
+        return np.empty(0, np.int64)
+    is_seen = np.zeros(row_bound, np.bool_)
+    is_seen[start_id] = True
+    frontier = np.array([start_id], np.int64)
+    emitted = [np.empty(0, np.int64)]
+    for distance in range(1, max_hops + 1):
+        if distance == min_hops:
+            emitted.append(frontier[_self_loop_positions(adjacencies, frontier)])
+        pair_count = sum(int(adjacency.degrees(frontier).sum()) for adjacency in adjacencies)
+        context.meter.charge_bytes(pair_count * 16)
+        neighbours = np.concatenate([adjacency.union(frontier) for adjacency in adjacencies])
+        context.meter.release_bytes(pair_count * 16)
+        frontier = _unseen_nodes(neighbours, is_seen)
+        if len(frontier) == 0:
+            break
+        is_seen[frontier] = True
+        if distance >= min_hops:
+            emitted.append(frontier)
+    return np.concatenate(emitted)
+
+
+def _unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
+    """Return the distinct neighbours that were not seen yet, sorted."""
+    if len(neighbours) * DENSE_FACTOR > len(is_seen):
+        is_unseen = np.zeros(len(is_seen), np.bool_)
+        is_unseen[neighbours] = True
+        is_unseen &= ~is_seen
+        return np.flatnonzero(is_unseen)
+    return np.unique(neighbours[~is_seen[neighbours]]).astype(np.int64, copy=False)
+
+
+def row_id_bound(adjacencies: Sequence[Adjacency]) -> int:
+    """Return an upper bound of all reachable row ids; 0 if unknown."""
+    return (
+        max(adjacency.size for adjacency in adjacencies)
+        if all(adjacency.size for adjacency in adjacencies)
+        else 0
+    )
+
+
+def _self_loop_positions(adjacencies: Sequence[Adjacency], nodes: IntArray) -> IntArray:
+    has_loop = np.zeros(len(nodes), np.bool_)
+    for adjacency in adjacencies:
+        has_loop |= adjacency.contains(nodes, nodes)
+    return np.flatnonzero(has_loop)
+
+
+def _subtract_pairs(
+    new_pairs: tuple[IntArray, IntArray], known_pairs: tuple[IntArray, IntArray]
+) -> tuple[IntArray, IntArray]:
+    """Return the new pairs that are not among the known pairs; both inputs are sorted."""
+    new_keys, known_keys = _pack_pairs(*new_pairs), _pack_pairs(*known_pairs)
+    key_positions = np.searchsorted(known_keys, new_keys)
+    key_positions[key_positions == len(known_keys)] = 0
+    is_unknown = (
+        known_keys[key_positions] != new_keys
+        if len(known_keys)
+        else np.ones(len(new_keys), np.bool_)
+    )
+    return new_pairs[0][is_unknown], new_pairs[1][is_unknown]
+
+
+def _merge_pairs(
+    first_pairs: tuple[IntArray, IntArray], second_pairs: tuple[IntArray, IntArray]
+) -> tuple[IntArray, IntArray]:
+    return distinct_pairs(
+        np.concatenate([first_pairs[0], second_pairs[0]]),
+        np.concatenate([first_pairs[1], second_pairs[1]]),
+    )
+
+
+def _pack_pairs(owners: IntArray, nodes: IntArray) -> IntArray:
+    return (owners << 32) | nodes

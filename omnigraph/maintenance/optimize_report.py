@@ -1,0 +1,105 @@
+"""Reports of a compaction and index run: one entry per table, and the commits it made."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.history.schemas import read_schema
+from omnigraph.publish.plan import WriteTxn
+from omnigraph.rules.check import type_for_key
+from omnigraph.storage.fragments import fragment_bytes, list_fragment_ids
+from omnigraph.storage.table import open_table
+
+from .index_maintenance import unbuilt_indexes
+
+
+@dataclass(frozen=True, slots=True)
+class TableMaintenance:
+    """Result for one table; `skipped` or `error` says why the table was not maintained.
+
+    `version_after` is the version published last; the byte counts cover its data files.
+    """
+
+    type_key: str
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    committed: bool = False
+    skipped: str | None = None
+    manifest_version: int | None = None
+    lance_head_version: int | None = None
+    pending_indexes: tuple[tuple[str, str], ...] = ()
+    bytes_before: int = 0
+    bytes_after: int = 0
+    version_before: int = 0
+    version_after: int = 0
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON-compatible data."""
+        return {
+            "type_key": self.type_key,
+            "fragments_removed": self.fragments_removed,
+            "fragments_added": self.fragments_added,
+            "committed": self.committed,
+            "skipped": self.skipped,
+            "manifest_version": self.manifest_version,
+            "lance_head_version": self.lance_head_version,
+            "pending_indexes": [
+                {"type_key": self.type_key, "property": property_name, "reason": reason}
+                for property_name, reason in self.pending_indexes
+            ],
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OptimizeReport:
+    """Report of a run: one entry per table, and the commits it made (usually one or none).
+
+    `retries` counts how often another writer published first.
+    """
+
+    datasets: tuple[TableMaintenance, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    engine: str = "local"
+    retries: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.commits)
+
+    def __repr__(self) -> str:
+        committed_keys = [dataset.type_key for dataset in self.datasets if dataset.committed]
+        committed = ", ".join(committed_keys) or "nothing"
+        damage_note = f", {len(self.damaged)} damaged" if self.damaged else ""
+        return f"<Optimized {committed} of {len(self.datasets)} tables{damage_note}>"
+
+    @property
+    def damaged(self) -> tuple[TableMaintenance, ...]:
+        """Tables that could not be maintained; their `error` says why."""
+        return tuple(dataset for dataset in self.datasets if dataset.error is not None)
+
+
+def measure_table(
+    base_txn: WriteTxn, entry: TableEntry, published: TableEntry | None
+) -> TableMaintenance:
+    """Measure what a run did to one table; schema apply may have moved it to another directory."""
+    table_key, store = entry.key, base_txn.store
+    catalog = read_schema(store, base_txn.base.state.schema).ir.catalog
+    latest_entry = published or entry
+    base_table = base_txn.table(table_key)
+    latest_table = open_table(store, latest_entry.location, latest_entry.lance_version)
+    base_fragments = set(list_fragment_ids(base_table))
+    latest_fragments = set(list_fragment_ids(latest_table))
+    return TableMaintenance(
+        table_key,
+        len(base_fragments - latest_fragments),
+        len(latest_fragments - base_fragments),
+        committed=published is not None,
+        pending_indexes=tuple(unbuilt_indexes(latest_table, type_for_key(catalog, table_key))),
+        bytes_before=fragment_bytes(base_table, base_fragments),
+        bytes_after=fragment_bytes(latest_table, latest_fragments),
+        version_before=entry.version,
+        version_after=latest_entry.version,
+    )

@@ -1,0 +1,116 @@
+"""What a merge writes to and removes from one table of the target, under some decisions."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, TableDelta
+from omnigraph.rules.lookup import RecordingLookup
+
+from .conflicts import EntityKey
+from .offloaded import OffloadedSides, OffloadEngine, make_offloaded_delta
+from .sides import Choice, TableSides
+
+Decision: TypeAlias = Choice | Any  # a side, or the row that replaces both
+
+
+Decisions: TypeAlias = Mapping[EntityKey, Decision]
+
+
+def make_table_delta(
+    table_sides: TableSides,
+    decisions: Decisions,
+    dropped_edges: Iterable[EntityKey],
+    lookup: RecordingLookup,
+    engine: OffloadEngine | None,
+) -> TableDelta:
+    """Return what to write to and remove from one table of the target."""
+    inserted_rows, updated_rows, deleted_ids = table_sides.changes_to_take()
+    choices = {
+        entity_id: decision
+        for (key, entity_id), decision in decisions.items()
+        if key == table_sides.table_key
+    }
+    excluded_ids = {
+        *choices,
+        *(entity_id for key, entity_id in dropped_edges if key == table_sides.table_key),
+    }
+    inserted_rows, updated_rows, deleted_ids = _exclude_ids(
+        inserted_rows, updated_rows, deleted_ids, excluded_ids
+    )
+    decided_rows, removed_ids = _apply_decisions(table_sides, choices)
+    updated_rows = pa.concat_tables([updated_rows, *map(table_sides.to_rule_columns, decided_rows)])
+    deleted_ids = pa.concat_arrays([deleted_ids, pa.array(removed_ids, pa.string())])
+    written_rows = pa.concat_tables([inserted_rows, updated_rows]).combine_chunks()
+    row_origins = np.concatenate(
+        [
+            np.full(inserted_rows.num_rows, NEW_ROW, np.int64),
+            np.full(updated_rows.num_rows, UNRESOLVED_ROW, np.int64),
+        ]
+    )
+    id_columns = ["id", "src", "dst"] if table_sides.table_key.startswith("edge:") else ["id"]
+    removed_rows = (
+        lookup.find(table_sides.table_key, {"id": deleted_ids}, id_columns, with_row_ids=True)
+        if len(deleted_ids)
+        else None
+    )
+    addresses = np.zeros(len(row_origins), np.uint64)
+    table_delta = TableDelta(
+        table_sides.table_key,
+        written_rows,
+        np.arange(len(row_origins)),
+        row_origins,
+        addresses,
+        removed_rows=removed_rows,
+    )
+    if not isinstance(table_sides, OffloadedSides):
+        return table_delta
+    combined_rows, _, _ = _exclude_ids(
+        table_sides.combined_rows, table_sides.combined_rows, deleted_ids, excluded_ids
+    )
+    return make_offloaded_delta(
+        table_delta, table_sides, pa.concat_tables([combined_rows, *decided_rows]), engine
+    )
+
+
+def _exclude_ids(
+    inserted_rows: pa.Table, updated_rows: pa.Table, deleted_ids: pa.Array, excluded_ids: set[str]
+) -> tuple[pa.Table, pa.Table, pa.Array]:
+    if not excluded_ids:
+        return inserted_rows, updated_rows, deleted_ids
+    excluded_array = pa.array(sorted(excluded_ids), pa.string())
+    inserted_rows, updated_rows = (
+        rows.filter(pc.invert(pc.is_in(rows["id"], excluded_array)))
+        for rows in (inserted_rows, updated_rows)
+    )
+    return (
+        inserted_rows,
+        updated_rows,
+        deleted_ids.filter(pc.invert(pc.is_in(deleted_ids, excluded_array))),
+    )
+
+
+def _apply_decisions(
+    table_sides: TableSides, choices: Mapping[str, Decision]
+) -> tuple[list[pa.Table], list[str]]:
+    """Return rows to write and ids to remove, from the decisions about single entities."""
+    decided_rows: list[pa.Table] = []
+    removed_ids = []
+    for entity_id, decision in sorted(choices.items()):
+        if isinstance(decision, pa.Table):
+            decided_rows.append(decision)
+        elif _choice_changes_target(table_sides, entity_id, decision):
+            row = table_sides.row_if_chosen(entity_id, decision)
+            decided_rows += [row] if row is not None else []
+            removed_ids += [entity_id] if row is None else []
+    return decided_rows, removed_ids
+
+
+def _choice_changes_target(table_sides: TableSides, entity_id: str, side: Choice) -> bool:
+    """Whether a choice changes the target; an entity that neither side changed is equal on both."""
+    if side == "theirs":
+        return table_sides.is_changed(entity_id)
+    return table_sides.granularity == "property" and entity_id in table_sides.contested_entities
