@@ -35,13 +35,32 @@ def errors_page() -> str:
         + _table(head, (_error_row(cls, depth) for cls, depth in family))
         + "\n## Hints\n\nWhat to do next.\n\n"
         + _table(("class", "hint"), ((f"`{name}`", hint) for name, hint in hints))
+        + "\n## Reserved\n\nNothing raises these classes yet; the part that will is not built.\n\n"
+        + _table(
+            ("class", "part"),
+            ((f"`{name}`", part) for part, names in RESERVED_ERRORS.items() for name in names),
+        )
     )
 
 
+# The error classes that nothing raises yet, by the part that will.
+RESERVED_ERRORS = {
+    "blob streaming": (
+        *("BlobIntegrityError", "BlobPreconditionFailed", "ExternalBlobSourceError"),
+        "RangeNotSatisfiable",
+    ),
+    "cluster": ("ClusterError", "GraphNotFound", "QuarantinedGraph", "SchemaApplyDisabled"),
+    "embeddings": ("EmbeddingModelMismatch",),
+    "server": (
+        *("MethodNotAllowed", "NotSupportedRemotely", "PermissionDenied", "Shutdown"),
+        *("StoredQueryNotFound", "TooManyRequests", "Unauthenticated", "UnsupportedMediaType"),
+    ),
+}
+
 _ERRORS = """\
 In programs, distinguish outcomes by class, `.code`, `status` or typed members, never by message.
-The catalogue is stable. It includes classes of parts that are not built yet, such as the server;
-nothing raises those today.
+The catalogue is stable. A class marked *reserved* belongs to a part that is not built yet, such as
+the server; nothing raises it ([list](#reserved)).
 
 - *class*: the Python class in `omnigraph.errors`. Each `›` is one level of subclassing.
 - *`.code`*: the stable name of the outcome, `error.code` in Python and `kind` in JSON. It equals
@@ -76,7 +95,8 @@ def _error_row(cls: type[OmnigraphError], depth: int) -> tuple[str, ...]:
     more = "" if cls.extended_exit_code == cls.exit_code else f" / {cls.extended_exit_code}"
     facts = (cls.http_code, cls.status, f"{cls.exit_code}{more}", cls.effect, cls.retryable)
     meaning = (cls.__doc__ or "").strip().splitlines()[0]
-    name = f"{'› ' * depth}`{cls.__name__}`"
+    is_reserved = any(cls.__name__ in names for names in RESERVED_ERRORS.values())
+    name = f"{'› ' * depth}`{cls.__name__}`{' *reserved*' * is_reserved}"
     return (name, code, *("–" if fact is None else str(fact) for fact in facts), meaning)
 
 

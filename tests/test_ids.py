@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -90,6 +92,23 @@ def test_only_canonical_ulids_are_ulids(text: str) -> None:
 def test_what_is_no_ulid_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="not a ULID"):
         ids.check_ulid(text)
+
+
+@given(st.integers(0, 2**128 - 1))
+def test_the_digits_of_a_ulid_are_its_number(number: int) -> None:
+    source = SimpleNamespace(next_ulid=lambda: number)
+    with patch.object(ids, "_active_source", source):
+        text = ids.new_ulid()
+    assert ids.is_ulid(text)
+    crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+    python_digits = "0123456789ABCDEFGHIJKLMNOPQRSTUV"
+    assert int(text.translate(str.maketrans(crockford, python_digits)), 32) == number
+
+
+def test_a_ulid_of_the_specification() -> None:
+    assert ids.ulid_time("01ARYZ6S41TSV4RRFFQ69G5FAV") == datetime(
+        2016, 7, 30, 22, 36, 16, 385000, tzinfo=UTC
+    )
 
 
 def test_a_ulid_of_the_far_future_has_no_date() -> None:

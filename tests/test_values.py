@@ -21,7 +21,6 @@ from omnigraph.values import (
     BlobUri,
     PropertyType,
     ScalarType,
-    canonical_json,
     canonical_spelling,
     coerce_assigned,
     coerce_loaded,
@@ -365,18 +364,9 @@ def test_type_records_answer_what_they_are() -> None:
     assert read_type("enum(a,b)") == read_type("enum(b,a)")
 
 
-def test_canonical_json_depends_on_the_value_alone() -> None:
-    assert canonical_json({"b": (1, 2.5), "a": "é\n"}) == '{"a":"é\\n","b":[1,2.5]}'
-    assert canonical_json({"b": 1, "a": 2}) == canonical_json({"a": 2, "b": 1})
-    assert canonical_json({"b": 1, "a": 2}, sort_keys=False) == '{"b":1,"a":2}'
+def test_the_sha256_of_a_text_is_that_of_its_utf8() -> None:
     assert sha256_hex("abc") == sha256_hex(b"abc")
     assert sha256_hex("abc").startswith("ba7816bf8f01cfea")
-
-
-@pytest.mark.parametrize("value", [float("nan"), object(), {1: 2, "a": 3}])
-def test_what_json_cannot_hold_has_no_canonical_json(value: Any) -> None:
-    with pytest.raises(InputError, match="canonical JSON"):
-        canonical_json(value)
 
 
 def test_values_import_no_data_library() -> None:

@@ -2,7 +2,8 @@
 
 Owns the canonical form of a request: a text that depends only on what was requested, never on how
 this code names its classes and fields. Records written by an earlier release must keep matching,
-so a form never changes; a new one gets the next version and a prefix in its digests.
+so a form never changes. This is version 1, without a prefix; a new form gets the next version and
+a prefix in its digests.
 """
 
 import hashlib
@@ -12,9 +13,6 @@ from typing import Any
 
 from omnigraph.lang.query import plan
 from omnigraph.values import PropertyType, ScalarType
-
-# Version 1 has no prefix: its digests were stored before forms had versions.
-FORM_VERSION = 1
 
 # The name of a class in the form, then the names of its fields, in the order of their definition.
 _FORM_NAMES: dict[type, str] = {

@@ -68,15 +68,3 @@ class DistinctValueScan:
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]
-
-
-PhysicalOperator = (
-    plan.Operator
-    | KeyScan
-    | EdgeExists
-    | NoNeighbour
-    | WeightByDegree
-    | DistinctValueScan
-    | DropVariables
-    | DistinctExpand
-)

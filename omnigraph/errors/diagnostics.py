@@ -195,10 +195,15 @@ def _escape_unprintable(text: str) -> str:
 
 
 def _display_width(text: str) -> int:
-    return sum(_character_width(character) for character in text)
+    return sum(map(character_width, text))
 
 
-def _character_width(character: str) -> int:
+def character_width(character: str) -> int:
+    """Return how many terminal columns a character takes.
+
+    >>> character_width("a"), character_width("日"), character_width("\N{COMBINING ACUTE ACCENT}")
+    (1, 2, 0)
+    """
     if unicodedata.category(character) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -30,7 +30,6 @@ _MAX_FENCE_VERSIONS = 64  # maximum number of versions without a commit after on
 class OrphanFragment:
     """The rows of a state that no version references, and the version they were written for."""
 
-    file_name: str
     state: GraphState
     version: int
 
@@ -124,13 +123,13 @@ def _read_fragment(store: Store, manifest_ulid: str, file_name: str) -> OrphanFr
     try:
         batches = read_raw_batches(store, file_name)
         rows = [row for batch in batches for row in batch.select(READ_COLUMNS).to_pylist()]
-        return next(_parse_fragment(rows, manifest_ulid, file_name), None)
+        return next(_parse_fragment(rows, manifest_ulid), None)
     except (OmnigraphError, OSError, ValueError, LookupError, TypeError):
         return None
 
 
 def _parse_fragment(
-    rows: Sequence[Mapping[str, Any]], manifest_ulid: str, file_name: str
+    rows: Sequence[Mapping[str, Any]], manifest_ulid: str
 ) -> Iterator[OrphanFragment]:
     head_row = next(row for row in rows if row["object_type"] == "graph_head")
     versions_by_object = {row["object_id"]: row["table_version"] for row in rows}
@@ -140,7 +139,7 @@ def _parse_fragment(
         except StateMismatch:
             continue
         if state.head.ulid == manifest_ulid:
-            yield OrphanFragment(file_name, state, version)
+            yield OrphanFragment(state, version)
 
 
 def _possible_versions(

@@ -79,20 +79,13 @@ def compare_versions(old_table: Table, new_table: Table) -> FragmentDifference:
     )
 
 
-def changed_rows(
-    old_table: Table, new_table: Table, columns: Sequence[str]
+def read_changes(
+    difference: FragmentDifference, columns: Sequence[str]
 ) -> tuple[pa.Table, pa.Table]:
     """Return the rows (with `_rowid`) that only one version has: (old rows, new rows).
 
     A row whose value in one of the columns changed is in both.
     """
-    return read_changes(compare_versions(old_table, new_table), columns)
-
-
-def read_changes(
-    difference: FragmentDifference, columns: Sequence[str]
-) -> tuple[pa.Table, pa.Table]:
-    """Return the rows behind a comparison; see `changed_rows`."""
     try:
         old_parts, new_parts = [], []
         for pair in difference.redeleted:

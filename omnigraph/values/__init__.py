@@ -11,7 +11,6 @@ from omnigraph.values.dates import format_date, format_datetime, parse_date, par
 from omnigraph.values.describe import describe
 from omnigraph.values.encode import encode_export, encode_result
 from omnigraph.values.spelling import (
-    canonical_json,
     canonical_spelling,
     entity_id,
     narrow_to_f32,
@@ -25,7 +24,6 @@ __all__ = [
     "BlobUri",
     "PropertyType",
     "ScalarType",
-    "canonical_json",
     "canonical_spelling",
     "coerce_assigned",
     "coerce_loaded",

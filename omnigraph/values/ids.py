@@ -17,6 +17,9 @@ from omnigraph.errors import InputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ULID_PATTERN = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_BASE32_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # without I, L, O and U
+_DIGIT_SHIFTS = range(125, -1, -5)
+_TIME_DIGITS = 10  # the first digits of a ULID are its milliseconds
 _RANDOM_BITS = 80
 _MAX_ULID_MILLIS = (1 << 48) - 1  # the largest time that the 48 bits of a ULID can hold
 
@@ -57,8 +60,8 @@ class _IdSource:
     lock: threading.Lock = field(default_factory=threading.Lock)
     last_ulid: tuple[int, int] = (-1, 0)
 
-    def next_ulid(self, count: int = 1) -> bytes:
-        """Return a ULID as 16 bytes, greater than all earlier ones; reserves `count` in a row."""
+    def next_ulid(self, count: int = 1) -> int:
+        """Return a ULID as an integer, greater than all earlier ones; reserves `count` in a row."""
         with self.lock:
             millis, random_part = self.last_ulid
             current_millis = max(self.micros() // 1000, 0)
@@ -70,7 +73,7 @@ class _IdSource:
                 millis += carry
             carry, last_random_part = divmod(random_part + count - 1, 1 << _RANDOM_BITS)
             self.last_ulid = (millis + carry, last_random_part)
-        return (min(millis, _MAX_ULID_MILLIS) << _RANDOM_BITS | random_part).to_bytes(16)
+        return min(millis, _MAX_ULID_MILLIS) << _RANDOM_BITS | random_part
 
 
 def _system_source() -> _IdSource:
@@ -100,14 +103,13 @@ def new_ulid() -> str:
     >>> is_ulid(first) and first < second
     True
     """
-    from ulid import base32
-
-    return base32.encode(_active_source.next_ulid())
+    number = _active_source.next_ulid()
+    return "".join(_BASE32_DIGITS[number >> shift & 31] for shift in _DIGIT_SHIFTS)
 
 
 def reserve_ulids(count: int) -> int:
     """Reserve `count` consecutive ULIDs for the caller; return the first as an integer."""
-    return int.from_bytes(_active_source.next_ulid(count))
+    return _active_source.next_ulid(count)
 
 
 def is_ulid(text: str) -> bool:
@@ -132,9 +134,9 @@ def ulid_time(ulid: str) -> datetime:
     >>> ulid_time("00000000010000000000000000").isoformat(timespec="milliseconds")
     '1970-01-01T00:00:00.001+00:00'
     """
-    from ulid import base32
-
-    epoch_millis = int.from_bytes(base32.decode(check_ulid(ulid))[:6])
+    epoch_millis = 0
+    for digit in check_ulid(ulid)[:_TIME_DIGITS]:
+        epoch_millis = epoch_millis << 5 | _BASE32_DIGITS.index(digit)
     try:
         return _EPOCH + timedelta(milliseconds=epoch_millis)
     except OverflowError:

@@ -94,26 +94,6 @@ def entity_id(
     return spellings[0]
 
 
-def canonical_json(value: object, *, sort_keys: bool = True) -> str:
-    """Return compact JSON text that depends only on the value: the input of hashes.
-
-    With `sort_keys=False` the members keep their insertion order.
-
-    >>> canonical_json({"b": [1, None], "a": "ä"})
-    '{"a":"ä","b":[1,null]}'
-    """
-    try:
-        return json.dumps(
-            value,
-            ensure_ascii=False,
-            allow_nan=False,
-            sort_keys=sort_keys,
-            separators=(",", ":"),
-        )
-    except (TypeError, ValueError) as error:
-        raise InputError(reason=f"cannot encode as canonical JSON: {error}") from error
-
-
 def sha256_hex(content: str | bytes) -> str:
     """Return the SHA-256 of a text (as UTF-8) or of bytes, as 64 hexadecimal digits.
 

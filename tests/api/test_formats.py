@@ -109,6 +109,14 @@ def test_machine_formats_read_back_and_pictures_stay_on_their_lines(texts: list[
         assert not any(mark in picture for mark in "\r\x1b\x07\u202e\u2028\x85\x00")
 
 
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("日本", 4), ("e\u0301", 1), ("👨\u200d👩\u200d👧", 2), ("👍🏽", 2), ("می\u200cخواهم", 7)],
+)
+def test_the_width_of_a_text_on_a_terminal(text: str, columns: int) -> None:
+    assert display_width(text) == columns
+
+
 @pytest.mark.parametrize("form", ["table", "kv", "csv", "jsonl", "json", "md"])
 def test_every_format_ends_each_line_once(form: ResultFormat) -> None:
     assert "" not in shown(form, a=[1]).split("\n")

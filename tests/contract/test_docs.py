@@ -1,11 +1,13 @@
 """The documentation keeps its promises: fresh pages, links that lead somewhere."""
 
+import ast
 import re
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from omnigraph import errors
 from scripts import make_docs
 
 
@@ -68,3 +70,33 @@ def test_every_part_of_the_docs_has_an_index(checkout: Path, folder: str) -> Non
 
 def test_the_readme_is_short(checkout: Path) -> None:
     assert len((checkout / "README.md").read_text().splitlines()) <= 140
+
+
+def test_the_reserved_errors_are_those_that_nothing_raises(checkout: Path) -> None:
+    reserved = sorted(name for names in make_docs.RESERVED_ERRORS.values() for name in names)
+    created = set().union(*map(_created_names, (checkout / "omnigraph").rglob("*.py")))
+    classes = [getattr(errors, name) for name in errors.__all__]
+    classes = [item for item in classes if isinstance(item, type)]
+    assert reserved == sorted(
+        parent.__name__
+        for parent in classes
+        if issubclass(parent, errors.OmnigraphError)
+        and not any(issubclass(child, parent) and child.__name__ in created for child in classes)
+    )
+
+
+def _created_names(module: Path) -> set[str]:
+    """What a module may create: names that it calls, or selects by a condition or from a table."""
+    selected: list[ast.expr | None] = []
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Call):
+            selected.append(node.func)
+        elif isinstance(node, ast.IfExp):
+            selected += [node.body, node.orelse]
+        elif isinstance(node, ast.Dict):
+            selected += node.values
+    return {
+        item.id if isinstance(item, ast.Name) else item.attr
+        for item in selected
+        if isinstance(item, ast.Name | ast.Attribute)
+    }

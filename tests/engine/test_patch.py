@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
 from omnigraph.engine.adjacency.topology import EdgeTables, Topology, build_topology
 from omnigraph.engine.adjacency.topology_patch import patch_topology
-from omnigraph.storage.difference import changed_rows
+from omnigraph.storage.difference import compare_versions, read_changes
 from tests.engine.small_graphs import SmallGraph, small_graph
 
 PERSON, KNOWS = "node:Person", "edge:Knows"
@@ -177,20 +177,18 @@ def test_rows_that_were_only_moved_are_no_change(graph: SmallGraph) -> None:
     graph.delete(PERSON, ["p4"])
     graph.rewrite(PERSON)
     graph.update(PERSON, ["p1"], {"age": [7]})
-    lost, won = changed_rows(before, graph.table(PERSON), ["id"])
+    lost, won = read_changes(compare_versions(before, graph.table(PERSON)), ["id"])
     assert (lost["id"].to_pylist(), won["id"].to_pylist()) == ([], ["p5"])
-    lost, won = changed_rows(before, graph.table(PERSON), ["id", "age"])
+    lost, won = read_changes(compare_versions(before, graph.table(PERSON)), ["id", "age"])
     assert (lost["age"].to_pylist(), sorted(won["id"].to_pylist())) == ([None], ["p1", "p5"])
 
 
 def test_a_deletion_reads_only_what_was_deleted(graph: SmallGraph) -> None:
-    from omnigraph.storage.difference import compare_versions
-
     before = graph.table(PERSON)
     graph.delete(PERSON, ["p2"])
     found = compare_versions(before, graph.table(PERSON))
     assert (found.removed, found.added, len(found.redeleted), found.max_rows_read) == ((), (), 1, 1)
-    lost, won = changed_rows(before, graph.table(PERSON), ["id", "age"])
+    lost, won = read_changes(compare_versions(before, graph.table(PERSON)), ["id", "age"])
     assert (lost.to_pylist(), won.num_rows) == ([{"id": "p2", "age": None, "_rowid": 2}], 0)
 
 
@@ -198,9 +196,9 @@ def test_a_second_deletion_of_a_fragment_tells_its_own_rows(graph: SmallGraph) -
     graph.delete(PERSON, ["p0"])
     before = graph.table(PERSON)
     graph.delete(PERSON, ["p2"])
-    lost, won = changed_rows(before, graph.table(PERSON), ["id"])
+    lost, won = read_changes(compare_versions(before, graph.table(PERSON)), ["id"])
     assert (lost["id"].to_pylist(), won.num_rows) == (["p2"], 0)
-    back, forth = changed_rows(graph.table(PERSON), before, ["id"])
+    back, forth = read_changes(compare_versions(graph.table(PERSON), before), ["id"])
     assert (back.num_rows, forth["id"].to_pylist()) == (0, ["p2"])
 
 

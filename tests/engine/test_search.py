@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,6 +16,7 @@ from omnigraph.engine.search.text import analyse_texts, token_of_word, tokenize
 from omnigraph.errors import EmbeddingError, ParameterError
 from tests.engine.small import Small
 
+STEMS = Path(__file__).parents[1] / "cases" / "text" / "stems.txt"
 SCHEMA = """
 node Doc {
     slug: String @key  body: String @index  kind: enum(memo, spec)
@@ -123,6 +126,27 @@ def test_stems_and_tokens() -> None:
     known = {"generously": "generous", "knotty": "knotti", "crying": "cri", "hoping": "hope"}
     assert {word: stem(word) for word in known} == known
     assert tokenize("Straße № 7, naïve—co-op's") == ["strass", "7", "naiv", "co", "op", "s"]
+
+
+def test_stems_of_a_word_list() -> None:
+    """Another version of the library may stem otherwise, and so change what a search finds."""
+    same, changed = STEMS.read_text().split("\n\n")
+    stems = {word: line.split()[0] for line in same.splitlines()[1:] for word in line.split()[1:]}
+    changed_stems = [line.split() for line in changed.splitlines()[1:]]
+    assert len(stems) > 4000
+    assert {word: stem(word) for word in stems} == stems
+    assert [(word, stem(word)) for word, _, _ in changed_stems] == [
+        (word, now) for word, _, now in changed_stems
+    ]
+
+
+def test_threads_stem_words_independently() -> None:
+    stem.cache_clear()
+    roots = ["".join(letters) for letters in permutations("abcdelo", 4)]
+    words = [root + ending for root in roots for ending in ("ingly", "ational")]
+    with ThreadPoolExecutor(8) as executor:
+        concurrent = list(executor.map(stem, words, chunksize=10))
+    assert concurrent == [stem.__wrapped__(word) for word in words]
 
 
 def test_the_constant_of_a_fusion_is_positive(docs: Small) -> None:

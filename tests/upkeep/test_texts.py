@@ -18,7 +18,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.engine.operators import scan
 from omnigraph.engine.search import fulltext_scan
-from omnigraph.engine.search.stem import openings, stem
+from omnigraph.engine.search.stem import stem, stem_prefixes
 from omnigraph.engine.search.text import analyse_texts, match_texts
 from omnigraph.errors import IndexUnreadable
 from omnigraph.storage import tail_compaction
@@ -300,8 +300,8 @@ def test_a_word_begins_as_its_stem_says() -> None:
     ends = "s es ed ied ies ing eed eedly edly ly ation ational ness y ying ful ment e ee us ss ll"
     starts = ["".join(one) for n in (0, 1, 2, 3) for one in product("aeylsbt", repeat=n)]
     made = {start + end for start in starts for end in ["", *ends.split()]}
-    for word in sorted(made | {"dying", "lying", "tying", "skies", "idly", "gently", "ugly"}):
-        assert not word or word.startswith(tuple(openings(stem(word)))), word
+    for word in sorted(made | {"dyings", "vying", "skies", "idly", "gently", "ugly"}):
+        assert not word or word.startswith(tuple(stem_prefixes(stem(word)))), word
 
 
 def test_check_tells_of_words_that_an_index_misses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,17 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from omnigraph.api.results.json_encoding import iter_json_rows
+from omnigraph.errors.diagnostics import character_width
 
 ResultFormat = Literal["table", "kv", "csv", "jsonl", "json", "md"]
 CellLayout = Literal["truncate", "wrap"]
 _MIN_COLUMN_WIDTH = 8
 _CONTROL_CHARACTER = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+# Joiners with the emoji that they join to the one before, skin tones, and marks without a width.
+_INVISIBLE_PARTS = re.compile(
+    "\u200d[\u2600-\u27bf\U0001f000-\U0001faff]|[\U0001f3fb-\U0001f3ff\u200b-\u200d\u2060\ufeff]"
 )
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -215,9 +220,7 @@ def display_width(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
+    return sum(map(character_width, _INVISIBLE_PARTS.sub("", text)))
 
 
 def _truncate_text(text: str, width: int) -> list[str]:

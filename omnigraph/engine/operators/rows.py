@@ -160,28 +160,9 @@ def concat_bindings(bindings: Iterable[VariableBinding]) -> VariableBinding:
     )
 
 
-def concat_rows(row_bags: Iterable[Rows]) -> Rows:
-    """Concatenate bags that have the same variables."""
-    bags = list(row_bags)
-    if len(bags) == 1:
-        return bags[0]
-    variables = bags[0].bindings
-    joined_bindings = {
-        variable: concat_bindings(bag.bindings[variable] for bag in bags) for variable in variables
-    }
-    weights = None
-    if any(bag.weights is not None for bag in bags):
-        weights = np.concatenate([_weights_of(bag) for bag in bags])
-    return Rows(sum(bag.count for bag in bags), joined_bindings, weights)
-
-
 def _type_indexes_of(binding: VariableBinding) -> npt.NDArray[np.int16]:
     return (
         binding.type_indexes
         if binding.type_indexes is not None
         else np.zeros(len(binding.row_ids), np.int16)
     )
-
-
-def _weights_of(bag: Rows) -> IntArray:
-    return bag.weights if bag.weights is not None else np.ones(bag.count, np.int64)

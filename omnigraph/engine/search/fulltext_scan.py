@@ -26,7 +26,7 @@ from omnigraph.storage.scan import row_id_array, take_rows
 from omnigraph.storage.table import Table
 from omnigraph.storage.text import fulltext
 
-from .stem import openings
+from .stem import stem_prefixes
 from .text import (
     DEFAULT_MAX_EDITS,
     Tokens,
@@ -240,7 +240,7 @@ class SegmentTerms:
                 if ascii_token in query_tokens
             ]
         term_prefixes = {
-            prefix for token in query_tokens if token.isascii() for prefix in openings(token)
+            prefix for token in query_tokens if token.isascii() for prefix in stem_prefixes(token)
         }
         positions: list[int] = []
         for prefix in term_prefixes:

@@ -48,12 +48,3 @@ LINT_CODES = MappingProxyType(
         "L207": "the direction of a ranking is ignored",
     }
 )
-
-
-def code_meaning(code: str) -> str:
-    """Return what a code stands for.
-
-    >>> code_meaning("T4")
-    'unknown edge'
-    """
-    return TYPE_CODES.get(code) or LINT_CODES[code]
