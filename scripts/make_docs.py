@@ -15,6 +15,7 @@ import click
 
 import omnigraph.errors
 from omnigraph.errors import OmnigraphError
+from scripts.api_pages import FOLDER, api_pages
 from scripts.module_pages import modules_page
 
 ROOT = Path(__file__).parent.parent
@@ -150,12 +151,19 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/codes.md": codes_page,
     "docs/reference/errors.md": errors_page,
     "docs/reference/modules.md": partial(modules_page, NOTICE),
+    **api_pages(NOTICE),
 }
 
 
 def stale_pages(root: Path = ROOT) -> list[str]:
     """The generated pages that no longer say what the code says."""
     return [page for page, make in PAGES.items() if _text(root / page) != make()]
+
+
+def leftover_pages(root: Path = ROOT) -> list[str]:
+    """Pages of classes that are not public any more."""
+    pages = (path.relative_to(root).as_posix() for path in (root / FOLDER).glob("*.md"))
+    return sorted(page for page in pages if page not in PAGES)
 
 
 def markdown_files(root: Path) -> list[Path]:
@@ -199,6 +207,8 @@ def main(arguments: list[str]) -> int:
         print(f"stale: {page}" if "--check" in arguments else f"written: {page}")
         if "--check" not in arguments:
             (ROOT / page).write_text(PAGES[page]())
+    for page in leftover_pages():
+        print(f"to be deleted: {page}", file=sys.stderr)
     broken = broken_links()
     for one in broken:
         print(f"broken link: {one}", file=sys.stderr)
