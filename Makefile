@@ -79,7 +79,7 @@ bench-merge: $(READY) ## What merges cost beside the size of their target; MERGE
 	$(BIN)/python -m bench.merge $(MERGE)
 
 docs: $(READY) ## Regenerate the reference pages and check every link
-	$(BIN)/python scripts/make_docs.py
+	$(BIN)/python -m scripts.make_docs
 
 dist: $(READY) ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist

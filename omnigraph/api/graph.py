@@ -126,7 +126,7 @@ class Graph(Guarded):
         return self
 
     def close(self) -> None:
-        """Close the graph. A graph that is never closed loses nothing."""
+        """Close the graph; later calls raise `GraphClosed`. Nothing is lost without it."""
         self._handle.closed = True
 
     # Facets -------------------------------------------------------------------------------------
@@ -221,11 +221,14 @@ class Graph(Guarded):
         return run(self._handle.for_read(branch, at), call)
 
     def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared:
-        """Check a query now, and call it like a function later."""
+        """Compile and check a query now, to call it like a function later.
+
+        Raises the language errors. The schema is that of the commit that this graph shows.
+        """
         return queries.prepare_query(self, self._handle, source, name)
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Node:
-        """`graph["Person", "ada"]`; a KeyError when there is no such node."""
+        """A node by its key: `graph["Person", "ada"]`; raises KeyError if there is none."""
         return queries.require_node(self._handle, *wanted)
 
     @overload
@@ -295,7 +298,7 @@ class Graph(Guarded):
     log = delegate(comparisons.log)
 
     def checkout(self, branch: str) -> "Graph":
-        """A graph on another branch."""
+        """A graph on the newest commit of another branch; raises `BranchNotFound`."""
         return type(self)(self._handle.checkout(branch))
 
     def at(self, point: Revision) -> "Graph":

@@ -33,7 +33,7 @@ Engine = Literal["auto", "spark", "local"]
 
 
 class Maintenance(Facet):
-    """The maintenance of a graph.
+    """What keeps a graph fast, small and consistent.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:

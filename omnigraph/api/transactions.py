@@ -129,7 +129,7 @@ class Transaction(Guarded):
         params: Params = None,
         **values: Any,
     ) -> None:
-        """Run a mutation inside the transaction."""
+        """Run a mutation on the state of the transaction; see `Graph.mutate`."""
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "mutation")
         self._open_work().read_keys.update(strict_table_keys(query))
@@ -137,16 +137,16 @@ class Transaction(Guarded):
         self._add_operation(mutation_operation(query, arguments, "python"), request)
 
     def insert(self, type_name: str, /, *records: Any) -> None:
-        """Add entities."""
+        """Add entities; see `Graph.insert`."""
         with suggest_upsert():
             self.load({require_text(type_name, "type"): normalize_records(records)}, mode="append")
 
     def upsert(self, type_name: str, /, *records: Any) -> None:
-        """Add entities or replace those of the same id."""
+        """Add entities or replace those of the same id; see `Graph.upsert`."""
         self.load({require_text(type_name, "type"): normalize_records(records)}, mode="merge")
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
-        """Add edges."""
+        """Add edges; see `Graph.connect_nodes`."""
         self.insert(edge_type, build_edge_records(self._open_work().overlay.ir, edge_type, ends))
 
     def update(
@@ -159,7 +159,7 @@ class Transaction(Guarded):
         params: Params = None,
         **values: Any,
     ) -> None:
-        """Set properties of the nodes that match a predicate."""
+        """Set properties of the nodes that match a predicate; see `Graph.update`."""
         catalog = self._open_work().overlay.catalog
         text, arguments = build_update(catalog, type_name, where, set, {**(params or {}), **values})
         self.mutate(text, params=arguments)
@@ -167,13 +167,13 @@ class Transaction(Guarded):
     def delete(
         self, type_name: str, /, *, where: str, params: Params = None, **values: Any
     ) -> None:
-        """Delete nodes, with their edges, or edges."""
+        """Delete nodes, with their edges, or edges; see `Graph.delete`."""
         catalog = self._open_work().overlay.catalog
         text, arguments = build_delete(catalog, type_name, where, {**(params or {}), **values})
         self.mutate(text, params=arguments)
 
     def load(self, data: Any, *, mode: LoadMode) -> None:
-        """Load records; whole types cannot be overwritten inside a transaction."""
+        """Load records; see `Graph.load`. The mode `overwrite` is refused in a transaction."""
         self._open_work()
         parsed = parse_input(self._line, data, mode, ProblemCollector(), LoadOptions())
         self._add_operation(load_operation(parsed), describe_load_request(mode, data))
@@ -189,7 +189,7 @@ class Transaction(Guarded):
         params: Params = None,
         **values: Any,
     ) -> Result:
-        """Read; earlier writes of this transaction are visible."""
+        """Run a query; it sees the earlier writes of this transaction."""
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "read")
         work = self._open_work()

@@ -23,7 +23,11 @@ from .origin import RefKind
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An open name. `number` is that of its ref object; main has none. `directory` tells tags."""
+    """The name of an open branch or tag, and where it comes from.
+
+    `ulid` names its manifest, `parent` and `fork_commit` say what it was created from, `number` is
+    that of its ref object (0 for main, which has none), `directory` the place of such objects.
+    """
 
     name: str
     ulid: str

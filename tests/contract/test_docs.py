@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
 from omnigraph import errors
+from omnigraph.api import graph
+from omnigraph.api.facet import Facet
 from scripts import make_docs
 
 
@@ -21,6 +24,30 @@ def test_every_relative_link_leads_somewhere() -> None:
 
 def test_a_stale_page_is_noticed(tmp_path: Path) -> None:
     assert set(make_docs.stale_pages(tmp_path)) == set(make_docs.PAGES)
+
+
+def test_no_page_is_left_of_a_class_that_is_not_public() -> None:
+    assert make_docs.leftover_pages() == []
+
+
+def test_every_public_class_and_facet_has_a_page() -> None:
+    classes = [name for name in omnigraph.__all__ if isinstance(getattr(omnigraph, name), type)]
+    facets = [
+        facet.__name__
+        for facet in vars(graph).values()
+        if isinstance(facet, type) and issubclass(facet, Facet) and facet is not Facet
+    ]
+    assert {"Branches", "Maintenance", "Spark"} <= set(facets)
+    wanted = {f"docs/reference/api/{name}.md" for name in (*classes, *facets)}
+    assert wanted - set(make_docs.PAGES) == set()
+
+
+def test_a_page_shows_delegated_inherited_and_unpacked_signatures() -> None:
+    text = make_docs.PAGES["docs/reference/api/Graph.md"]()
+    assert "    *records: Any,\n    branch: str | None = None,\n" in text
+    assert "handle" not in re.findall(r"^def \w+\((?:\n    )?(\w*)", text, re.MULTILINE)
+    assert "def to_pandas(" in make_docs.PAGES["docs/reference/api/NodeSet.md"]()
+    assert "async def cleanup(" in make_docs.PAGES["docs/reference/api/AsyncGraph.md"]()
 
 
 def test_only_codes_that_nothing_reports_are_marked_as_reserved() -> None:

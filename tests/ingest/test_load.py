@@ -85,7 +85,7 @@ def test_a_key_twice_in_one_input(world: World, mode: str) -> None:
         (U + b'"role":"root"}}', ConstraintViolation, "admin, user"),
         (U + b'"mail":"a@x"}}', UniqueViolation, "line 3: @unique"),
         (b'{"edge":"Follows","from":"ann","to":"no"}', ConstraintViolation, "line 3: .*dst 'no'"),
-        (b'{"type":"User","truncate":true}', InputError, "line 3: 'truncate' requires mode"),
+        (b'{"type":"User","truncate":true}', InputError, "line 3: 'truncate' .* 'overwrite'"),
     ],
 )  # fmt: skip
 def test_a_bad_line_says_where_and_why_and_nothing_is_written(

@@ -42,7 +42,7 @@ class CommitLog(list[Commit]):
         )
 
     def to_arrow(self) -> pa.Table:
-        """One row per commit."""
+        """Return an Arrow table with one row per commit."""
         commit_rows = [
             {
                 "id": commit.id,

@@ -1,0 +1,171 @@
+"""Signatures and fields as they are written in the source, without their bodies."""
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from functools import cache
+from textwrap import dedent
+from typing import Any
+
+LINE_LENGTH = 88
+SHOWN_DECORATORS = ("classmethod", "staticmethod", "contextmanager", "asynccontextmanager")
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def signature(
+    function: Callable[..., Any], name: str, method: Callable[..., Any] | None = None
+) -> list[str]:
+    """The lines of `def name(...) -> ...`, without the object that a method is called on.
+
+    >>> signature(signature, "signature")[0]
+    'def signature('
+    """
+    node = _function_node(function)
+    parameters = list(_parameters(node.args, inspect.unwrap(function), skip=method is not None))
+    prefix = "async def" if _is_async(method or function, node) else "def"
+    returns = f" -> {_annotation(node.returns)}" if node.returns else ""
+    decorators = [f"@{one}" for one in _decorators(node)]
+    line = f"{prefix} {name}({', '.join(parameters)}){returns}"
+    if len(line) <= LINE_LENGTH:
+        return [*decorators, line]
+    lines = (f"    {parameter}," for parameter in parameters)
+    return [*decorators, f"{prefix} {name}(", *lines, f"){returns}"]
+
+
+def property_type(getter: Callable[..., Any]) -> str:
+    """The type of a property, as annotated."""
+    returns = _function_node(getter).returns
+    return _annotation(returns) if returns else "Any"
+
+
+def field_lines(cls: type) -> list[str]:
+    """The public fields of a data class, with the comments behind them; none for other classes."""
+    if not hasattr(cls, "__dataclass_fields__"):
+        return []
+    source = dedent(inspect.getsource(cls))
+    (node,) = ast.parse(source).body
+    fields = node.body if isinstance(node, ast.ClassDef) else []
+    return [
+        _field_line(field, source.splitlines()[(field.end_lineno or 1) - 1])
+        for field in fields
+        if isinstance(field, ast.AnnAssign) and not ast.unparse(field.target).startswith("_")
+    ]
+
+
+def _field_line(field: ast.AnnAssign, last_source_line: str) -> str:
+    """A field with its type, its default unless that is computed, and the comment behind it."""
+    default = field.value
+    shown = default is not None and not isinstance(default, ast.Call | ast.Attribute | ast.Name)
+    value = f" = {_literal(default)}" if default is not None and shown else ""
+    comment = last_source_line[field.end_col_offset or 0 :].strip()
+    text = f"{ast.unparse(field.target)}: {_annotation(field.annotation)}{value}"
+    return f"{text}  {comment}" if comment.startswith("#") and "noqa" not in comment else text
+
+
+@cache
+def _function_node(function: Callable[..., Any]) -> FunctionNode:
+    (node,) = ast.parse(dedent(inspect.getsource(inspect.unwrap(function)))).body
+    if not isinstance(node, FunctionNode):
+        raise TypeError(f"{function} is not defined by `def`")
+    return node
+
+
+def _is_async(method: Callable[..., Any], node: FunctionNode) -> bool:
+    """Whether the call is awaited: also if a coroutine wraps a plain function."""
+    generator = any(isinstance(inner, ast.Yield) for inner in ast.walk(node))
+    wrapped = inspect.iscoroutinefunction(method)
+    return wrapped or (isinstance(node, ast.AsyncFunctionDef) and not generator)
+
+
+def _decorators(node: FunctionNode) -> list[str]:
+    names = (ast.unparse(decorator) for decorator in node.decorator_list)
+    return [name for name in names if name in SHOWN_DECORATORS]
+
+
+def _parameters(
+    arguments: ast.arguments, function: Callable[..., Any], *, skip: bool
+) -> Iterator[str]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    defaults.extend(arguments.defaults)
+    last_positional_only = len(arguments.posonlyargs) - 1
+    for index, (argument, default) in enumerate(zip(positional, defaults, strict=True)):
+        if not (skip and index == 0):
+            yield _parameter(argument, default, function)
+        if index == last_positional_only and not (skip and index == 0):
+            yield "/"
+    if arguments.vararg:
+        yield f"*{_parameter(arguments.vararg)}"
+    elif arguments.kwonlyargs or _unpacked(arguments.kwarg):
+        yield "*"
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _parameter(argument, default, function)
+    if arguments.kwarg:
+        yield from _keyword_parameters(arguments.kwarg, function)
+
+
+def _keyword_parameters(argument: ast.arg, function: Callable[..., Any]) -> Iterator[str]:
+    """`**options`, or its members where a typed dict lists them."""
+    name = _unpacked(argument)
+    if name is None:
+        yield f"**{_parameter(argument)}"
+        return
+    (node,) = ast.parse(dedent(inspect.getsource(function.__globals__[name]))).body
+    for member in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(member, ast.AnnAssign):
+            yield f"{ast.unparse(member)} = None"
+
+
+def _unpacked(argument: ast.arg | None) -> str | None:
+    annotation = argument.annotation if argument else None
+    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Unpack":
+        return ast.unparse(annotation.slice)
+    return None
+
+
+def _parameter(
+    argument: ast.arg,
+    default: ast.expr | None = None,
+    function: Callable[..., Any] | None = None,
+) -> str:
+    annotation = f": {_annotation(argument.annotation)}" if argument.annotation else ""
+    equals = " = " if annotation else "="
+    value = f"{equals}{_default(default, function)}" if default is not None else ""
+    return f"{argument.arg}{annotation}{value}"
+
+
+def _default(default: ast.expr, function: Callable[..., Any] | None) -> str:
+    """A default value; a constant of the module is shown by its value."""
+    if isinstance(default, ast.Name) and function is not None:
+        return _quote(repr(function.__globals__[default.id]))
+    return _literal(default)
+
+
+def _annotation(node: ast.expr) -> str:
+    """An annotation; one that is quoted as a whole loses its quotes."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return _literal(node)
+
+
+def _literal(node: ast.expr) -> str:
+    return _quote(ast.unparse(node))
+
+
+def _quote(text: str) -> str:
+    return text.replace("'", '"')
+
+
+def alias_definition(module_source: str, name: str) -> str:
+    """The right side of a type alias in the text of a module.
+
+    >>> alias_definition("Mode = Literal['a']", "Mode")
+    'Literal["a"]'
+    """
+    for node in ast.parse(module_source).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return _annotation(node.value)
+        if isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.target) == name:
+            return _annotation(node.value)
+    raise ValueError(f"there is no alias {name}")
