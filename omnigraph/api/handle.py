@@ -179,7 +179,7 @@ class Handle:
         return self._read_set.strict_read_set(keys)
 
     def record_write(self, commit: Commit | None, watch: ReadSet) -> Commit | None:
-        """Move to a commit that this handle published; returns it as callers receive it."""
+        """Move to a commit that this handle published, and return it."""
         if commit is None:
             return None
         self._read_set.follow_write(commit, watch)
@@ -187,17 +187,7 @@ class Handle:
         self._latest = (manifest, manifest_snapshot(self.store, self.branch_head, manifest))
         self.snapshot = self._latest[1]
         self._warn_about_size(manifest, commit)
-        return self.attach(commit)
-
-    def attach(self, commit: Commit) -> Commit:
-        """A commit that can read its own changes through this handle."""
-        return replace(commit, graph=self)
-
-    def changes_of_commit(self, commit_id: str, **filters: Any) -> Any:
-        """What a commit changed, for `Commit.changes`."""
-        from omnigraph.api.changes import changes_of_commit
-
-        return changes_of_commit(self, commit_id, **filters)
+        return commit
 
     def sign(self, terms: WriteOptions) -> WriteOptions:
         """The options of a write with the actor of this handle where none is given."""

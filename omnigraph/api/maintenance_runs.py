@@ -82,8 +82,7 @@ def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Re
         indexes = _indexed_columns(before, handle.latest_snapshot(), commit)
         rows = ({"type_key": key, "indexes": columns} for key, columns in indexes.items())
         event.log_tables("table_indexed", rows)
-    attached = None if commit is None else handle.attach(commit)
-    return Receipt(attached, branch=branch, elapsed=event.elapsed_seconds(), indexes=indexes)
+    return Receipt(commit, branch=branch, elapsed=event.elapsed_seconds(), indexes=indexes)
 
 
 def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:

@@ -49,8 +49,7 @@ class Revisions(Facet):
         """A commit of this branch, else of any other; also by a tag, a branch or `HEAD~3`."""
         handle = self._handle
         handle.require_open()
-        commit = resolve_commit(handle.store, handle.branch_head, handle.snapshot, commit_id)
-        return handle.attach(commit)
+        return resolve_commit(handle.store, handle.branch_head, handle.snapshot, commit_id)
 
     def pin(self) -> "Graph":
         """A read-only graph on the newest commit, for many reads of one snapshot."""
