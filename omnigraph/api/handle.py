@@ -25,9 +25,8 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.publish.plan import ReadSet
+from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.recover import install_recovery_hook
-from omnigraph.publish.shown_reads import ShownReads
 from omnigraph.storage.store import Store
 from omnigraph.values.names import strip_name
 
@@ -81,7 +80,7 @@ class Handle:
             manifest_snapshot(store, branch_head, manifest),
         )
         self.snapshot = pinned or self._latest[1]
-        self._read_set = ShownReads(self.snapshot.tables)
+        self._read_set = ReadSet(self.snapshot.tables)
 
     @property
     def uri(self) -> str:
@@ -165,24 +164,24 @@ class Handle:
 
     def refresh(self) -> None:
         """Move to the newest snapshot, and count all of it as read by the caller."""
-        self._read_set.mark_shown(self.latest_snapshot().tables)
+        self._read_set.record_read(self.latest_snapshot().tables)
 
     def record_read(self, snapshot: Snapshot, query: CompiledQuery) -> None:
         """Add the tables that a query read to the read set."""
         keys = (f"{read.kind}:{read.type_name}" for read in query.operation.reads)
-        self._read_set.mark_shown(
+        self._read_set.record_read(
             {key: snapshot.tables[key] for key in keys if key in snapshot.tables}
         )
 
-    def require_unchanged(self, keys: Iterable[str]) -> ReadSet:
+    def require_unchanged(self, keys: Iterable[str]) -> UnchangedReads:
         """The condition of a strict write: these tables are as the caller has read them."""
-        return self._read_set.strict_read_set(keys)
+        return self._read_set.require_unchanged(keys)
 
-    def record_write(self, commit: Commit | None, watch: ReadSet) -> Commit | None:
+    def record_write(self, commit: Commit | None, requirement: UnchangedReads) -> Commit | None:
         """Move to a commit that this handle published, and return it."""
         if commit is None:
             return None
-        self._read_set.follow_write(commit, watch)
+        self._read_set.record_write(commit, requirement)
         manifest = self.branch_head.last_known()
         self._latest = (manifest, manifest_snapshot(self.store, self.branch_head, manifest))
         self.snapshot = self._latest[1]

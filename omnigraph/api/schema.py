@@ -154,8 +154,8 @@ def _apply(
         if dry_run:
             check_plan(handle.branch_head, plan)
         else:
-            watch = handle.require_unchanged(())
-            conditions = terms.requirements(watch, AttemptCounter())
+            requirement = handle.require_unchanged(())
+            conditions = terms.requirements(requirement, AttemptCounter())
             published = apply_plan(handle.branch_head, plan, terms.commit_metadata(), conditions)
-            commit = handle.record_write(published, watch)
+            commit = handle.record_write(published, requirement)
     return SchemaApplied(plan, commit, branch, event.elapsed_seconds(), dry_run)

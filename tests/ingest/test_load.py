@@ -284,10 +284,10 @@ def test_defaults_fill_what_is_left_out(make: Callable[[str], World]) -> None:
 
 
 def test_an_overwrite_lands_only_on_what_its_caller_saw(world: World) -> None:
-    from omnigraph.publish.shown_reads import ShownReads
+    from omnigraph.publish.read_set import ReadSet
 
-    shown = ShownReads(world.line.refresh().state.tables)
+    shown = ReadSet(world.line.refresh().state.tables)
     world.load([user(login="new")])
     data = [user(login="ann"), user(login="bob")]
     with pytest.raises(VersionConflict):
-        world.load(data, "overwrite", conditions=[shown.strict_read_set(["node:User"])])
+        world.load(data, "overwrite", conditions=[shown.require_unchanged(["node:User"])])
