@@ -87,8 +87,8 @@ def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Re
 
 def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
     """Declared indexes that are not built: (table, property, reason)."""
+    from omnigraph.lang.schema.type_names import type_for_key
     from omnigraph.maintenance.index_maintenance import unbuilt_indexes
-    from omnigraph.rules.check import type_for_key
 
     catalog = snapshot.schema.ir.catalog
     return [

@@ -15,7 +15,6 @@ from omnigraph.errors import (
     AlreadyExists,
     BranchBusy,
     BranchNotFound,
-    EntityNotFound,
     GraphClosed,
     InputError,
     NotFound,
@@ -49,10 +48,10 @@ def test_a_handle_tells_what_it_shows(graph: Graph) -> None:
     assert graph.schema.source == SCHEMA
     assert people(graph) == {**BEFORE, "cy": 3}
     assert graph.table("LivesIn").schema.names == ["id", "src", "dst", "n"]
-    with pytest.raises(EntityNotFound):
+    with pytest.raises(InputError, match="unknown edge type 'Person'"):
         graph.table("Person", kind="edge")
-    with pytest.raises(EntityNotFound):
-        graph.table("Nobody")
+    with pytest.raises(InputError, match="unknown type 'Persn'\nhint: did you mean `Person`"):
+        graph.table("Persn")
 
 
 def test_a_handle_shows_the_same_until_it_is_moved(graph: Graph) -> None:

@@ -14,8 +14,9 @@ from omnigraph.api.results.result import Result
 from omnigraph.errors import InputError, UsageError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, InterfaceType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import resolve_type, type_names, unknown_type_error
 from omnigraph.values import PropertyType, ScalarType
-from omnigraph.values.names import quote_name, require_text
+from omnigraph.values.names import require_text
 
 QueryRunner = Callable[[str, Mapping[str, Any]], Result]
 HopRange = int | tuple[int, int]
@@ -303,7 +304,7 @@ class NodeSet(EntitySet):
 
     def _follow_edges(self, edge_name: str, hops: HopRange, direction: str) -> "NodeSet":
         self._require_no_limit("a hop along edges")
-        edge = _require_edge_type(self.catalog, edge_name)
+        edge = resolve_type(self.catalog, edge_name, "edge", ignore_case=True)
         start_type, end_type = (edge.source, edge.target)[:: -1 if direction == "in" else 1]
         if start_type != self.type_name or (direction == "both" and start_type != end_type):
             raise InputError(
@@ -357,7 +358,7 @@ def node_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> NodeSe
 
 def edge_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> EdgeSet:
     """Return all edges of a type."""
-    edge = _require_edge_type(catalog, type_name)
+    edge = resolve_type(catalog, type_name, "edge", ignore_case=True)
     edge_properties = {
         "id": _STRING_TYPE,
         "from": _STRING_TYPE,
@@ -385,22 +386,10 @@ def _require_node_type(catalog: Catalog, type_name: str) -> NodeType | Interface
     require_text(type_name, "type")
     node_type = catalog.node(type_name) or catalog.interface(type_name)
     if node_type is None:
-        known_names = [
-            *(declared_type.name for declared_type in catalog.nodes),
-            *(declared_type.name for declared_type in catalog.interfaces),
-        ]
-        message = f"unknown node type {quote_name(type_name)}"
-        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
+        interface_names = [interface.name for interface in catalog.interfaces]
+        known_names = [*type_names(catalog, "node"), *interface_names]
+        raise unknown_type_error(type_name, known_names, "node")
     return node_type
-
-
-def _require_edge_type(catalog: Catalog, type_name: str) -> EdgeType:
-    edge_type = catalog.edge_ignoring_case(require_text(type_name, "type"))
-    if edge_type is None:
-        known_names = [declared_type.name for declared_type in catalog.edges]
-        message = f"unknown edge type {quote_name(type_name)}"
-        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
-    return edge_type
 
 
 def _edge_keyword(edge: EdgeType) -> str:

@@ -13,9 +13,9 @@ from omnigraph.errors import InputError, KeyConflict, ParameterError, UsageError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.values import PropertyType, ScalarType, entity_id
 from omnigraph.values.coerce import coerce_parameter
-from omnigraph.values.names import quote_name, require_text
 
 _STRING_TYPE = PropertyType(ScalarType.STRING)
 _ENDPOINT_TYPES = {"from": _STRING_TYPE, "to": _STRING_TYPE}
@@ -31,7 +31,7 @@ def build_update(
     arguments: Mapping[str, Any],
 ) -> MutationText:
     """Return the mutation that sets properties, and its parameters."""
-    entity_type = require_entity_type(catalog, type_name)
+    entity_type = resolve_type(catalog, type_name)
     property_types = {
         declared_property.name: declared_property.type
         for declared_property in entity_type.properties
@@ -61,7 +61,7 @@ def build_delete(
     catalog: Catalog, type_name: str, predicate: str, arguments: Mapping[str, Any]
 ) -> MutationText:
     """Return the mutation that deletes entities, and its parameters."""
-    entity_type = require_entity_type(catalog, type_name)
+    entity_type = resolve_type(catalog, type_name)
     condition, parameter_types = _translate_condition(entity_type, predicate, arguments)
     header = _query_header("delete", parameter_types)
     body = f"delete {entity_type.name} where {condition}"
@@ -90,20 +90,6 @@ def _query_header(verb: str, parameter_types: Mapping[str, str]) -> str:
     return f"query {verb}_rows({declarations})"
 
 
-def require_entity_type(catalog: Catalog, type_name: str) -> NodeType | EdgeType:
-    """Return the node or edge type of that name; a node type takes precedence."""
-    require_text(type_name, "type")
-    entity_type = catalog.node(type_name) or catalog.edge(type_name)
-    if entity_type is None:
-        known_names = [
-            *(declared_type.name for declared_type in catalog.nodes),
-            *(declared_type.name for declared_type in catalog.edges),
-        ]
-        message = f"unknown type {quote_name(type_name)}"
-        raise InputError(message, reason="unknown type", hint=did_you_mean(type_name, known_names))
-    return entity_type
-
-
 @contextmanager
 def suggest_upsert() -> Iterator[None]:
     """Replace the hint of a key conflict: suggest `upsert`, not a load mode."""
@@ -129,14 +115,7 @@ def build_edge_records(
     ir: SchemaIR, edge_type: str, edge_tuples: Iterable[tuple[Any, ...]]
 ) -> list[dict[str, Any]]:
     """Return edges as records, with the keys of both endpoints as ids."""
-    edge = ir.catalog.edge_ignoring_case(require_text(edge_type, "type"))
-    if edge is None:
-        known_names = [item.name for item in ir.catalog.edges]
-        raise InputError(
-            f"unknown edge type {quote_name(edge_type)}",
-            reason="unknown type",
-            hint=did_you_mean(edge_type, known_names),
-        )
+    edge = resolve_type(ir.catalog, edge_type, "edge", ignore_case=True)
     return [_build_edge_record(ir, edge, item) for item in edge_tuples]
 
 

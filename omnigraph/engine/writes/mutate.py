@@ -20,10 +20,11 @@ from omnigraph.ingest.stage import stage, stage_tables
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.parameters import bind_parameters
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, Requirement, SameSchema, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
-from omnigraph.rules.check import check_delta, type_for_key
+from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import NEW_ROW
 from omnigraph.rules.identity import repeated_ids, resolve_existing
 from omnigraph.rules.unique import repeated_records
