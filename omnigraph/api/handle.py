@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.write_options import WriteOptions, resolve_actor
 from omnigraph.errors import (
-    BranchNotFound,
     GraphClosed,
     ReadOnlyError,
     ReadSetConflict,
@@ -22,6 +21,7 @@ from omnigraph.errors import (
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.commit import Commit
+from omnigraph.history.refs import name_not_found_error
 from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.lang.query.compile import CompiledQuery
@@ -38,14 +38,14 @@ _SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
 
 
 @contextmanager
-def report_missing_branch(name: str) -> Iterator[None]:
+def report_missing_branch(branch_head: BranchState) -> Iterator[None]:
     """Raise `BranchNotFound` when a write fails because its branch was deleted: no retry helps."""
     try:
         yield
     except ReadSetConflict as error:
         if error.member != "branch":
             raise
-        raise BranchNotFound(branch=name) from error
+        raise name_not_found_error(branch_head.store, branch_head.name) from error
 
 
 class Handle:
@@ -154,7 +154,7 @@ class Handle:
         manifest, latest = self.branch_head.cached_head(), self._latest
         if latest[0] is not manifest:
             if manifest.state.head.closed:
-                raise BranchNotFound(branch=self.branch_name)
+                raise name_not_found_error(self.store, self.branch_name)
             latest = self._latest = (
                 manifest,
                 manifest_snapshot(self.store, self.branch_head, manifest),

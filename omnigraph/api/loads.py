@@ -147,7 +147,7 @@ def load_source(
     branch = handle.branch_name
     with (
         log_operation("load", branch) as event,
-        report_missing_branch(branch),
+        report_missing_branch(handle.branch_head),
         handle.store.effects.recording() as requests,
     ):
         requirement, attempts = _require_unchanged(handle, source, mode), AttemptCounter()

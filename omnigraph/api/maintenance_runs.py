@@ -57,7 +57,7 @@ def run_optimize(
 
     handle.require_writable("an optimize")
     branch = handle.branch_name
-    with log_operation("optimize", branch) as event, report_missing_branch(branch):
+    with log_operation("optimize", branch) as event, report_missing_branch(handle.branch_head):
         executor = choose_executor(handle.branch_head, types, engine)
         author = resolve_actor(actor) if actor else None
         optimized = optimize(handle.branch_head, types, author, executor)
@@ -74,7 +74,10 @@ def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Re
     handle.require_writable("building indexes")
     signature = WriteOptions(actor=resolve_actor(actor) if actor else None).commit_metadata()
     branch, before = handle.branch_name, handle.latest_snapshot()
-    with log_operation("ensure_indices", branch) as event, report_missing_branch(branch):
+    with (
+        log_operation("ensure_indices", branch) as event,
+        report_missing_branch(handle.branch_head),
+    ):
         executor = choose_executor(handle.branch_head, None, engine)
         commit = ensure_indices(handle.branch_head, signature, executor=executor)
         if commit is not None:

@@ -150,7 +150,7 @@ def _apply(
     handle: Handle, plan: SchemaPlan, terms: WriteOptions, *, dry_run: bool
 ) -> SchemaApplied:
     branch, commit = handle.branch_name, None
-    with log_operation("apply_schema", branch) as event, report_missing_branch(branch):
+    with log_operation("apply_schema", branch) as event, report_missing_branch(handle.branch_head):
         if dry_run:
             check_plan(handle.branch_head, plan)
         else:

@@ -258,7 +258,7 @@ class Transaction(Guarded):
         name = self._line.name
         with (
             log_operation("transaction", name) as event,
-            report_missing_branch(name),
+            report_missing_branch(self._line),
             suggest_upsert(),
         ):
             event.start_phase("write")

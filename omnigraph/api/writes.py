@@ -196,7 +196,7 @@ def run_mutation(handle: Handle, call: QueryCall, terms: WriteOptions) -> Receip
     branch = handle.branch_name
     with (
         log_operation("mutate", branch) as event,
-        report_missing_branch(branch),
+        report_missing_branch(handle.branch_head),
         handle.store.effects.recording() as requests,
     ):
         event.start_phase("compile")

@@ -289,3 +289,17 @@ def test_a_misspelt_name_is_guessed(graph: Graph) -> None:
     with pytest.raises(NotFound) as told:
         graph.branches.delete("stagings")
     assert "`staging`" in (told.value.hint or "")
+
+
+def test_a_deleted_branch_is_reported_with_a_similar_name(graph: Graph) -> None:
+    deleted = graph.branches.create("stagings")
+    graph.branches.create("staging")
+    graph.branches.delete("stagings")
+    calls: list[Callable[[], object]] = [
+        deleted.refresh,
+        lambda: deleted.mutate('query q() { delete Person where id = "none" }'),
+    ]
+    for call in calls:
+        with pytest.raises(BranchNotFound, match="no branch 'stagings'") as error:
+            call()
+        assert error.value.hint == "did you mean `staging`?"
