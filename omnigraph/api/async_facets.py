@@ -154,6 +154,7 @@ class AsyncChanges(AsyncFacet[Changes]):
     """The change feed."""
 
     poll = in_thread(Changes.poll)
+    of_commit = in_thread(Changes.of_commit)
     commit_page = in_thread(Changes.commit_page)
 
     async def feed(

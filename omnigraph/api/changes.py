@@ -29,12 +29,13 @@ from omnigraph.api.change_feed.pages import (
 )
 from omnigraph.api.change_feed.pages import commit_pages as pages_of_commit
 from omnigraph.api.change_feed.pages import read_feed_page as page_of_feed
-from omnigraph.api.error_boundary import guarded
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
 from omnigraph.api.log_events import log_operation
 from omnigraph.errors import GraphClosed, InputError, UsageError
 from omnigraph.history.changes import commit_block
+from omnigraph.history.commit import Commit
+from omnigraph.history.revisions import Revision
 
 _CLOSE_CHECK_SECONDS = 0.1  # how often a waiting reader checks whether its handle was closed
 Wait = Callable[[float], object]
@@ -124,6 +125,21 @@ class Changes(Facet):
             event.rows = sum(len(block.changes) for block in page.blocks)
         return page
 
+    def of_commit(
+        self,
+        commit: Commit | Revision,
+        *,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
+    ) -> BlockChanges:
+        """All that a commit changed against its first parent; iterate over it."""
+        revision = commit.id if isinstance(commit, Commit) else commit
+        snapshot = self._handle.at(revision).snapshot
+        wanted = ChangeFilterRequest(types, kinds, ops)
+        block = commit_block(snapshot, wanted.resolve(iter([snapshot.schema.ir])))
+        return ChangeBlock(block, "").changes
+
     def commit_page(  # noqa: PLR0913 - all but one are keywords
         self,
         commit_id: str,
@@ -175,16 +191,6 @@ class Changes(Facet):
                 baseline.write(Path(path))
                 event.rows = baseline.count
         return baseline
-
-
-@guarded
-def changes_of_commit(handle: Handle, commit_id: str, **filters: ChangeFilterNames) -> BlockChanges:
-    """All changes of one commit against its first parent."""
-    snapshot = handle.at(commit_id).snapshot
-    block = commit_block(
-        snapshot, ChangeFilterRequest(**filters).resolve(iter([snapshot.schema.ir]))
-    )
-    return ChangeBlock(block, "").changes
 
 
 def check_followable(handle: Handle, poll: float) -> None:

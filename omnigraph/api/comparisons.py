@@ -97,7 +97,7 @@ def read_log(
     """The commits that a branch is based on, or all branches, newest first."""
     commits = _commits_of_all(handle) if all_branches else _commits_below(handle, branch)
     accepted = islice(filter(log_filter.accepts, commits), limit)
-    return CommitLog(map(handle.attach, accepted), lambda: _names_by_commit(handle))
+    return CommitLog(accepted, lambda: _names_by_commit(handle))
 
 
 def _find_pair(

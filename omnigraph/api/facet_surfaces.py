@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from omnigraph.api.change_feed.baseline import Baseline
-    from omnigraph.api.change_feed.feed import ChangeBlock, ChangeFilterNames, Feed
+    from omnigraph.api.change_feed.feed import BlockChanges, ChangeBlock, ChangeFilterNames, Feed
     from omnigraph.api.change_feed.pages import ChangePage, CommitPage
     from omnigraph.api.changes import Wait
     from omnigraph.api.merge_sessions import MergeResult, MergeSession
@@ -224,6 +224,15 @@ class ChangesSurface(Protocol):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> ChangePage: ...
+
+    def of_commit(
+        self,
+        commit: Commit | Revision,
+        *,
+        types: ChangeFilterNames = None,
+        kinds: ChangeFilterNames = None,
+        ops: ChangeFilterNames = None,
+    ) -> BlockChanges: ...
 
     def commit_page(
         self,

@@ -93,7 +93,7 @@ class Graph(Guarded):
     @property
     def head(self) -> Commit:
         """The commit that this graph shows."""
-        return self._handle.attach(self._handle.snapshot.commit)
+        return self._handle.snapshot.commit
 
     @property
     def snapshot(self) -> Snapshot:

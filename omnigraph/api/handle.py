@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.write_options import WriteOptions, resolve_actor
-from omnigraph.errors import BranchNotFound, GraphClosed, ReadOnlyError, ReadSetConflict, UsageError
+from omnigraph.errors import GraphClosed, ReadOnlyError, ReadSetConflict, UsageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.commit import Commit
+from omnigraph.history.refs import name_not_found_error
 from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.publish.plan import ReadSet
+from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.recover import install_recovery_hook
-from omnigraph.publish.shown_reads import ShownReads
 from omnigraph.storage.store import Store
 from omnigraph.values.names import strip_name
 
@@ -33,14 +33,14 @@ _SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
 
 
 @contextmanager
-def report_missing_branch(name: str) -> Iterator[None]:
+def report_missing_branch(branch_head: BranchState) -> Iterator[None]:
     """Raise `BranchNotFound` when a write fails because its branch was deleted: no retry helps."""
     try:
         yield
     except ReadSetConflict as error:
         if error.member != "branch":
             raise
-        raise BranchNotFound(branch=name) from error
+        raise name_not_found_error(branch_head.store, branch_head.name) from error
 
 
 class Handle:
@@ -75,7 +75,7 @@ class Handle:
             manifest_snapshot(store, branch_head, manifest),
         )
         self.snapshot = pinned or self._latest[1]
-        self._read_set = ShownReads(self.snapshot.tables)
+        self._read_set = ReadSet(self.snapshot.tables)
 
     @property
     def uri(self) -> str:
@@ -149,7 +149,7 @@ class Handle:
         manifest, latest = self.branch_head.cached_head(), self._latest
         if latest[0] is not manifest:
             if manifest.state.head.closed:
-                raise BranchNotFound(branch=self.branch_name)
+                raise name_not_found_error(self.store, self.branch_name)
             latest = self._latest = (
                 manifest,
                 manifest_snapshot(self.store, self.branch_head, manifest),
@@ -159,39 +159,29 @@ class Handle:
 
     def refresh(self) -> None:
         """Move to the newest snapshot, and count all of it as read by the caller."""
-        self._read_set.mark_shown(self.latest_snapshot().tables)
+        self._read_set.record_read(self.latest_snapshot().tables)
 
     def record_read(self, snapshot: Snapshot, query: CompiledQuery) -> None:
         """Add the tables that a query read to the read set."""
         keys = (f"{read.kind}:{read.type_name}" for read in query.operation.reads)
-        self._read_set.mark_shown(
+        self._read_set.record_read(
             {key: snapshot.tables[key] for key in keys if key in snapshot.tables}
         )
 
-    def require_unchanged(self, keys: Iterable[str]) -> ReadSet:
+    def require_unchanged(self, keys: Iterable[str]) -> UnchangedReads:
         """The condition of a strict write: these tables are as the caller has read them."""
-        return self._read_set.strict_read_set(keys)
+        return self._read_set.require_unchanged(keys)
 
-    def record_write(self, commit: Commit | None, watch: ReadSet) -> Commit | None:
-        """Move to a commit that this handle published; returns it as callers receive it."""
+    def record_write(self, commit: Commit | None, requirement: UnchangedReads) -> Commit | None:
+        """Move to a commit that this handle published, and return it."""
         if commit is None:
             return None
-        self._read_set.follow_write(commit, watch)
+        self._read_set.record_write(commit, requirement)
         manifest = self.branch_head.last_known()
         self._latest = (manifest, manifest_snapshot(self.store, self.branch_head, manifest))
         self.snapshot = self._latest[1]
         self._warn_about_size(manifest, commit)
-        return self.attach(commit)
-
-    def attach(self, commit: Commit) -> Commit:
-        """A commit that can read its own changes through this handle."""
-        return replace(commit, graph=self)
-
-    def changes_of_commit(self, commit_id: str, **filters: Any) -> Any:
-        """What a commit changed, for `Commit.changes`."""
-        from omnigraph.api.changes import changes_of_commit
-
-        return changes_of_commit(self, commit_id, **filters)
+        return commit
 
     def sign(self, terms: WriteOptions) -> WriteOptions:
         """The options of a write with the actor of this handle where none is given."""

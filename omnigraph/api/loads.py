@@ -19,8 +19,7 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.refs import find_ref
 from omnigraph.ingest.load import LoadMode, OnError
 from omnigraph.publish.branch_lifecycle import delete_branch
-from omnigraph.publish.plan import ReadSet
-from omnigraph.publish.shown_reads import ShownReads
+from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.spark.engine import Engine, EngineOptions, resolve_load_source, run_load
 from omnigraph.values.names import strip_name
 
@@ -148,21 +147,22 @@ def load_source(
     branch = handle.branch_name
     with (
         log_operation("load", branch) as event,
-        report_missing_branch(branch),
+        report_missing_branch(handle.branch_head),
         handle.store.effects.recording() as requests,
     ):
-        watch, attempts = _strict_watch(handle, source, mode), AttemptCounter()
+        requirement, attempts = _require_unchanged(handle, source, mode), AttemptCounter()
         terms = handle.sign(terms)
         event.start_phase("write")
         request = describe_load_request(mode, source) if terms.idempotency_key else None
-        signature, conditions = terms.commit_metadata(request), terms.requirements(watch, attempts)
+        signature = terms.commit_metadata(request)
+        conditions = terms.requirements(requirement, attempts)
         loaded = run_load(handle.branch_head, source, mode, load_options, signature, conditions)
         event.requests, event.retries = len(requests), attempts.retries
         event.rows = loaded.total
-        commit = handle.record_write(loaded.commit, watch)
+        commit = handle.record_write(loaded.commit, requirement)
     if loaded.problems:
         return build_load_report(loaded.problems, loaded.summary.seconds)
-    replayed = terms.idempotency_key is not None and _is_replay(loaded.commit, watch)
+    replayed = terms.idempotency_key is not None and _is_replay(loaded.commit, requirement)
     receipt = _receipt(loaded, commit, records=records, replayed=replayed)
     return replace(receipt, branch=branch, elapsed=event.elapsed_seconds())
 
@@ -182,20 +182,20 @@ def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: boo
     )
 
 
-def _strict_watch(handle: Handle, source: Any, mode: LoadMode) -> ReadSet:
+def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> UnchangedReads:
     """An overwrite is strict about the types that it names, or about all when it reads a file."""
     if mode != "overwrite":
         return handle.require_unchanged(())
     if not isinstance(source, Mapping):
         tables = handle.branch_head.refresh().state.tables
-        return ShownReads(tables).strict_read_set(tables)
+        return ReadSet(tables).require_unchanged(tables)
     names = set(source)
     keys = (key for key in handle.snapshot.tables if key.partition(":")[2] in names)
     return handle.require_unchanged(keys)
 
 
-def _is_replay(commit: Commit | None, watch: ReadSet) -> bool:
-    return commit is not None and commit.id != watch.commit_id
+def _is_replay(commit: Commit | None, requirement: UnchangedReads) -> bool:
+    return commit is not None and not requirement.was_checked_for(commit)
 
 
 def _is_missing(handle: Handle, branch: str | None) -> bool:

@@ -70,7 +70,7 @@ class Maintenance(Facet):
         `engine` is "local", in this process, "spark", on the session `spark` or on a new one, or
         "auto": Spark from 1 GiB of work on, where it is available. The result is the same.
 
-        Raises `NotFound` for an unknown type, `ConcurrentCommit` on a branch that is too busy,
+        Raises `InputError` for an unknown type, `ConcurrentCommit` on a branch that is too busy,
         `ServerError` when Spark fails, `ReadOnlyError`.
         """
         return runs.run_optimize(self._handle.for_branch(branch), types, (engine, spark), actor)

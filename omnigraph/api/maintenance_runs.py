@@ -57,7 +57,7 @@ def run_optimize(
 
     handle.require_writable("an optimize")
     branch = handle.branch_name
-    with log_operation("optimize", branch) as event, report_missing_branch(branch):
+    with log_operation("optimize", branch) as event, report_missing_branch(handle.branch_head):
         executor = choose_executor(handle.branch_head, types, engine)
         author = resolve_actor(actor) if actor else None
         optimized = optimize(handle.branch_head, types, author, executor)
@@ -74,7 +74,10 @@ def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Re
     handle.require_writable("building indexes")
     signature = WriteOptions(actor=resolve_actor(actor) if actor else None).commit_metadata()
     branch, before = handle.branch_name, handle.latest_snapshot()
-    with log_operation("ensure_indices", branch) as event, report_missing_branch(branch):
+    with (
+        log_operation("ensure_indices", branch) as event,
+        report_missing_branch(handle.branch_head),
+    ):
         executor = choose_executor(handle.branch_head, None, engine)
         commit = ensure_indices(handle.branch_head, signature, executor=executor)
         if commit is not None:
@@ -82,14 +85,13 @@ def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Re
         indexes = _indexed_columns(before, handle.latest_snapshot(), commit)
         rows = ({"type_key": key, "indexes": columns} for key, columns in indexes.items())
         event.log_tables("table_indexed", rows)
-    attached = None if commit is None else handle.attach(commit)
-    return Receipt(attached, branch=branch, elapsed=event.elapsed_seconds(), indexes=indexes)
+    return Receipt(commit, branch=branch, elapsed=event.elapsed_seconds(), indexes=indexes)
 
 
 def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
     """Declared indexes that are not built: (table, property, reason)."""
+    from omnigraph.lang.schema.type_names import type_for_key
     from omnigraph.maintenance.index_maintenance import unbuilt_indexes
-    from omnigraph.rules.check import type_for_key
 
     catalog = snapshot.schema.ir.catalog
     return [

@@ -164,11 +164,10 @@ def _signed(handle: Handle, message: str | None, actor: str | None) -> WriteOpti
 
 def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
     """The result of a merge; a handle on the target moves to it."""
-    if merged.commit is None:
-        return build_merge_result(merged)
-    if merged.merge_inputs.target_branch.ulid == handle.branch_head.ulid:
+    moves_handle = merged.merge_inputs.target_branch.ulid == handle.branch_head.ulid
+    if merged.commit is not None and moves_handle:
         handle.refresh()
-    return build_merge_result(replace(merged, commit=handle.attach(merged.commit)))
+    return build_merge_result(merged)
 
 
 def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchState) -> MergeResult:

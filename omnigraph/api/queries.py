@@ -34,7 +34,7 @@ from omnigraph.history.missing_files import explain_missing_batches, explain_mis
 from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.values.names import require_text
+from omnigraph.lang.schema.type_names import resolve_type
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -138,10 +138,9 @@ def node(handle: Handle, type_name: str, key: Any, /) -> Node | None:
 def table(handle: Handle, name: str, *, kind: str | None = None) -> Any:
     """The pinned Lance dataset of a type; the node type wins when an edge has its name."""
     handle.require_open()
-    require_text(name, "type")
     snapshot = handle.snapshot
-    keys = [f"{kind}:{name}"] if kind else [f"node:{name}", f"edge:{name}"]
-    return snapshot.table(next((key for key in keys if key in snapshot.tables), keys[0])).dataset
+    entity_type = resolve_type(snapshot.schema.ir.catalog, name, kind)
+    return snapshot.table(f"{entity_type.kind}:{name}").dataset
 
 
 def run_query(handle: Handle, call: QueryCall) -> Result:

@@ -11,16 +11,14 @@ from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
 from omnigraph.api.merge_sessions import MergeResult
 from omnigraph.api.merges import Replay, check_granularity, replay_commit
-from omnigraph.errors import EntityNotFound
 from omnigraph.history.commit import Commit
 from omnigraph.history.entity_history import Blamed, EntityHistory, EntityTracer
 from omnigraph.history.revisions import Revision, resolve_commit
-from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.merging.merge import MergeRequest
 from omnigraph.merging.planner import MergeOptions
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
-from omnigraph.values.names import require_text, shorten_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,8 +47,7 @@ class Revisions(Facet):
         """A commit of this branch, else of any other; also by a tag, a branch or `HEAD~3`."""
         handle = self._handle
         handle.require_open()
-        commit = resolve_commit(handle.store, handle.branch_head, handle.snapshot, commit_id)
-        return handle.attach(commit)
+        return resolve_commit(handle.store, handle.branch_head, handle.snapshot, commit_id)
 
     def pin(self) -> "Graph":
         """A read-only graph on the newest commit, for many reads of one snapshot."""
@@ -126,14 +123,7 @@ class Revisions(Facet):
 
 def _trace_entity(handle: Handle, type_name: str, key: Any, kind: str | None) -> EntityTracer:
     snapshot = handle.latest_snapshot()
-    require_text(type_name, "type")
-    candidates = [f"{prefix}:{type_name}" for prefix in ("node", "edge") if kind in (None, prefix)]
-    table_key = next((name for name in candidates if name in snapshot.tables), None)
-    if table_key is None:
-        hint = did_you_mean(type_name, [name.partition(":")[2] for name in snapshot.tables])
-        raise EntityNotFound(f"there is no type {shorten_name(type_name)} here", hint=hint)
-    if table_key.startswith("node:"):
-        return EntityTracer(
-            snapshot, table_key, resolve_node_id(snapshot.schema.ir, type_name, key)
-        )
-    return EntityTracer(snapshot, table_key, str(key))
+    entity_type = resolve_type(snapshot.schema.ir.catalog, type_name, kind)
+    is_node = entity_type.kind == "node"
+    entity_id = resolve_node_id(snapshot.schema.ir, type_name, key) if is_node else str(key)
+    return EntityTracer(snapshot, f"{entity_type.kind}:{type_name}", entity_id)

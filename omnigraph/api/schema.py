@@ -150,12 +150,12 @@ def _apply(
     handle: Handle, plan: SchemaPlan, terms: WriteOptions, *, dry_run: bool
 ) -> SchemaApplied:
     branch, commit = handle.branch_name, None
-    with log_operation("apply_schema", branch) as event, report_missing_branch(branch):
+    with log_operation("apply_schema", branch) as event, report_missing_branch(handle.branch_head):
         if dry_run:
             check_plan(handle.branch_head, plan)
         else:
-            watch = handle.require_unchanged(())
-            conditions = terms.requirements(watch, AttemptCounter())
+            requirement = handle.require_unchanged(())
+            conditions = terms.requirements(requirement, AttemptCounter())
             published = apply_plan(handle.branch_head, plan, terms.commit_metadata(), conditions)
-            commit = handle.record_write(published, watch)
+            commit = handle.record_write(published, requirement)
     return SchemaApplied(plan, commit, branch, event.elapsed_seconds(), dry_run)

@@ -56,13 +56,13 @@ from omnigraph.ingest.load import LoadMode, LoadOptions, parse_input
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.publish.idempotency import find_commit_by_key
-from omnigraph.publish.plan import ReadSet, WriteTxn
-from omnigraph.publish.shown_reads import ShownReads
+from omnigraph.publish.plan import WriteTxn
+from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.storage.store import Store
 from omnigraph.values import ids
 from omnigraph.values.names import require_text
 
-RecordWrite = Callable[[Commit | None, ReadSet], Commit | None]
+RecordWrite = Callable[[Commit | None, UnchangedReads], Commit | None]
 Params = Mapping[str, Any] | None
 
 
@@ -253,12 +253,12 @@ class Transaction(Guarded):
         return key is not None and find_commit_by_key(self._line.store, base, key) is not None
 
     def _publish(self, work: _Work) -> Receipt:
-        read_set = ShownReads(work.txn.base.state.tables)
-        watch, attempts = read_set.strict_read_set(work.read_keys), AttemptCounter()
+        read_set = ReadSet(work.txn.base.state.tables)
+        requirement, attempts = read_set.require_unchanged(work.read_keys), AttemptCounter()
         name = self._line.name
         with (
             log_operation("transaction", name) as event,
-            report_missing_branch(name),
+            report_missing_branch(self._line),
             suggest_upsert(),
         ):
             event.start_phase("write")
@@ -268,7 +268,7 @@ class Transaction(Guarded):
                     work.operations,
                     "transaction",
                     metadata=self._terms.commit_metadata(work.requests),
-                    conditions=self._terms.requirements(watch, attempts),
+                    conditions=self._terms.requirements(requirement, attempts),
                     schema_hash=work.txn.base.state.schema.hash,
                     id_generator=work.mint,
                 )
@@ -277,7 +277,7 @@ class Transaction(Guarded):
                 raise ReadSetConflict(member=error.type_key, **facts) from error
             event.retries = attempts.retries
             event.rows = sum(written.nodes.values()) + sum(written.edges.values())
-            commit = self._record_write(written.commit, watch)
+            commit = self._record_write(written.commit, requirement)
         return replace(build_receipt(written, name, event.elapsed_seconds()), commit=commit)
 
 

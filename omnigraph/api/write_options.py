@@ -14,7 +14,8 @@ from typing import Any
 
 from omnigraph.api.request_digest import digest_request
 from omnigraph.errors import Cancelled, InputError
-from omnigraph.publish.plan import CommitMetadata, ExpectedHead, ReadSet, Requirement, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, ExpectedHead, Requirement, WriteTxn
+from omnigraph.publish.read_set import UnchangedReads
 
 _RESERVED_PREFIX = "omnigraph:"
 _PLAIN_TYPES = (str, bytes, int, float, date)
@@ -49,11 +50,11 @@ class WriteOptions:
         return CommitMetadata(self.actor, self.message, key, digest)
 
     def requirements(
-        self, read_set: ReadSet, attempt_counter: "AttemptCounter"
+        self, unchanged_reads: UnchangedReads, attempt_counter: "AttemptCounter"
     ) -> tuple[Requirement, ...]:
         """Return what every attempt must satisfy, the caller's own precondition first."""
         head_requirement = () if self.if_commit is None else (ExpectedHead(self.if_commit),)
-        return (attempt_counter, *head_requirement, read_set)
+        return (attempt_counter, *head_requirement, unchanged_reads)
 
 
 @dataclass(slots=True)

@@ -196,12 +196,12 @@ def run_mutation(handle: Handle, call: QueryCall, terms: WriteOptions) -> Receip
     branch = handle.branch_name
     with (
         log_operation("mutate", branch) as event,
-        report_missing_branch(branch),
+        report_missing_branch(handle.branch_head),
         handle.store.effects.recording() as requests,
     ):
         event.start_phase("compile")
         query = _compile_mutation(handle, call)
-        watch, attempts = handle.require_unchanged(strict_table_keys(query)), AttemptCounter()
+        requirement, attempts = handle.require_unchanged(strict_table_keys(query)), AttemptCounter()
         terms = handle.sign(terms)
         event.start_phase("write")
         written = run_mutation(
@@ -209,12 +209,12 @@ def run_mutation(handle: Handle, call: QueryCall, terms: WriteOptions) -> Receip
             query,
             call.arguments,
             metadata=terms.commit_metadata((query.plan, describe_plain_value(call.arguments))),
-            conditions=terms.requirements(watch, attempts),
+            conditions=terms.requirements(requirement, attempts),
             mode="python",
         )
         event.requests, event.retries = len(requests), attempts.retries
         event.rows = sum(written.nodes.values()) + sum(written.edges.values())
-        commit = handle.record_write(written.commit, watch)
+        commit = handle.record_write(written.commit, requirement)
     return replace(
         build_receipt(written, branch, event.elapsed_seconds(), query.name), commit=commit
     )

@@ -16,6 +16,7 @@ from omnigraph.errors import InternalError
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.storage.table import Table
 
 from .cache import root_identity
@@ -89,13 +90,7 @@ class ExecutionContext:
 
     def declared_type(self, table_key: str) -> NodeType | EdgeType:
         """Return the declaration for a table key."""
-        kind, _, type_name = table_key.partition(":")
-        declaration = (
-            self.catalog.node(type_name) if kind == "node" else self.catalog.edge(type_name)
-        )
-        if declaration is None:
-            raise InternalError(reason=f"the schema has no type for table {table_key}")
-        return declaration
+        return type_for_key(self.catalog, table_key)
 
     def constant(self, value: plan.Value) -> Any:
         """Return the stored form of a constant or parameter."""

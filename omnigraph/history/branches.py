@@ -8,7 +8,6 @@ and deleting branches is in `publish`.
 from dataclasses import replace
 
 from omnigraph.errors import (
-    BranchNotFound,
     GraphNotInitialized,
 )
 from omnigraph.history.torn_manifests import set_aside_torn_versions
@@ -55,7 +54,7 @@ def open_ref(store: Store, ref: Ref) -> BranchState:
     if manifest.state.head.closed:
         if not store.effects.read_only:
             refs.close_name(store, ref)
-        raise BranchNotFound(f"no branch '{ref.name}'", branch=ref.name)
+        raise refs.name_not_found_error(store, ref.name)
     branch_state.name = ref.name  # it may have been renamed since this process cached it
     return branch_state
 

@@ -20,7 +20,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.storage.failures import DamagedError, to_storage_error
 from omnigraph.values.names import quote_name, require_names
 
@@ -112,8 +112,7 @@ def _resolve_type_ids(schemas: list[SchemaIR], requested_names: Collection[str])
                 for declared_type in schema.type_identities
                 if declared_type.kind in ENTITY_KINDS
             }
-            message = f"unknown type {quote_name(type_name)}"
-            raise InputError(reason=message, hint=did_you_mean(type_name, known_names))
+            raise unknown_type_error(type_name, known_names)
         type_ids.update(matching_ids)
     return frozenset(type_ids)
 

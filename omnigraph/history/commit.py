@@ -5,11 +5,9 @@ follows from the log alone, without old manifests and without the branch that ma
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-
-from omnigraph.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +73,9 @@ class Commit:
 
     `streams` are the tokens of the batches it loaded, `note` is what the engine learned about the
     store, `details` how a merge was decided, `files` the checksums of the files it adds, as packed
-    by `file_checksums`, `graph` the handle that returned it. Times are microseconds since 1970:
-    `created_at` was taken before the first effect and survives retries; `published_at` belongs to
-    the attempt that succeeded. No decision depends on them.
+    by `file_checksums`. Times are microseconds since 1970: `created_at` was taken before the first
+    effect and survives retries; `published_at` belongs to the attempt that succeeded. No decision
+    depends on them.
     """
 
     id: str
@@ -97,7 +95,6 @@ class Commit:
     note: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Any] = field(default_factory=dict)
-    graph: Any = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
         labels = {"by": self.actor, "on": self.branch, "message": self.message}
@@ -126,20 +123,6 @@ class Commit:
     def merged_parent(self) -> str | None:
         """The commit that a merge brought in."""
         return self.parents[1] if len(self.parents) > 1 else None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle a commit without the handle that returned it."""
-        return Commit, tuple(
-            getattr(self, commit_field.name)
-            for commit_field in fields(self)
-            if commit_field.compare
-        )
-
-    def changes(self, **filters: Any) -> Any:
-        """Return what it changed against its first parent; filter by `types`, `kinds`, `ops`."""
-        if self.graph is None:
-            raise UsageError(reason=f"commit {self.id} was not returned by a graph handle")
-        return self.graph.changes_of_commit(self.id, **filters)
 
     def to_json(self) -> dict[str, Any]:
         """Return the metadata of the commit's row; absent members are omitted."""

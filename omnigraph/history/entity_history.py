@@ -89,11 +89,10 @@ class EntityTracer:
     """Traces an entity through all ancestors of a snapshot."""
 
     def __init__(self, snapshot: Snapshot, table_key: str, entity_id: str) -> None:
-        if table_key not in snapshot.tables:
-            raise EntityNotFound(f"there is no {table_key.replace(':', ' type ')} here")
+        newest_entry = snapshot.table_entry(table_key)
         self._snapshot, self._table_key, self._entity_id = snapshot, table_key, entity_id
         self._commits = sort_newest_first(snapshot.log.ancestors(snapshot.commit_id).values())
-        self._entries = _entries_by_commit(self._commits, snapshot.tables[table_key])
+        self._entries = _entries_by_commit(self._commits, newest_entry)
         self._erased_directories = frozenset(snapshot.schema.erased_directories)
         self._row_cache: dict[str, _EntityRow] = {}
 

@@ -35,7 +35,7 @@ def missing_manifest_error(store: Store, ref: Ref) -> OmnigraphError:
     if ref == refs.MAIN_REF:
         return absent_manifest_error(store, ref.ulid)
     if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:
-        return refs.name_not_found_error(ref.name, ref.directory)
+        return refs.name_not_found_error(store, ref.name, ref.directory)
     return lost_versions_error(
         store, ref.ulid, branch_label=f"{refs.ref_kind_of(ref.directory)} '{ref.name}'"
     )

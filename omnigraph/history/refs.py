@@ -5,7 +5,7 @@ deleted branch can therefore never affect its successor. The branch itself is it
 is identified by a ULID.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +58,7 @@ def find_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> Ref:
     """Return the ref of an open name: one listing, one read. Raise `NotFound` with a suggestion."""
     open_ref = find_open_ref(store, name, ref_directory)
     if open_ref is None:
-        raise name_not_found_error(name, ref_directory, try_list_open_names(store, ref_directory))
+        raise name_not_found_error(store, name, ref_directory)
     return open_ref
 
 
@@ -130,13 +130,10 @@ def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[
     return []
 
 
-def name_not_found_error(
-    name: str, ref_directory: str = layout.REFS, existing_names: Iterable[str] = ()
-) -> NotFound:
-    """Return the error for a name that is not open, with a suggestion from the existing names."""
-    hint = did_you_mean(
-        name, existing_names, f"list what exists: {ref_kind_of(ref_directory)} list"
-    )
+def name_not_found_error(store: Store, name: str, ref_directory: str = layout.REFS) -> NotFound:
+    """Return the error for a name that is not open, with a suggestion from the open names."""
+    open_names = try_list_open_names(store, ref_directory)
+    hint = did_you_mean(name, open_names, f"list what exists: {ref_kind_of(ref_directory)} list")
     if ref_directory == layout.REFS:
         return BranchNotFound(f"no branch {quote_name(name)}", branch=name, hint=hint)
     return NotFound(f"no tag {quote_name(name)}", what=f"tag '{name}'", hint=hint)

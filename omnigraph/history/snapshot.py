@@ -9,17 +9,16 @@ from datetime import UTC, datetime
 
 from omnigraph.errors import (
     BranchNotFound,
-    EntityNotFound,
     HistoryReclaimed,
     InputError,
     OmnigraphError,
     SnapshotNotFound,
 )
+from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
 from omnigraph.values.ids import is_ulid
-from omnigraph.values.names import shorten_name
 
 from .branch_state import BranchState
 from .branches import list_branches, open_branch
@@ -61,17 +60,24 @@ class Snapshot:
         """The schema that this state was written with."""
         return read_schema(self.store, self.schema_row)
 
+    def table_entry(self, table_key: str) -> TableEntry:
+        """Return the entry of a table; raise `InputError` if the snapshot has no such type."""
+        entry = self.tables.get(table_key)
+        if entry is None:
+            kind, separator, type_name = table_key.partition(":")
+            known_names = [key.partition(":")[2] for key in self.tables if key.startswith(kind)]
+            if not separator:
+                raise unknown_type_error(table_key, known_names)
+            raise unknown_type_error(type_name, known_names, kind)
+        return entry
+
     def table(self, table_key: str) -> Table:
         """Open a table at its pinned version.
 
         Raises `HistoryReclaimed` if a cleanup removed it. A cleanup never removes what the newest
         state references: if such files are missing, they were lost, and that is `DamagedError`.
         """
-        entry = self.tables.get(table_key)
-        if entry is None:
-            raise EntityNotFound(
-                f"there is no {shorten_name(table_key).replace(':', ' type ')} here"
-            )
+        entry = self.table_entry(table_key)
         if entry.location in self.erased_directories:
             raise dropped_history_error(table_key, self.commit_id)
         try:

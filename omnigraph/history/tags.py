@@ -81,9 +81,7 @@ def find_tag(store: Store, name: str) -> Tag:
     number = refs.find_highest_number(store, tag_name, layout.TAGS)
     tag = _read_tag(store, tag_name, number) if number % 2 else None
     if tag is None:
-        raise refs.name_not_found_error(
-            tag_name, layout.TAGS, refs.try_list_open_names(store, layout.TAGS)
-        )
+        raise refs.name_not_found_error(store, tag_name, layout.TAGS)
     return tag
 
 
@@ -113,7 +111,7 @@ def load_open_manifest(store: Store, ref: Ref) -> LoadedManifest:
     if manifest.state.head.closed:
         if not store.effects.read_only:
             refs.close_name(store, ref)
-        raise refs.name_not_found_error(ref.name, ref.directory)
+        raise refs.name_not_found_error(store, ref.name, ref.directory)
     return manifest
 
 

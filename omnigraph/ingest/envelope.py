@@ -7,9 +7,8 @@ Owns the rules of the envelope, for JSON lines and dicts alike. Checks only the 
 from typing import Any
 
 from omnigraph.errors import ClientError, InputError
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.values.names import quote_name
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.type_names import resolve_type
 
 from .intake import Intake, unknown_property_errors
 
@@ -59,11 +58,7 @@ def _take_node(
     intake: Intake, line_number: int, record: dict[str, Any], allow_truncate: bool
 ) -> None:
     type_name = _string_member(record, "type")
-    node_type = intake.ir.catalog.node(type_name)
-    if node_type is None:
-        raise _unknown_type_error(
-            "node", type_name, [declared.name for declared in intake.ir.catalog.nodes]
-        )
+    node_type = resolve_type(intake.ir.catalog, type_name, "node")
     buffer = intake.buffer_for(node_type)
     if not record.keys() <= _NODE_MEMBERS:
         buffer.truncated |= _is_truncation(record, _NODE_MEMBERS, allow_truncate)
@@ -78,7 +73,7 @@ def _take_edge(
     if "edge" not in record or "type" in record:
         raise InputError(reason="a record has exactly one of 'type' and 'edge'")
     type_name = _string_member(record, "edge")
-    edge_type = _find_edge_type(intake.ir.catalog, type_name)
+    edge_type = resolve_type(intake.ir.catalog, type_name, "edge", ignore_case=True)
     buffer = intake.buffer_for(edge_type)
     if not record.keys() <= _EDGE_MEMBERS:
         buffer.truncated |= _is_truncation(record, _EDGE_MEMBERS, allow_truncate)
@@ -94,13 +89,6 @@ def _endpoint_id(record: dict[str, Any], member_name: str, faults: list[ClientEr
     except ClientError as error:
         faults.append(error)
         return ""
-
-
-def _find_edge_type(catalog: Catalog, type_name: str) -> EdgeType:
-    edge_type = catalog.edge_ignoring_case(type_name)
-    if edge_type is None:
-        raise _unknown_type_error("edge", type_name, [declared.name for declared in catalog.edges])
-    return edge_type
 
 
 def _is_truncation(
@@ -158,11 +146,6 @@ def string_id_hint(value: Any) -> str | None:
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return f'ids are strings: write "{value}"' if is_number else None
-
-
-def _unknown_type_error(entity_kind: str, type_name: str, known_names: list[str]) -> InputError:
-    hint = did_you_mean(type_name, known_names)
-    return InputError(reason=f"there is no {entity_kind} type {quote_name(type_name)}", hint=hint)
 
 
 def _record_id(record: dict[str, Any]) -> str | None:

@@ -12,17 +12,16 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import InputError
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.find import read_rows, take_with_blobs
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.values import PropertyType, ScalarType, encode_export
 from omnigraph.values.dates import format_date, format_datetime
-from omnigraph.values.names import quote_name, require_names
+from omnigraph.values.names import require_names
 
 _ROWS_PER_PIECE = 8192
 _INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
@@ -56,8 +55,7 @@ def select_types(snapshot: Snapshot, type_names: Sequence[str] | None) -> list[N
     known_names = {entity_type.name for entity_type in all_types}
     for type_name in type_names:
         if type_name not in known_names:
-            hint = did_you_mean(type_name, known_names)
-            raise InputError(reason=f"there is no type {quote_name(type_name)}", hint=hint)
+            raise unknown_type_error(type_name, known_names)
     return [entity_type for entity_type in all_types if entity_type.name in type_names]
 
 

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from omnigraph.errors import ClientError, InputError
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.values.names import quote_name, require_text
+from omnigraph.lang.schema.type_names import resolve_type
 
 from .casts import cast_column
 from .envelope import string_id_hint, take_record, with_line_number
 from .intake import Intake, RecordFaults, TypeBuffer, fault_recorder, unknown_property_errors
 
 _ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
+_FILE_HINT = "pass a CSV or Parquet file as Type=file"
 
 
 def is_text_source(source: Any) -> bool:
@@ -40,7 +40,10 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
     """Take tables by type name, or an iterable of records that name their types."""
     if isinstance(data, Mapping):
         for type_name, type_data in data.items():
-            _take_type_data(intake, resolve_type(intake, type_name), type_data)
+            entity_type = resolve_type(
+                intake.ir.catalog, type_name, ignore_case=True, fallback_hint=_FILE_HINT
+            )
+            _take_type_data(intake, entity_type, type_data)
     elif _is_frame(data):
         raise InputError("a table needs the name of its type", reason='pass {"Type": table}')
     elif isinstance(data, Iterable):
@@ -56,22 +59,6 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
         raise InputError(
             f"cannot load {input_type}", reason="expected a path, a file, records or tables"
         )
-
-
-def resolve_type(intake: Intake, type_name: str) -> NodeType | EdgeType:
-    """Return the type with a name; a node type takes precedence over an edge type."""
-    require_text(type_name, "type")
-    catalog = intake.ir.catalog
-    entity_type: NodeType | EdgeType | None = catalog.node(type_name) or catalog.edge_ignoring_case(
-        type_name
-    )
-    if entity_type is None:
-        known_names = [declared.name for declared in catalog.nodes] + [
-            declared.name for declared in catalog.edges
-        ]
-        hint = did_you_mean(type_name, known_names, "pass a CSV or Parquet file as Type=file")
-        raise InputError(reason=f"there is no type {quote_name(type_name)}", hint=hint)
-    return entity_type
 
 
 def _take_type_data(intake: Intake, entity_type: NodeType | EdgeType, type_data: Any) -> None:

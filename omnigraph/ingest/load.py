@@ -18,7 +18,7 @@ from omnigraph.history.schemas import read_schema
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, Requirement, SameSchema, WriteTxn
 from omnigraph.publish.publish import publish
-from omnigraph.publish.shown_reads import ShownReads
+from omnigraph.publish.read_set import ReadSet
 from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
@@ -193,11 +193,8 @@ def overwrite_conditions(
     branch_state: BranchState, parsed_load: ParsedLoad
 ) -> tuple[Requirement, ...]:
     """Require that the tables an overwrite replaces stay as they are now."""
-    return (
-        ShownReads(branch_state.last_known().state.tables).strict_read_set(
-            parsed_load.delta.tables
-        ),
-    )
+    read_set = ReadSet(branch_state.last_known().state.tables)
+    return (read_set.require_unchanged(parsed_load.delta.tables),)
 
 
 def _prepare_plan(

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.verification import make_intact_test
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.plan import PublishPlan, Requirement, WriteTxn
-from omnigraph.rules.check import type_for_key
 from omnigraph.rules.declared_indexes import scalar_indexes
 from omnigraph.rules.delta import Delta, TableDelta
 from omnigraph.storage.blobs import to_stored_rows

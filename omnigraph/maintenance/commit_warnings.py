@@ -10,7 +10,7 @@ from typing import Any
 from omnigraph.history.commit import Commit
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.state import GraphState
-from omnigraph.rules.check import type_for_key
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.declared_indexes import fulltext_indexes, scalar_indexes
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.store import Store

@@ -13,9 +13,9 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.missing_table_files import report_missing_files
 from omnigraph.history.schemas import read_schema
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
-from omnigraph.rules.check import type_for_key
 from omnigraph.rules.declared_indexes import all_indexes, shadowed_ngram_indexes, vector_indexes
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.index import (

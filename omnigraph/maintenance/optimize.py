@@ -12,13 +12,13 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from omnigraph.errors import ConcurrentCommit, NotFound, ServerError, StorageError
+from omnigraph.errors import ConcurrentCommit, ServerError, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.manifest import is_newest
 from omnigraph.history.missing_table_files import find_damaged_tables
 from omnigraph.history.verification import check_intact, find_damaged_files
-from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.publish.maintenance_retry import FIRST_RETRY_FRAGMENTS, shrink_on_retry
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameVersion, WriteTxn
 from omnigraph.publish.publish import publish
@@ -36,7 +36,7 @@ from omnigraph.storage.index import index_coverage
 from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
 from omnigraph.storage.table import StagedChange, Table, commit
 from omnigraph.storage.transfer import version_files
-from omnigraph.values.names import require_names, shorten_name
+from omnigraph.values.names import require_names
 
 from .index_maintenance import (
     MAINTENANCE_ACTOR,
@@ -170,10 +170,7 @@ def _select_keys(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
     key_by_name = {table_key.partition(":")[2]: table_key for table_key in all_keys}
     unknown_names = sorted(requested - set(key_by_name) - set(all_keys))
     if unknown_names:
-        raise NotFound(
-            what=f"type {shorten_name(unknown_names[0])}",
-            hint=did_you_mean(unknown_names[0], key_by_name),
-        )
+        raise unknown_type_error(unknown_names[0], key_by_name)
     return [
         table_key
         for table_key in all_keys

@@ -12,8 +12,9 @@ from omnigraph.history.commit import TableEntry
 from omnigraph.history.diff import diff_table, empty_changes, find_old_key
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.ingest.defaults import backfill_values
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.plan import Requirement, WriteTxn
-from omnigraph.rules.check import check_delta, type_for_key
+from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import Delta, TableDelta
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.rules.row_rules import row_violations

@@ -17,7 +17,7 @@ from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.missing_files import explain_missing_files
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.defaults import backfill_values
-from omnigraph.rules.check import type_for_key
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.equality import same_rows
 from omnigraph.storage.find import find

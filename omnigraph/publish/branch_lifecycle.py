@@ -251,7 +251,7 @@ def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
     }
     refs.create_ref_object(store, ref, tag_facts)
     if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:
-        raise refs.name_not_found_error(ref.name, ref.directory)
+        raise refs.name_not_found_error(store, ref.name, ref.directory)
 
 
 def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = None) -> int:
@@ -358,7 +358,7 @@ def _load_protected_state(
         if not historical:
             state = newest.state
         if newest.state.head.closed:
-            raise BranchNotFound(f"no branch '{source_branch.name}'", branch=source_branch.name)
+            raise refs.name_not_found_error(store, source_branch.name)
         if not historical and state.head != base_manifest.state.head:
             raise _SourceMovedError
         return state
@@ -412,4 +412,4 @@ def close_ref(store: Store, ref: Ref, expected_head: str | None = None) -> None:
     with failures_as_unknown_effect():
         refs.close_name(store, ref)
     if already_closed:
-        raise refs.name_not_found_error(ref.name, ref.directory)
+        raise refs.name_not_found_error(store, ref.name, ref.directory)

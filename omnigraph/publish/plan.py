@@ -114,28 +114,6 @@ class SameVersion:
             )
 
 
-@dataclass(slots=True)
-class ReadSet:
-    """The contents that a caller has read, and the contents on which they were last checked."""
-
-    read_contents: tuple[SameContent, ...] = ()
-    checked_content_ids: dict[str, str] = field(default_factory=dict)
-    commit_id: str | None = None
-
-    def to_json(self) -> list[Any]:
-        """Return the read contents as JSON data."""
-        return ["watch", [requirement.to_json() for requirement in self.read_contents]]
-
-    def check(self, txn: WriteTxn) -> None:
-        """Compare the current content ids with those that the caller has read."""
-        for requirement in self.read_contents:
-            requirement.check(txn)
-        self.checked_content_ids = {
-            table_key: entry.content_id for table_key, entry in txn.base.state.tables.items()
-        }
-        self.commit_id = txn.commit_id
-
-
 @dataclass(frozen=True, slots=True)
 class SameHead:
     """The branch has no new commit at all."""
@@ -327,27 +305,6 @@ class CommitMetadata:
 
 
 PreparePlan = Callable[[WriteTxn], PublishPlan | None]
-
-
-_REQUIREMENT_FACTORIES: dict[str, Callable[..., Requirement]] = {
-    "same_content": SameContent,
-    "same_version": SameVersion,
-    "same_head": SameHead,
-    "same_schema": SameSchema,
-    "head_was": ExpectedHead,
-    "absent_ids": lambda key, values: AbsentIds(key, tuple(values)),
-    "absent_table": AbsentTable,
-    "same_answer": lambda key, content, where, answer, columns: SameLookupResult(
-        key, content, tuple((name, values) for name, values in where), answer, tuple(columns)
-    ),
-    "watch": lambda same: ReadSet(tuple(SameContent(*one[1:]) for one in same)),
-}
-
-
-def requirement_from_json(encoded: Sequence[Any]) -> Requirement:
-    """Parse a requirement from JSON data."""
-    requirement_kind, *arguments = encoded
-    return _REQUIREMENT_FACTORIES[requirement_kind](*arguments)
 
 
 def check_requirements(requirements: Sequence[Requirement], txn: WriteTxn) -> None:

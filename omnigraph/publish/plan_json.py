@@ -1,19 +1,45 @@
 """Confirmed plans as JSON, so that another process can publish them after their owner died.
 
-Owns the JSON form of a plan. It must hold everything that publishing uses: a missing member would
-go unnoticed until a recovery publishes the plan.
+Owns the JSON form of a plan and of its requirements. It must hold everything that publishing uses:
+a missing member would go unnoticed until a recovery publishes the plan.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
 from omnigraph.storage.checksums import FileChecksum
 from omnigraph.storage.staged_json import staged_from_json, staged_to_json
 
-from .plan import PublishPlan, WriteTxn, requirement_from_json
+from .plan import (
+    AbsentIds,
+    AbsentTable,
+    ExpectedHead,
+    PublishPlan,
+    Requirement,
+    SameContent,
+    SameHead,
+    SameLookupResult,
+    SameSchema,
+    SameVersion,
+    WriteTxn,
+)
+from .read_set import UnchangedReads
 
 PLAN_VERSION = 1  # version of this JSON form
+_REQUIREMENT_FACTORIES: dict[str, Callable[..., Requirement]] = {
+    "same_content": SameContent,
+    "same_version": SameVersion,
+    "same_head": SameHead,
+    "same_schema": SameSchema,
+    "head_was": ExpectedHead,
+    "absent_ids": lambda key, values: AbsentIds(key, tuple(values)),
+    "absent_table": AbsentTable,
+    "same_answer": lambda key, content, where, answer, columns: SameLookupResult(
+        key, content, tuple((name, values) for name, values in where), answer, tuple(columns)
+    ),
+    "watch": UnchangedReads.from_json,
+}
 
 
 def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
@@ -68,6 +94,12 @@ def plan_from_json(stored_plan: Mapping[str, Any], txn: WriteTxn) -> PublishPlan
         },
         gc_epoch=None,
     )
+
+
+def requirement_from_json(encoded: Sequence[Any]) -> Requirement:
+    """Parse a requirement from JSON data."""
+    requirement_kind, *arguments = encoded
+    return _REQUIREMENT_FACTORIES[requirement_kind](*arguments)
 
 
 def plan_version(stored_plan: Mapping[str, Any]) -> int:

@@ -120,7 +120,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
         new_ref.name, conflicting_names(store, new_ref.name, highest_numbers, old_ref.name)
     )
     if read_manifest(store, old_ref.ulid).state.head.closed:
-        raise BranchNotFound(f"no branch '{old_ref.name}'", branch=old_ref.name)
+        raise refs.name_not_found_error(store, old_ref.name)
     if highest_numbers.get(new_ref.name, 0) > new_ref.number:
         _check_named_elsewhere(store, old_ref, highest_numbers)
     elif not refs.is_ref_visible(store, new_ref):

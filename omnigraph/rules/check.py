@@ -7,8 +7,8 @@ first violation, a load collects all; both get the delta back with the stored ro
 from collections.abc import Iterator
 from itertools import islice
 
-from omnigraph.errors import InternalError
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, NodeType
+from omnigraph.lang.schema.type_names import type_for_key
 
 from .cardinality import cardinality_violations
 from .delta import Delta
@@ -60,14 +60,3 @@ def _check_final_state(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterat
     yield from endpoint_violations(catalog, delta, lookup)
     for edge_type in catalog.edges:
         yield from cardinality_violations(edge_type, delta, lookup)
-
-
-def type_for_key(catalog: Catalog, table_key: str) -> NodeType | EdgeType:
-    """Return the type of a table key."""
-    kind, _, type_name = table_key.partition(":")
-    entity_type: NodeType | EdgeType | None = (
-        catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
-    )
-    if entity_type is None:
-        raise InternalError(f"the schema has no type for table {table_key}")
-    return entity_type

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.errors import EntityNotFound
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.values.names import shorten_name
 
 from .export import Exported, ExportFormat, export_on_spark
 from .read_leases import lease_for_table
@@ -76,9 +74,7 @@ class SparkGraph:
     def _scan_table(
         self, table_key: str, columns: Sequence[str] | None, row_filter: Any
     ) -> "DataFrame":
-        if table_key not in self.snapshot.tables:
-            name = shorten_name(table_key).replace(":", " type ")
-            raise EntityNotFound(f"the snapshot has no {name}")
+        self.snapshot.table_entry(table_key)
         lease = (
             lease_for_table(self.branch_state, self.snapshot, table_key)
             if self.branch_state is not None

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from omnigraph.errors import InputError
 from omnigraph.ingest.files import cut_blocks, detect_compression, iter_blocks
-from omnigraph.ingest.frames import resolve_type, take_table
+from omnigraph.ingest.frames import take_table
 from omnigraph.ingest.intake import Intake
 from omnigraph.ingest.ndjson import read_blocks
 from omnigraph.ingest.problem import LoadProblem, relocate_problem
+from omnigraph.lang.schema.type_names import resolve_type
 
 from .input_files import COMPRESSED_SUFFIXES, InputFile, s3_file_system
 
@@ -252,7 +253,8 @@ class InputFiles:
                 ):
                     pass
                 continue
-            entity_type = resolve_type(intake, piece.input_file.type_name or "")
+            type_name = piece.input_file.type_name or ""
+            entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True)
             for table in read_piece_tables(replace(piece, end=None)):
                 take_table(intake, entity_type, table, record_position)
                 record_position += table.num_rows

@@ -22,9 +22,9 @@ from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.defaults import backfill_values
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.merging.offloaded import SOURCE_ROW_ID, OffloadedSides
 from omnigraph.merging.sides import Granularity
-from omnigraph.rules.check import type_for_key
 from omnigraph.rules.delta import Positions
 from omnigraph.rules.unique import rule_columns
 from omnigraph.storage.blobs import row_schema

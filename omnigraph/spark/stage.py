@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.errors import ClientError, InputError
+from omnigraph.errors import ClientError
 from omnigraph.ingest.frames import take_table
 from omnigraph.ingest.intake import Intake, TypeBuffer
 from omnigraph.ingest.limits import LoadLimits
@@ -22,7 +22,7 @@ from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.unchanged import without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.rules.delta import Delta, Positions, TableDelta, build_table_delta
 from omnigraph.rules.identity import resolve_existing
 from omnigraph.rules.row_rules import row_violations
@@ -30,7 +30,6 @@ from omnigraph.rules.unique import unique_violations
 from omnigraph.storage.fragments import write_fragment
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
-from omnigraph.values.names import quote_name, require_text
 
 from .load_inputs import InputPiece, first_position, read_piece_blocks, read_piece_tables
 from .pinned_graph import PinnedGraph, PinnedRowLookup, entity_type_of
@@ -154,16 +153,7 @@ def _load_tables(
 
 def table_key_of(schema_ir: SchemaIR, type_name: str) -> str:
     """Return the table key of a type; the node type wins if both exist."""
-    require_text(type_name, "type")
-    entity_type: NodeType | EdgeType | None = schema_ir.catalog.node(
-        type_name
-    ) or schema_ir.catalog.edge_ignoring_case(type_name)
-    if entity_type is None:
-        type_names = [node_type.name for node_type in schema_ir.catalog.nodes] + [
-            edge_type.name for edge_type in schema_ir.catalog.edges
-        ]
-        message = f"there is no type {quote_name(type_name)}"
-        raise InputError(reason=message, hint=did_you_mean(type_name, type_names))
+    entity_type = resolve_type(schema_ir.catalog, type_name, ignore_case=True)
     return f"{entity_type.kind}:{entity_type.name}"
 
 

@@ -105,7 +105,7 @@ def test_a_merge_is_told_against_its_first_parent(graph: Graph) -> None:
     assert made is not None
     both = [("insert", "Firm", "one"), ("insert", "Firm", "two")]
     assert told(graph.changes.feed(cursor=start)) == [[("insert", "Firm", "mine")], both]
-    assert [(one.op, one.type, one.id) for one in graph.revisions.commit(made.id).changes()] == both
+    assert [(one.op, one.type, one.id) for one in graph.changes.of_commit(made.id)] == both
     with pytest.raises(InputError, match="not in the first-parent history of branch 'main'"):
         graph.changes.feed(f"after:{side.head.id}")
 
@@ -139,7 +139,7 @@ def test_moved_files_are_an_empty_block(graph: Graph) -> None:
 def test_the_first_commit_has_nothing_before_it(shared: Graph) -> None:
     first = shared.log()[-1]
     with pytest.raises(CommitHasNoParent) as error:
-        first.changes()
+        shared.changes.of_commit(first)
     assert error.value.to_json()["change_diff_refusal"]["reason"] == "parentless_commit"
 
 
@@ -306,10 +306,9 @@ def test_sinks_take_batches(shared: Graph) -> None:
     assert (row["op"], json.loads(row["after"])["properties"]["age"]) == ("update", 2)
 
 
-def test_commits_tell_their_changes(shared: Graph) -> None:
-    assert [(one.op, one.id) for one in shared.head.changes()] == [("insert", "acme")]
-    assert [len(one.changes()) for one in shared.log()[:-1]] == [1, 2, 1, 1, 2]
-    edges = shared.revisions.commit("HEAD~1").changes(kinds=["edge"])
+def test_the_changes_of_one_commit(shared: Graph) -> None:
+    changes = shared.changes
+    assert [(change.op, change.id) for change in changes.of_commit("HEAD")] == [("insert", "acme")]
+    assert [len(changes.of_commit(commit)) for commit in shared.log()[:-1]] == [1, 2, 1, 1, 2]
+    edges = changes.of_commit("HEAD~1", kinds=["edge"])
     assert [(one.op, one.endpoints) for one in edges] == [("delete", {"src": "ann", "dst": "bob"})]
-    with pytest.raises(UsageError, match="not returned by a graph handle"):
-        shared.snapshot.commit.changes()

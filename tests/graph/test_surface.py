@@ -15,7 +15,6 @@ from omnigraph.errors import (
     AlreadyExists,
     BranchBusy,
     BranchNotFound,
-    EntityNotFound,
     GraphClosed,
     InputError,
     NotFound,
@@ -49,10 +48,10 @@ def test_a_handle_tells_what_it_shows(graph: Graph) -> None:
     assert graph.schema.source == SCHEMA
     assert people(graph) == {**BEFORE, "cy": 3}
     assert graph.table("LivesIn").schema.names == ["id", "src", "dst", "n"]
-    with pytest.raises(EntityNotFound):
+    with pytest.raises(InputError, match="unknown edge type 'Person'"):
         graph.table("Person", kind="edge")
-    with pytest.raises(EntityNotFound):
-        graph.table("Nobody")
+    with pytest.raises(InputError, match="unknown type 'Persn'\nhint: did you mean `Person`"):
+        graph.table("Persn")
 
 
 def test_a_handle_shows_the_same_until_it_is_moved(graph: Graph) -> None:
@@ -290,3 +289,17 @@ def test_a_misspelt_name_is_guessed(graph: Graph) -> None:
     with pytest.raises(NotFound) as told:
         graph.branches.delete("stagings")
     assert "`staging`" in (told.value.hint or "")
+
+
+def test_a_deleted_branch_is_reported_with_a_similar_name(graph: Graph) -> None:
+    deleted = graph.branches.create("stagings")
+    graph.branches.create("staging")
+    graph.branches.delete("stagings")
+    calls: list[Callable[[], object]] = [
+        deleted.refresh,
+        lambda: deleted.mutate('query q() { delete Person where id = "none" }'),
+    ]
+    for call in calls:
+        with pytest.raises(BranchNotFound, match="no branch 'stagings'") as error:
+            call()
+        assert error.value.hint == "did you mean `staging`?"

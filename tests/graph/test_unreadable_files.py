@@ -93,7 +93,7 @@ READS: dict[str, Door] = {
     "diff of branches": lambda g, _: g.diff("main..side").summary(),
     "changes": lambda g, _: each_block(g),
     "poll_changes": lambda g, _: g.changes.poll("beginning"),
-    "commit changes": lambda g, _: [list(one.changes()) for one in g.log(limit=3)],
+    "commit changes": lambda g, _: [list(g.changes.of_commit(one)) for one in g.log(limit=3)],
     "baseline": lambda g, _: list(g.changes.baseline()),
     "history": lambda g, _: g.revisions.history("Person", "p5"),
     "blame": lambda g, _: g.revisions.blame("Person", "p5"),

@@ -7,9 +7,10 @@ import pytest
 from omnigraph.errors import VersionConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn, requirement_from_json
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish.plan_json import requirement_from_json
 from omnigraph.publish.publish import publish
-from omnigraph.publish.shown_reads import ShownReads
+from omnigraph.publish.read_set import ReadSet
 from tests.history.apart import apart, held
 from tests.rig.writes import CITY, PERSON, append, init_small, plan, update, write
 
@@ -23,27 +24,25 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "g"
 
 
-def insert(
-    line: BranchState, shown: ShownReads, name: str, signature: CommitMetadata = KEY
-) -> Commit:
+def insert(line: BranchState, shown: ReadSet, name: str, signature: CommitMetadata = KEY) -> Commit:
     """An insert through a handle, which is not strict."""
-    watch = shown.strict_read_set()
+    watch = shown.require_unchanged()
     made = write(line, append({name: 0}), signature=signature, conditions=[watch])
     assert made is not None
-    shown.follow_write(made, watch)
+    shown.record_write(made, watch)
     return made
 
 
-def strict(line: BranchState, shown: ShownReads) -> None:
-    watch = shown.strict_read_set([PERSON])
+def strict(line: BranchState, shown: ReadSet) -> None:
+    watch = shown.require_unchanged([PERSON])
     made = write(line, update({"a": 9}), conditions=[watch])
     assert made is not None
-    shown.follow_write(made, watch)
+    shown.record_write(made, watch)
 
 
 def test_a_replay_does_not_move_the_memory_back(root: Path) -> None:
     line = apart(root)
-    shown = ShownReads(line.last_known().state.tables)
+    shown = ReadSet(line.last_known().state.tables)
     first = insert(line, shown, "mine")
     insert(line, shown, "later", CommitMetadata())
     assert insert(line, shown, "mine") == first
@@ -53,11 +52,11 @@ def test_a_replay_does_not_move_the_memory_back(root: Path) -> None:
 def test_a_replay_shows_nothing_that_was_never_shown(root: Path) -> None:
     line, other = apart(root), apart(root)
     write(other, append({"foreign": 0}))
-    shown = ShownReads({})
+    shown = ReadSet({})
     first = insert(line, shown, "mine")
-    again = ShownReads({})
+    again = ReadSet({})
     assert insert(line, again, "mine") == first
-    assert again.strict_read_set([PERSON]).read_contents == ()
+    assert again.require_unchanged([PERSON]).contents == ()
 
 
 def test_a_replay_after_a_lost_race_shows_nothing_either(
@@ -65,7 +64,7 @@ def test_a_replay_after_a_lost_race_shows_nothing_either(
 ) -> None:
     """Another process made the same request, on a change that this handle never showed."""
     line, other = apart(root), apart(root)
-    shown = ShownReads(line.last_known().state.tables)
+    shown = ReadSet(line.last_known().state.tables)
 
     def meanwhile() -> None:
         write(other, append({"foreign": 0}))
@@ -80,18 +79,18 @@ def test_a_replay_after_a_lost_race_shows_nothing_either(
 
 def test_a_table_that_was_dropped_by_oneself_is_forgotten(root: Path) -> None:
     line = apart(root)
-    shown = ShownReads(line.last_known().state.tables)
-    watch = shown.strict_read_set([CITY])
+    shown = ReadSet(line.last_known().state.tables)
+    watch = shown.require_unchanged([CITY])
     drop = PublishPlan("drop", dropped_tables=frozenset({CITY}))
     made = publish(line, lambda _: drop, conditions=[watch])
     assert made is not None
-    shown.follow_write(made, watch)
-    assert shown.strict_read_set([CITY]).read_contents == ()
+    shown.record_write(made, watch)
+    assert shown.require_unchanged([CITY]).contents == ()
 
 
 def test_a_watch_survives_being_written_down(root: Path) -> None:
     line = apart(root)
-    watch = ShownReads(line.last_known().state.tables).strict_read_set([PERSON, CITY])
+    watch = ReadSet(line.last_known().state.tables).require_unchanged([PERSON, CITY])
     again = requirement_from_json(watch.to_json())
     assert again.to_json() == watch.to_json()
     again.check(WriteTxn(line.store, "main", line.last_known(), "", 0))
@@ -109,7 +108,7 @@ def test_a_confirmed_plan_keeps_its_watch(root: Path) -> None:
     txn = WriteTxn(line.store, "main", line.last_known(), "", 0)
     staged = plan(txn, append({"b": 1}))
     assert staged is not None
-    watch = ShownReads(line.last_known().state.tables).strict_read_set([PERSON])
+    watch = ReadSet(line.last_known().state.tables).require_unchanged([PERSON])
     told = plan_to_json(replace(staged, requirements=(watch,)))
     (again,) = plan_from_json(told, txn).requirements
     assert again.to_json() == watch.to_json()

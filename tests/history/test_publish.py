@@ -21,7 +21,7 @@ from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
 from omnigraph.publish.plan import CommitMetadata, ExpectedHead, PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
-from omnigraph.publish.shown_reads import ShownReads
+from omnigraph.publish.read_set import ReadSet
 from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.values import ids
 from tests.history.apart import apart, people, write_while
@@ -304,18 +304,18 @@ def test_a_graph_made_again_at_the_same_place_is_seen(root: Path, tmp_path: Path
     assert apart(root).last_known().state.tables[PERSON].row_count == 0
 
 
-def _strict(line: BranchState, shown: ShownReads, n: int) -> Any:
-    watch = shown.strict_read_set([PERSON])
+def _strict(line: BranchState, shown: ReadSet, n: int) -> Any:
+    watch = shown.require_unchanged([PERSON])
     made = write(line, update({"a": n}), conditions=[watch])
     assert made is not None
-    shown.follow_write(made, watch)
+    shown.record_write(made, watch)
     return made
 
 
 def test_a_handle_follows_its_own_writes_and_maintenance(root: Path) -> None:
     line = apart(root)
     write(line, append({"a": 0}))
-    shown = ShownReads(line.last_known().state.tables)
+    shown = ReadSet(line.last_known().state.tables)
     _strict(line, shown, 1)
     write(apart(root), append({"c": 1}), [CITY])
     write(apart(root), rewrite())
@@ -326,15 +326,15 @@ def test_a_handle_follows_its_own_writes_and_maintenance(root: Path) -> None:
 def test_a_handle_does_not_follow_over_what_it_never_showed(root: Path) -> None:
     line = apart(root)
     write(line, append({"a": 0}))
-    shown = ShownReads(line.last_known().state.tables)
+    shown = ReadSet(line.last_known().state.tables)
     write(apart(root), append({"foreign": 0}))
-    watch = shown.strict_read_set()  # an insert is not strict: it lands on the foreign row
+    watch = shown.require_unchanged()  # an insert is not strict: it lands on the foreign row
     made = write(line, append({"mine": 0}), conditions=[watch])
     assert made is not None
-    shown.follow_write(made, watch)
+    shown.record_write(made, watch)
     with pytest.raises(VersionConflict):
         _strict(line, shown, 1)
-    shown.mark_shown(line.last_known().state.tables)
+    shown.record_read(line.last_known().state.tables)
     _strict(line, shown, 1)
 
 

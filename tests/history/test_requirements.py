@@ -21,8 +21,8 @@ from omnigraph.publish.plan import (
     SameSchema,
     WriteTxn,
     check_requirements,
-    requirement_from_json,
 )
+from omnigraph.publish.plan_json import requirement_from_json
 from tests.history.apart import apart
 from tests.rig.writes import PERSON, append, init_small, rewrite, write
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import (
-    EntityNotFound,
     HistoryReclaimed,
     InputError,
     SnapshotNotFound,
@@ -102,7 +101,7 @@ def test_a_missing_table_of_the_newest_state_is_damage(line: BranchState) -> Non
     with pytest.raises(StorageError) as caught:
         load_snapshot(fresh.store, fresh).table(PERSON)
     assert caught.value.kind == "not_found"
-    with pytest.raises(EntityNotFound):
+    with pytest.raises(InputError, match="unknown node type 'Nobody'"):
         load_snapshot(fresh.store, fresh).table("node:Nobody")
 
 

@@ -68,7 +68,7 @@ def test_nodes_come_first_and_every_table_in_the_order_of_its_ids(
         "bio": None, "score": None, "pic": None,
     }  # fmt: skip
     assert exported(world, ["Follows"]) == exported(world).splitlines(keepends=True)[-1]
-    with pytest.raises(InputError, match="there is no type 'Nope'"):
+    with pytest.raises(InputError, match="unknown type 'Nope'"):
         exported(world, ["Nope"])
 
 

@@ -62,7 +62,7 @@ def test_a_key_twice_in_one_input(world: World, mode: str) -> None:
         (b"{}", InputError, "line 3: .*'type' and 'edge'"),
         (b"[]", InputError, "line 3: expected one JSON object, got an array"),
         (b'{"type":"User","data":{"login":"a"},"x":1}', InputError, "line 3: unknown member 'x'"),
-        (b'{"type":"user"}', InputError, "line 3: there is no node type 'user'"),
+        (b'{"type":"user"}', InputError, "line 3: unknown node type 'user'"),
         (b'{"type":7}', InputError, "line 3: 'type' must be a string, got a number"),
         (b'{"type":"User","data":[]}', InputError, "line 3: 'data' must be an object"),
         (U + b'"login":"b"}}', InputError, "'login' is given twice"),
@@ -75,7 +75,7 @@ def test_a_key_twice_in_one_input(world: World, mode: str) -> None:
         (U + b'"id":7}}', InputError, "line 3: 'id' must be a string"),
         (b'{"edge":"Follows","to":"bob"}', InputError, "line 3: 'from' must be a string"),
         (b'{"edge":"Owns","from":"a","to":"b","data":{"src":"a"}}', InputError, "'src'"),
-        (b'{"edge":"Likes","from":"ann","to":"bob"}', InputError, "line 3: there is no edge type"),
+        (b'{"edge":"Likes","from":"ann","to":"bob"}', InputError, "line 3: unknown edge type"),
         (E + b'"v":[1,null]}}', PropertyValueError, "Event.v"),
         (E + b'"v":[1,2,3]}}', PropertyValueError, "of 3"),
         (U + b'"pic":"base64:@@"}}', PropertyValueError, "User.pic"),
@@ -284,10 +284,10 @@ def test_defaults_fill_what_is_left_out(make: Callable[[str], World]) -> None:
 
 
 def test_an_overwrite_lands_only_on_what_its_caller_saw(world: World) -> None:
-    from omnigraph.publish.shown_reads import ShownReads
+    from omnigraph.publish.read_set import ReadSet
 
-    shown = ShownReads(world.line.refresh().state.tables)
+    shown = ReadSet(world.line.refresh().state.tables)
     world.load([user(login="new")])
     data = [user(login="ann"), user(login="bob")]
     with pytest.raises(VersionConflict):
-        world.load(data, "overwrite", conditions=[shown.strict_read_set(["node:User"])])
+        world.load(data, "overwrite", conditions=[shown.require_unchanged(["node:User"])])

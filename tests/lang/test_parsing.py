@@ -29,7 +29,7 @@ def test_a_nul_character_is_refused() -> None:
 def test_a_text_beyond_the_bound_is_refused_before_it_is_read() -> None:
     source = SourceText("q.gq", " " * (parsing.MAX_SOURCE_CHARACTERS + 1))
     _, (one,) = read_queries(source)
-    assert "at most" in one.message
+    assert "the limit is" in one.message
 
 
 def words(terminals: set[str], **more: object) -> str:
@@ -43,8 +43,8 @@ def test_expected_terminals_are_named_grouped_and_joined() -> None:
     groups = (("a letter", frozenset({"A", "B"})),)
     assert words({"A"}) == "`a`"
     assert words({"A", "B", "C"}) == "`a`, `b` or `c`"
-    assert words({"A", "B", "C"}, groups=groups) == "`c` or a letter"
-    assert words({"A", "C"}, groups=groups) == "`a` or `c`"
+    assert words({"A", "B", "C"}, terminal_groups=groups) == "`c` or a letter"
+    assert words({"A", "C"}, terminal_groups=groups) == "`a` or `c`"
     assert words({"$END"}) == "more"
     assert words({"ODD_ONE"}) == "odd one"
     assert words({f"T{n}" for n in range(9)}) == "t0, t1, t2, t3, t4, t5 or …"

@@ -101,7 +101,7 @@ def properties_of(
     """All properties of a loaded entity: as given, by default, or null."""
     found: Properties = {}
     for one in kind.properties:
-        place = {"type_name": kind.name, "property": one.name}
+        place = {"type_name": kind.name, "property_name": one.name}
         if one.name not in given and one.default is not None:
             found[one.name] = default_of(one.type, one.default, **place)
             continue

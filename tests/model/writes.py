@@ -124,7 +124,7 @@ def _assigned(
         name, value = one.name.text, matcher.value(one.value, {})
         declared = kind.property(name)
         if declared is not None and value is not None:
-            place = {"type_name": kind.name, "property": name}
+            place = {"type_name": kind.name, "property_name": name}
             try:
                 value = native(
                     declared.type, coerce_assigned(declared.type, stored(value), **place)

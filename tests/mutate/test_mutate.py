@@ -195,14 +195,14 @@ def test_signature_and_repetition(world: World) -> None:
 
 
 def test_strict_writes_do_not_land_on_what_was_never_shown(world: World) -> None:
-    from omnigraph.publish.shown_reads import ShownReads
+    from omnigraph.publish.read_set import ReadSet
 
-    shown = ShownReads(world.line.refresh().state.tables)
+    shown = ReadSet(world.line.refresh().state.tables)
     world.do('insert User { login: "c" }')
     with pytest.raises(VersionConflict):
         world.do(
             'update User set { age: 1 } where login = "bob"',
-            conditions=[shown.strict_read_set(["node:User"])],
+            conditions=[shown.require_unchanged(["node:User"])],
         )
-    world.do('insert User { login: "bob", age: 3 }', conditions=[shown.strict_read_set()])
+    world.do('insert User { login: "bob", age: 3 }', conditions=[shown.require_unchanged()])
     assert world.user("bob")["age"] == 3

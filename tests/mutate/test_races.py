@@ -13,8 +13,8 @@ from omnigraph.publish.plan import (
     SameLookupResult,
     WriteTxn,
     check_requirements,
-    requirement_from_json,
 )
+from omnigraph.publish.plan_json import requirement_from_json
 from omnigraph.rules.delta import Delta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.storage.table import can_replay

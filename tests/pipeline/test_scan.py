@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 import omnigraph
-from omnigraph.errors import EntityNotFound, InputError
+from omnigraph.errors import InputError
 
 SCHEMA = """
 node V {
@@ -77,7 +77,7 @@ def test_columns_and_filter(spark: Any, graph: Any) -> None:
     assert tuple(edge) == ("full", "none")
     with pytest.raises(InputError, match="node:V has no column 'kk'"):
         shown.nodes("V", ["kk"])
-    with pytest.raises(EntityNotFound, match="edge type V"):
+    with pytest.raises(InputError, match="unknown edge type 'V'"):
         shown.edges("V")
 
 

@@ -13,7 +13,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.engine.search import fulltext_scan
-from omnigraph.errors import NotFound, ServerError, UsageError
+from omnigraph.errors import InputError, ServerError, UsageError
 from omnigraph.spark import optimize as on_spark
 from omnigraph.spark import session, session_choice
 from omnigraph.storage import compact, tail_compaction
@@ -201,7 +201,7 @@ def test_what_cannot_be_is_refused(spark: Any, tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
     with pytest.raises(UsageError, match="auto, spark, local"):
         graph.maintenance.optimize(engine="dask")  # type: ignore[arg-type]
-    with pytest.raises(NotFound, match="Nobody"):
+    with pytest.raises(InputError, match="unknown type 'Nobody'"):
         graph.maintenance.optimize(types=["Nobody"], engine="spark", spark=spark)
     assert not graph.maintenance.optimize(engine="spark", spark=spark), (
         "an empty graph needs nothing"

@@ -12,7 +12,7 @@ from omnigraph.history.commit import Commit
 from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.plan import CommitMetadata, PreparePlan, PublishPlan, SameContent, WriteTxn
 from omnigraph.publish.publish import publish
-from omnigraph.publish.shown_reads import ShownReads
+from omnigraph.publish.read_set import ReadSet
 from omnigraph.storage.scan import find_rows
 from omnigraph.storage.stage_rows import stage_change
 from omnigraph.storage.store import open_store
@@ -133,10 +133,10 @@ def put_with_key(root: str, key: str, rows: dict[str, int], gate: str) -> str | 
 def update_what_was_shown(root: str, rows: dict[str, int], gate: str) -> str:
     """A strict update decided on what was seen before all others had decided, too."""
     line = line_at(root)
-    shown = ShownReads(line.refresh().state.tables)
+    shown = ReadSet(line.refresh().state.tables)
     meet(gate)
     try:
-        made = write(line, update(rows), conditions=[shown.strict_read_set([PERSON])])
+        made = write(line, update(rows), conditions=[shown.require_unchanged([PERSON])])
     except VersionConflict as error:
         return f"{error.code} {error.expected} {error.actual}"
     return "written" if made else "nothing"

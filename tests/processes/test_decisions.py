@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.errors import VersionConflict
 from omnigraph.history.commit import Commit
-from omnigraph.publish.shown_reads import ShownReads
+from omnigraph.publish.read_set import ReadSet
 from omnigraph.storage.table import open_table
 from tests.processes import deeds
 from tests.processes.conftest import Crew
@@ -71,13 +71,13 @@ def root(tmp_path: Path) -> str:
     return str(tmp_path / "g")
 
 
-def _strict_delete(root: str, shown: ShownReads) -> Commit | None:
-    return write(line_at(root), delete(["p0"]), conditions=[shown.strict_read_set([PERSON])])
+def _strict_delete(root: str, shown: ReadSet) -> Commit | None:
+    return write(line_at(root), delete(["p0"]), conditions=[shown.require_unchanged([PERSON])])
 
 
 def test_a_strict_delete_passes_an_external_rewrite(crew: Crew, root: str) -> None:
     line = line_at(root)
-    shown = ShownReads(line.refresh().state.tables)
+    shown = ReadSet(line.refresh().state.tables)
     assert crew(1)[0].do(deeds.tidy, root) is not None
     assert _strict_delete(root, shown) is not None
     assert read_branch(line)[PERSON] == [("p1", 1), ("p2", 2)]
@@ -85,7 +85,7 @@ def test_a_strict_delete_passes_an_external_rewrite(crew: Crew, root: str) -> No
 
 def test_a_strict_delete_fails_after_an_external_insert(crew: Crew, root: str) -> None:
     line = line_at(root)
-    shown = ShownReads(line.refresh().state.tables)
+    shown = ReadSet(line.refresh().state.tables)
     version = line.last_known().state.tables[PERSON].version
     crew(1)[0].do(deeds.put, root, "append", {"new": 1})
     with pytest.raises(VersionConflict) as caught:
@@ -93,12 +93,12 @@ def test_a_strict_delete_fails_after_an_external_insert(crew: Crew, root: str) -
     assert (caught.value.expected, caught.value.actual) == (version, version + 1)
     with pytest.raises(VersionConflict):  # it is not shown by failing
         _strict_delete(root, shown)
-    shown.mark_shown(line.refresh().state.tables)
+    shown.record_read(line.refresh().state.tables)
     assert _strict_delete(root, shown) is not None
 
 
 def test_a_change_of_another_table_does_not_concern_a_strict_delete(crew: Crew, root: str) -> None:
-    shown = ShownReads(line_at(root).refresh().state.tables)
+    shown = ReadSet(line_at(root).refresh().state.tables)
     line = line_at(root)
     write(line, append({"c": 1}), [CITY])
     assert _strict_delete(root, shown) is not None

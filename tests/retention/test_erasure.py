@@ -110,7 +110,7 @@ def test_traces_elsewhere_are_named(graph: Graph, tmp_path: Path) -> None:
     found = graph.maintenance.check_absent("Person", WHO, also=[rejects])
     assert {one.kind for one in found.traces} == {"bytes", "log"}
     assert any("part-0.jsonl" in one.name for one in found.traces)
-    with pytest.raises(InputError, match="no type 'Nobody'"):
+    with pytest.raises(InputError, match="unknown type 'Nobody'"):
         graph.maintenance.check_absent("Nobody", WHO)
 
 

@@ -218,13 +218,13 @@ def test_what_means_a_head_is_no_name(graph: Graph, name: str) -> None:
             call()
 
 
-def test_writes_give_commits_that_tell_their_changes(graph: Graph) -> None:
+def test_the_changes_of_a_write_are_read_by_its_commit(graph: Graph) -> None:
     receipt = graph.insert("Person", {"name": "gus"})
     assert receipt.commit is not None
-    assert [one.id for one in receipt.commit.changes()] == ["gus"]
+    assert [one.id for one in graph.changes.of_commit(receipt.commit)] == ["gus"]
     with graph.transaction() as tx:
         tx.insert("Person", {"name": "hal"})
     assert tx.receipt is not None
     assert tx.receipt.commit is not None
-    assert [one.op for one in tx.receipt.commit.changes()] == ["insert"]
+    assert [one.op for one in graph.changes.of_commit(tx.receipt.commit)] == ["insert"]
     assert pickle.loads(pickle.dumps(receipt)).commit == receipt.commit

@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.errors import EntityNotFound
+from omnigraph.errors import EntityNotFound, InputError
 from omnigraph.history.entity_history import EntityVersion
 
 
@@ -48,9 +48,11 @@ def test_blame_names_who_gave_each_value(graph: Graph) -> None:
         "photo": "ann",
     }
     assert (found["city"].value, found["age"].value) == ("Ulm", 9)
-    for name, key in (("Person", "nobody"), ("Ghost", "ada"), ("Knows", "none")):
+    for name, key in (("Person", "nobody"), ("Knows", "none")):
         with pytest.raises(EntityNotFound):
             graph.revisions.blame(name, key)
+    with pytest.raises(InputError, match="unknown type 'Ghost'"):
+        graph.revisions.blame("Ghost", "ada")
 
 
 def test_what_went_and_came_again_was_born_twice(empty: Graph) -> None:

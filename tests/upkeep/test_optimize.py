@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import NotFound, ReadOnlyError, StorageError, UsageError
+from omnigraph.errors import InputError, ReadOnlyError, StorageError, UsageError
 from omnigraph.storage import compact, tail_compaction
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.find import read_rows
@@ -201,7 +201,7 @@ def test_it_comes_through_beside_a_writer_that_never_stops() -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     with new_graph(SCHEMA) as graph:
-        with pytest.raises(NotFound, match="Nobody"):
+        with pytest.raises(InputError, match="unknown type 'Nobody'"):
             graph.maintenance.optimize(types=["Nobody"])
         with pytest.raises(UsageError, match="expected one of auto, spark, local"):
             graph.maintenance.optimize(engine="dask")  # type: ignore[arg-type]

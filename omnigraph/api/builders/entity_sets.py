@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from omnigraph.api.builders.predicates import parameter_declaration, translate_predicate
-from omnigraph.api.builders.type_lookup import require_edge_type, require_node_type
+from omnigraph.api.builders.type_lookup import require_node_type
 from omnigraph.api.results.lazy_result import LazyResult
 from omnigraph.api.results.result import Result
 from omnigraph.errors import InputError, UsageError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, InterfaceType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.values import PropertyType, ScalarType
 
 QueryRunner = Callable[[str, Mapping[str, Any]], Result]
@@ -303,7 +304,7 @@ class NodeSet(EntitySet):
 
     def _follow_edges(self, edge_name: str, hops: HopRange, direction: str) -> "NodeSet":
         self._require_no_limit("a hop along edges")
-        edge = require_edge_type(self.catalog, edge_name)
+        edge = resolve_type(self.catalog, edge_name, "edge", ignore_case=True)
         start_type, end_type = (edge.source, edge.target)[:: -1 if direction == "in" else 1]
         if start_type != self.type_name or (direction == "both" and start_type != end_type):
             raise InputError(
@@ -357,7 +358,7 @@ def node_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> NodeSe
 
 def edge_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> EdgeSet:
     """Return all edges of a type."""
-    edge = require_edge_type(catalog, type_name)
+    edge = resolve_type(catalog, type_name, "edge", ignore_case=True)
     edge_properties = {
         "id": _STRING_TYPE,
         "from": _STRING_TYPE,

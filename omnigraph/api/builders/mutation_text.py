@@ -9,14 +9,13 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from omnigraph.api.builders.predicates import parameter_declaration, translate_predicate
-from omnigraph.api.builders.type_lookup import require_entity_type
 from omnigraph.errors import InputError, KeyConflict, ParameterError, UsageError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.values import PropertyType, ScalarType, entity_id
 from omnigraph.values.coerce import coerce_parameter
-from omnigraph.values.names import quote_name, require_text
 
 _STRING_TYPE = PropertyType(ScalarType.STRING)
 _ENDPOINT_TYPES = {"from": _STRING_TYPE, "to": _STRING_TYPE}
@@ -32,7 +31,7 @@ def build_update(
     arguments: Mapping[str, Any],
 ) -> MutationText:
     """Return the mutation that sets properties, and its parameters."""
-    entity_type = require_entity_type(catalog, type_name)
+    entity_type = resolve_type(catalog, type_name)
     property_types = {
         declared_property.name: declared_property.type
         for declared_property in entity_type.properties
@@ -62,7 +61,7 @@ def build_delete(
     catalog: Catalog, type_name: str, predicate: str, arguments: Mapping[str, Any]
 ) -> MutationText:
     """Return the mutation that deletes entities, and its parameters."""
-    entity_type = require_entity_type(catalog, type_name)
+    entity_type = resolve_type(catalog, type_name)
     condition, parameter_types = _translate_condition(entity_type, predicate, arguments)
     header = _query_header("delete", parameter_types)
     body = f"delete {entity_type.name} where {condition}"
@@ -116,14 +115,7 @@ def build_edge_records(
     ir: SchemaIR, edge_type: str, edge_tuples: Iterable[tuple[Any, ...]]
 ) -> list[dict[str, Any]]:
     """Return edges as records, with the keys of both endpoints as ids."""
-    edge = ir.catalog.edge_ignoring_case(require_text(edge_type, "type"))
-    if edge is None:
-        known_names = [item.name for item in ir.catalog.edges]
-        raise InputError(
-            f"unknown edge type {quote_name(edge_type)}",
-            reason="unknown type",
-            hint=did_you_mean(edge_type, known_names),
-        )
+    edge = resolve_type(ir.catalog, edge_type, "edge", ignore_case=True)
     return [_build_edge_record(ir, edge, item) for item in edge_tuples]
 
 

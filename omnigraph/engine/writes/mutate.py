@@ -20,10 +20,11 @@ from omnigraph.ingest.stage import stage, stage_tables
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.parameters import bind_parameters
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, Requirement, SameSchema, WriteTxn
 from omnigraph.publish.publish import publish
-from omnigraph.publish.shown_reads import ShownReads
-from omnigraph.rules.check import check_delta, type_for_key
+from omnigraph.publish.read_set import ReadSet
+from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import NEW_ROW
 from omnigraph.rules.identity import repeated_ids, resolve_existing
 from omnigraph.rules.unique import repeated_records
@@ -113,9 +114,9 @@ def run_mutation(  # noqa: PLR0913 - all but three are named
     """
     operation = mutation_operation(query, params, mode)
     if conditions is None:
-        shown_reads = ShownReads(branch_state.last_known().state.tables)
+        read_set = ReadSet(branch_state.last_known().state.tables)
         table_keys = strict_table_keys(query)
-        conditions = (shown_reads.strict_read_set(table_keys),) if table_keys else ()
+        conditions = (read_set.require_unchanged(table_keys),) if table_keys else ()
     return run_operations(
         branch_state,
         [operation],

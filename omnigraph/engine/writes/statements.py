@@ -17,7 +17,7 @@ from omnigraph.ingest.limits import LoadLimits, check_limit
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import EdgeType, NodeType, PropertyDefinition
 from omnigraph.lang.schema.ir import ordered_key_columns
-from omnigraph.rules.check import type_for_key
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW
 from omnigraph.values import BlobUri, coerce_assigned, entity_id, ids
 

@@ -19,7 +19,7 @@ from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import read_manifest
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.state import GraphState
-from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.storage import layout
 from omnigraph.storage.file_roles import (
     MANIFEST_ROOTS,
@@ -29,7 +29,7 @@ from omnigraph.storage.file_roles import (
 )
 from omnigraph.storage.raw_files import read_raw_batches
 from omnigraph.storage.store import Store
-from omnigraph.values.names import quote_name, require_text
+from omnigraph.values.names import require_text
 
 from .roots import list_refs
 from .unpack import read_unpacked
@@ -170,11 +170,8 @@ def _find_id_columns(
                     | columns_by_type.get(f"edge:{edge.name}", own_columns)
                 )
     if not columns_by_type:
-        message, hint = (
-            f"there is no type {quote_name(type_name)} on any branch",
-            did_you_mean(type_name, existing_types),
-        )
-        raise InputError(message, reason="unknown type", hint=hint)
+        hint = "no branch has a type with this name"
+        raise unknown_type_error(type_name, existing_types, fallback_hint=hint)
     return columns_by_type
 
 

@@ -226,8 +226,8 @@ def evolved(draw: Draw, before: Catalog) -> Catalog:
             draw(_evolved_type(one)),
             source=names[one.source],
             target=names[one.target],
-            low=draw(st.sampled_from([one.min_cardinality, 0])),
-            high=draw(st.sampled_from([one.max_cardinality, 2, None])),
+            min_cardinality=draw(st.sampled_from([one.min_cardinality, 0])),
+            max_cardinality=draw(st.sampled_from([one.max_cardinality, 2, None])),
         )
         for one in before.edges
     ]

@@ -1,0 +1,90 @@
+"""Types by the names that callers pass: one lookup, and one error for unknown names.
+
+The checks of queries and schemas report unknown types themselves, with positions in the text.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, overload
+
+from omnigraph.errors import InputError, InternalError
+from omnigraph.values.names import quote_name, require_text
+
+from .catalog import Catalog, EdgeType, NodeType
+from .names import did_you_mean
+
+
+@overload
+def resolve_type(catalog: Catalog, type_name: str, kind: Literal["node"]) -> NodeType: ...
+
+
+@overload
+def resolve_type(
+    catalog: Catalog, type_name: str, kind: Literal["edge"], *, ignore_case: bool = False
+) -> EdgeType: ...
+
+
+@overload
+def resolve_type(
+    catalog: Catalog,
+    type_name: str,
+    kind: str | None = None,
+    *,
+    ignore_case: bool = False,
+    fallback_hint: str | None = None,
+) -> NodeType | EdgeType: ...
+
+
+def resolve_type(
+    catalog: Catalog,
+    type_name: str,
+    kind: str | None = None,
+    *,
+    ignore_case: bool = False,
+    fallback_hint: str | None = None,
+) -> NodeType | EdgeType:
+    """Return the type with this name; without a kind, a node type takes precedence.
+
+    `ignore_case` finds an edge type as queries do: an exact match first, then ignoring case. Raise
+    `InputError` for an unknown name, with the most similar name or `fallback_hint` as the hint.
+    """
+    require_text(type_name, "type")
+    if kind in (None, "node") and (node_type := catalog.node(type_name)) is not None:
+        return node_type
+    find_edge_type = catalog.edge_ignoring_case if ignore_case else catalog.edge
+    if kind in (None, "edge") and (edge_type := find_edge_type(type_name)) is not None:
+        return edge_type
+    raise unknown_type_error(type_name, type_names(catalog, kind), kind, fallback_hint)
+
+
+def type_for_key(catalog: Catalog, table_key: str) -> NodeType | EdgeType:
+    """Return the type of a table; every table of a state has one."""
+    kind, _, type_name = table_key.partition(":")
+    entity_type: NodeType | EdgeType | None = (
+        catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
+    )
+    if entity_type is None:
+        raise InternalError(reason=f"the schema has no type for table {table_key}")
+    return entity_type
+
+
+def type_names(catalog: Catalog, kind: str | None = None) -> list[str]:
+    """Return the names of all node and edge types, or of one kind."""
+    node_names = [node_type.name for node_type in catalog.nodes if kind in (None, "node")]
+    return node_names + [edge_type.name for edge_type in catalog.edges if kind in (None, "edge")]
+
+
+def unknown_type_error(
+    type_name: str,
+    known_names: Iterable[str],
+    kind: str | None = None,
+    fallback_hint: str | None = None,
+) -> InputError:
+    """Return the error for a type name that nothing has, with a suggestion.
+
+    >>> print(unknown_type_error("Persn", ["Person", "City"], "node"))
+    unknown node type 'Persn'
+    hint: did you mean `Person`?
+    """
+    described_kind = "type" if kind is None else f"{kind} type"
+    hint = did_you_mean(type_name, known_names, fallback_hint)
+    return InputError(reason=f"unknown {described_kind} {quote_name(type_name)}", hint=hint)

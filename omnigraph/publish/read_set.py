@@ -1,0 +1,94 @@
+"""The read set of a caller: which content of each table it has read, the base of strict writes.
+
+A strict write (update, delete, overwrite) is based on what its caller has read. Maintenance since
+then is ignored; a logical change is a conflict.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.history.commit import Commit, TableEntry
+
+from .plan import SameContent, WriteTxn
+
+
+@dataclass(slots=True)
+class UnchangedReads:
+    """The requirement of a strict write: the tables still have the content that was read.
+
+    It records the base of its last check, because the read set may follow the write only where
+    that base had nothing unread.
+    """
+
+    contents: tuple[SameContent, ...] = ()
+    base_content_ids: dict[str, str] = field(default_factory=dict)
+    commit_id: str | None = None
+
+    def to_json(self) -> list[Any]:
+        """Return the contents that were read, as JSON data."""
+        return ["watch", [content.to_json() for content in self.contents]]
+
+    @classmethod
+    def from_json(cls, encoded_contents: Iterable[Any]) -> "UnchangedReads":
+        """Parse the arguments of the JSON form."""
+        return cls(tuple(SameContent(*encoded[1:]) for encoded in encoded_contents))
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare the current content ids with those that were read, and record the base."""
+        for content in self.contents:
+            content.check(txn)
+        self.base_content_ids = {
+            table_key: entry.content_id for table_key, entry in txn.base.state.tables.items()
+        }
+        self.commit_id = txn.commit_id
+
+    def was_checked_for(self, commit: Commit) -> bool:
+        """Whether this write published the commit; False for one found by its idempotency key."""
+        return self.commit_id == commit.id
+
+
+class ReadSet:
+    """The tables as last read; a write never makes unread changes count as read."""
+
+    def __init__(self, tables: Mapping[str, TableEntry]) -> None:
+        self._lock = threading.Lock()
+        self._tables = dict(tables)
+
+    def record_read(self, tables: Mapping[str, TableEntry]) -> None:
+        """Record that these tables were read; other tables were not."""
+        with self._lock:
+            self._tables = {**self._tables, **tables}
+
+    def require_unchanged(self, table_keys: Iterable[str] = ()) -> UnchangedReads:
+        """Return the requirement that these tables have not changed since they were read."""
+        with self._lock:
+            return UnchangedReads(
+                tuple(
+                    SameContent(table_key, entry.content_id, entry.version)
+                    for table_key in table_keys
+                    if (entry := self._tables.get(table_key)) is not None
+                )
+            )
+
+    def record_write(self, commit: Commit, requirement: UnchangedReads) -> None:
+        """Follow a write of the same caller, except where it was applied to an unread change.
+
+        The earlier commit of an idempotency key is not followed: it was applied to a base without
+        this requirement, and it may be older than what was read since.
+        """
+        if not requirement.was_checked_for(commit):
+            return
+        with self._lock:
+            for table_key, entry in commit.tables.items():
+                read_entry = self._tables.get(table_key)
+                base_content_id = requirement.base_content_ids.get(table_key)
+                if (read_entry and read_entry.content_id) == base_content_id:
+                    self._replace_entry(table_key, entry)
+
+    def _replace_entry(self, table_key: str, entry: TableEntry | None) -> None:
+        if entry is None:  # dropped
+            self._tables.pop(table_key, None)
+        else:
+            self._tables[table_key] = entry
