@@ -288,7 +288,7 @@ def test_a_renamed_branch_goes_on_where_it_was(graph: Graph) -> None:
     assert renamed.changes.poll(page_token=page).blocks
     assert next(following).changes
     again = graph.branches.create("side")
-    with pytest.raises(ChangeCursorRejected, match="another one has its name"):
+    with pytest.raises(ChangeCursorRejected, match="another branch has its name"):
         again.changes.feed(cursor=cursor)
 
 

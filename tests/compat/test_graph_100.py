@@ -70,7 +70,7 @@ def test_the_program_of_today_makes_the_same_graph(
 ) -> None:
     from omnigraph.history import log
 
-    for name in ("SEAL", "LARGEST"):
+    for name in ("CHUNK_COMMITS", "MAX_CHUNK_COMMITS"):
         monkeypatch.setattr(log, name, getattr(log, name))
     make(tmp_path / "graph")
     found, expected = read(tmp_path / "graph"), json.loads((HERE / "expected.json").read_text())

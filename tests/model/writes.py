@@ -94,7 +94,7 @@ def _initial(kind: NodeType | EdgeType, name: str, given: Mapping[str, Value]) -
     declared = kind.properties_by_name[name]
     if name in given:
         return given[name]
-    return default_of(declared.type, declared.default, type_name=kind.name, property=name)
+    return default_of(declared.type, declared.default, type_name=kind.name, property_name=name)
 
 
 def _required(kind: NodeType | EdgeType, properties: Properties) -> None:

@@ -96,14 +96,14 @@ def test_a_writer_that_staged_before_the_list_stages_again(
     check_invariants(root, acknowledged=[made])
 
 
-@pytest.mark.parametrize("place", ["_stage", "decide"])
+@pytest.mark.parametrize("place", ["_stage_and_confirm", "decide"])
 def test_a_long_operation_keeps_what_it_staged(
     root: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     from omnigraph.publish import long_operations
 
     line = apart(root)
-    module: Any = long_operations if place == "_stage" else intents
+    module: Any = long_operations if place == "_stage_and_confirm" else intents
     with monkeypatch.context() as patch:
         pause(patch, module, place, lambda: cleanup(elsewhere(root), POLICY), after=False)
         made = write_long(line, append({"late": 1}), TABLES)
@@ -294,6 +294,6 @@ def test_an_intent_of_another_release_spares_every_table(root: Path) -> None:
     before = read_graph(root)
     tables = {one.name for kind in ("nodes", "edges") for one in store.objects.list(kind)}
     report = cleanup(store, POLICY)
-    assert any("nothing of any table goes" in one for one in report.held_by)
+    assert any("no table files are removed" in one for one in report.held_by)
     assert tables <= {one.name for kind in ("nodes", "edges") for one in store.objects.list(kind)}
     assert read_graph(root) == before

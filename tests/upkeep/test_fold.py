@@ -17,7 +17,7 @@ from omnigraph.testing import graph as new_graph
 from tests.schema_apply.test_races import before_effect, elsewhere
 
 SCHEMA = "node P { k: String @key  n: I64? }\nedge E: P -> P { w: I64? }"
-BRIEF = {"FEWEST": 4, "INDEXED": 8, "LARGEST": 64}
+BRIEF = {"MIN_FRAGMENTS": 4, "MIN_INDEXED_ROWS": 8, "MAX_FRAGMENT_ROWS": 64}
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def test_single_inserts_leave_few_fragments_and_keep_every_row(eager: None) -> N
             assert before.items() <= now.items(), "a row changed or lost its row id"
             before = now
         assert [n for _, n in before.values()] == list(range(70)), "rows keep their order"
-        assert len(sizes(graph)) <= BRIEF["FEWEST"] + 5
-        assert uncovered(graph) < 2 * BRIEF["INDEXED"] + BRIEF["FEWEST"]
+        assert len(sizes(graph)) <= BRIEF["MIN_FRAGMENTS"] + 5
+        assert uncovered(graph) < 2 * BRIEF["MIN_INDEXED_ROWS"] + BRIEF["MIN_FRAGMENTS"]
         assert len(graph.log()) == 71, "a fold is no commit of its own"
 
 
@@ -142,7 +142,7 @@ def test_updates_deletes_and_upserts_equal_a_model(eager: None) -> None:
             found = graph.query("match { $p: P } return { $p.k as k, $p.n as n }")
             assert {one["k"]: one["n"] for one in found} == model
             assert stored(graph).keys() == model.keys()
-        assert len(sizes(graph)) <= BRIEF["FEWEST"] + 8
+        assert len(sizes(graph)) <= BRIEF["MIN_FRAGMENTS"] + 8
 
 
 MEANWHILE: dict[str, Callable[[Graph], object]] = {

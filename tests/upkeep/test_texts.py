@@ -318,7 +318,7 @@ def test_check_tells_of_words_that_an_index_misses(monkeypatch: pytest.MonkeyPat
         listed = fulltext.read_tokens
         monkeypatch.setattr(fulltext, "read_tokens", lambda *given: listed(*given)[:-2])  # type: ignore[index]
         (found,) = graph.maintenance.check().findings
-        assert "does not list 2 of the words" in found.reason
+        assert "does not list 2 of the tokens" in found.reason
 
 
 def made(place: Path, rows: list[dict[str, Any]]) -> Graph:

@@ -11,5 +11,6 @@ def require_node_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceT
     node_type = catalog.node(type_name) or catalog.interface(type_name)
     if node_type is None:
         interface_names = [interface.name for interface in catalog.interfaces]
-        raise unknown_type_error(type_name, [*type_names(catalog, "node"), *interface_names], "node")
+        known_names = [*type_names(catalog, "node"), *interface_names]
+        raise unknown_type_error(type_name, known_names, "node")
     return node_type
