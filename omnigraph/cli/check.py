@@ -118,6 +118,12 @@ def _print_report(report: "Checkup", quick: bool) -> None:
         show.note(f"{unrecorded_files} without a checksum, written before checksums were recorded")
     verified_files = show.count(report.read["verified"], "file")
     coverage += f", the content of {verified_files} verified" if report.read["verified"] else ""
+    if quick:
+        files = "other files" if report.read["verified"] else "files"
+        show.note(
+            f"not checked: rows, the contents of indexes, and the contents of {files};"
+            " a check without --quick and --sample reads them"
+        )
     error_count = sum(finding.severity == "error" for finding in report.findings) + report.more
     warning_count = len(report.findings) - error_count + report.more
     verdict = [show.count(error_count, "error")] if error_count else []

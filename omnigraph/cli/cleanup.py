@@ -110,11 +110,8 @@ def _report_notes(report: "Cleanup", options: dict[str, Any]) -> Iterator[str]:
             f"{report.unreferenced_bytes:,} bytes of unreferenced tables are kept:"
             " use --purge-dropped to remove them"
         )
-    if report.spared_bytes:
-        yield (
-            f"nothing is old enough: {report.spared_bytes:,} bytes were in use within the grace"
-            f" period of {grace} and may still be read; use --grace 0s to remove them"
-        )
+    if report.spared_files:
+        yield _describe_spared(report, grace)
     for unnamed_ref in report.unnamed:
         subject = f"{unnamed_ref['kind'] or 'branch or tag'} {unnamed_ref['name'] or ''}".strip()
         yield (
@@ -132,6 +129,16 @@ def _report_notes(report: "Cleanup", options: dict[str, Any]) -> Iterator[str]:
         yield f"done on {report.engine}"
     if report.preview:
         yield "nothing was removed; pass --confirm to remove it"
+
+
+def _describe_spared(report: "Cleanup", grace: str) -> str:
+    outcome = "nothing to remove" if report.preview else "nothing removed"
+    spared_files = show.count(report.spared_files, "file")
+    verb = "is" if report.spared_files == 1 else "are"
+    return (
+        f"{outcome}: {spared_files} ({report.spared_bytes:,} bytes) {verb} younger than the grace"
+        f" period of {grace} and may still be in use by readers; use --grace 0s to remove them"
+    )
 
 
 def _describe_erasure(deleted_count: int, options: dict[str, Any]) -> str:

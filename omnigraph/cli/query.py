@@ -19,7 +19,10 @@ _LINES_PER_WRITE = 1000  # lines per write
 @click.option("--branch", help="Branch; main unless a snapshot is given")
 @snapshot_option
 @click.option(
-    "--format", "form", type=click.Choice(_FORMATS), help="Output format  [default: table]"
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    help="Output format; jsonl begins with a line of metadata  [default: table]",
 )
 @click.option(
     "--max-width",

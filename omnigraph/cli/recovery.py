@@ -1,6 +1,7 @@
 """`omnigraph recovery`: interrupted operations, and decisions about those set aside."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,10 +22,10 @@ from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.history.recovery_records import RecoveryRecord
-    from omnigraph.publish.intent import SetAsideIntent
+    from omnigraph.publish.intent import PendingIntent, SetAsideIntent
 
 _COMMANDS = {
-    "list": LazyCommand(__name__, "list_", "List recovered operations and those set aside"),
+    "list": LazyCommand(__name__, "list_", "List recovered, pending and set-aside operations"),
     "retry": LazyCommand(__name__, "retry", "Retry an operation that was set aside"),
     "drop": LazyCommand(__name__, "drop", "Give up an operation that was set aside"),
 }
@@ -43,29 +44,41 @@ def recovery() -> None:
 @store_option
 @shared_options
 def list_(uri: str | None, store: str | None) -> None:
-    """List recovered operations, oldest first, then those that need a decision.
+    """List recovered operations, oldest first, then pending ones, then those that need a decision.
 
-    An operation that recovery cannot resolve is set aside: it blocks nothing, and the data it needs
-    is kept. Fix the cause and retry it, or drop it.
+    A pending operation is running, or its process crashed and the next write recovers it. An
+    operation that recovery cannot resolve is set aside: it blocks nothing, and the data it needs is
+    kept. Fix the cause and retry it, or drop it.
     """
     root = resolve_root(uri, store)
     from omnigraph.api.opening import open as open_graph
+    from omnigraph.publish.intent import list_intents
 
     graph = open_graph(root.uri, read_only=True)
     outcomes = graph.maintenance.operations.recoveries()
     set_aside = graph.maintenance.operations.set_aside()
+    pending = list_intents(graph._handle.store).pending
     if settings().json:
-        outcome_documents = [outcome.to_json() for outcome in outcomes]
-        set_aside_documents = [operation.to_json() for operation in set_aside]
-        show.document({"recoveries": outcome_documents, "set_aside": set_aside_documents})
+        documents = {
+            "recoveries": [outcome.to_json() for outcome in outcomes],
+            "pending": [_pending_members(operation) for operation in pending],
+            "set_aside": [operation.to_json() for operation in set_aside],
+        }
+        show.document(documents)
         return
     for outcome in outcomes:
         show.result(_outcome_line(outcome))
+    for pending_operation in pending:
+        show.result(
+            _operation_line(pending_operation.id, "pending", _pending_members(pending_operation))
+        )
     for operation in set_aside:
         show.result(_set_aside_line(operation))
+    if pending:
+        show.note("pending operations are still running, or the next write recovers them")
     if set_aside:
         show.note("to resolve one: `omnigraph recovery retry ID`, or `drop ID --confirm`")
-    if not outcomes and not set_aside:
+    if not outcomes and not pending and not set_aside:
         show.note("no operation was ever recovered")
 
 
@@ -153,9 +166,21 @@ def _outcome_line(outcome: "RecoveryRecord") -> str:
     return "  ".join(columns + ([outcome.error] if outcome.error else []))
 
 
+def _pending_members(operation: "PendingIntent") -> dict[str, Any]:
+    return {
+        "operation_id": operation.id,
+        "operation": operation.intent.operation,
+        "graph_branch": operation.intent.branch,
+        "for_actor": operation.intent.actor,
+        "graph_commit_id": operation.intent.commit_id,
+    }
+
+
 def _set_aside_line(operation: "SetAsideIntent") -> str:
-    members = operation.to_json()
+    line = _operation_line(operation.id, "set_aside", operation.to_json())
+    return f"{line}  {operation.error}"
+
+
+def _operation_line(operation_id: str, status: str, members: Mapping[str, Any]) -> str:
     columns = (members["operation"], members["graph_branch"], members["for_actor"])
-    return "  ".join(
-        (operation.id, "set_aside", *(column or "-" for column in columns), operation.error)
-    )
+    return "  ".join((operation_id, status, *(column or "-" for column in columns)))

@@ -115,6 +115,8 @@ def test_lines_begin_with_facts(omnigraph: Program, graph: str) -> None:
     first, *rows = [json.loads(line) for line in ended.out.splitlines()]
     assert (first["kind"], first["row_count"], first["columns"]) == ("metadata", 2, ["p.name"])
     assert rows == [{"p.name": "ann"}, {"p.name": "bob"}]
+    help_text = " ".join(omnigraph("query", "--help").out.split())
+    assert "jsonl begins with a line of metadata" in help_text
     empty = 'match { $p: Person { name: "zed" } } return { $p.name }'
     assert omnigraph("query", "-e", empty, "--store", "g", "--format", "kv").out.endswith(
         "(no rows)\n"

@@ -133,7 +133,7 @@ def test_nothing_was_recovered(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("recovery", "list", graph)
     assert (ended.code, ended.out, ended.err) == (0, "", "no operation was ever recovered\n")
     listed = document(omnigraph("recovery", "list", "--store", graph, "--json"))
-    assert listed == {"recoveries": [], "set_aside": []}
+    assert listed == {"recoveries": [], "pending": [], "set_aside": []}
 
 
 def test_copy(omnigraph: Program, graph: str) -> None:

@@ -18,6 +18,16 @@ def test_a_sound_graph(shell: Program, graph: Graph) -> None:
     assert shell("repair", graph.uri).code == 0
 
 
+def test_a_quick_check_names_what_it_skipped(shell: Program, graph: Graph) -> None:
+    quick = shell("check", graph.uri, "--quick")
+    assert (quick.code, quick.out.startswith("graph is healthy;")) == (0, True)
+    skipped = "not checked: rows, the contents of indexes, and the contents of files;"
+    assert skipped in quick.err
+    sampled = shell("check", graph.uri, "--sample", "50")
+    assert skipped.replace("files", "other files") in sampled.err
+    assert "not checked" not in shell("check", graph.uri).err
+
+
 def test_broken_rules_and_foreign_rows(shell: Program, graph: Graph) -> None:
     foreign_append(graph, "Person", EVE)
     warned = shell("check", graph.uri)

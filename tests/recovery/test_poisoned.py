@@ -8,11 +8,12 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
+from omnigraph.publish import intent as intents
 from omnigraph.publish import settle
 from omnigraph.storage.store import open_store
 from tests.cli import conftest as cli
 from tests.cli.conftest import Program
-from tests.crash.verbs import overdue
+from tests.crash.verbs import make_start, overdue
 from tests.recovery.poison import (
     BROKEN,
     EVERY,
@@ -241,6 +242,16 @@ def test_copies_of_a_graph_carry_the_operation(graph: Graph, tmp_path: Path) -> 
     ]
     assert copied.maintenance.operations.drop(ID).kind == "dropped"
     assert parts_left(graph._handle.store) == {"json", "confirmed", "verdict", "set_aside"}
+
+
+def test_commands_list_a_pending_operation(shell: Program, tmp_path: Path) -> None:
+    root = make_start("confirmed", tmp_path)
+    (pending,) = intents.list_intents(open_store(str(root))).pending
+    listed = shell("recovery", "list", str(root))
+    assert listed.out == f"{pending.id}  pending  insert  main  -\n"
+    assert "the next write recovers them" in listed.err
+    (told,) = json.loads(shell("recovery", "list", str(root), "--json").out)["pending"]
+    assert told["operation_id"] == pending.id
 
 
 def test_commands_report_it(graph: Graph, shell: Program) -> None:

@@ -263,7 +263,8 @@ def test_the_report_has_these_members(graph: Graph, shell: Program) -> None:  # 
     assert told.keys() == {
         *("uri", "keep_versions", "older_than_secs", "preview", "datasets", "bytes_removed"),
         *("old_versions_removed", "unreferenced_paths", "unreferenced_bytes", "orphans"),
-        *("commits_kept", "spared_bytes", "deleted_rows", "held_by", "engine", "unnamed"),
+        *("commits_kept", "spared_files", "spared_bytes", "deleted_rows", "held_by"),
+        *("engine", "unnamed"),
     }
     row = {"type_key", "old_versions_removed", "bytes_removed", "error"}
     assert all(one.keys() == row for one in told["datasets"])
@@ -291,9 +292,12 @@ def test_what_the_grace_spares_is_told(graph: Graph, shell: Program) -> None:  #
     for flags in ((), ("--confirm",)):
         told = shell("cleanup", graph.uri, "--keep", "1", *flags)
         assert told.code == 0
-        assert f"nothing is old enough: {wide.bytes_removed:,} bytes were in use" in told.err
-        assert "within the grace period of 60m" in told.err
-    assert "old enough" not in shell("cleanup", graph.uri, "--keep", "9", "--grace", "0s").err
+        report = json.loads(shell("cleanup", graph.uri, "--keep", "1", *flags, "--json").out)
+        assert (report["bytes_removed"], report["spared_bytes"]) == (0, wide.bytes_removed)
+        verb = "nothing removed" if flags else "nothing to remove"
+        spared = f"{report['spared_files']} files ({wide.bytes_removed:,} bytes)"
+        assert f"{verb}: {spared} are younger than the grace period of 60m" in told.err
+    assert "younger" not in shell("cleanup", graph.uri, "--keep", "9", "--grace", "0s").err
 
 
 Spoil = Callable[[Graph], object]
@@ -343,9 +347,10 @@ def test_the_preview_of_an_erasure_says_what_spares(
 
 
 def test_a_length_of_time_has_a_unit(graph: Graph, shell: Program) -> None:  # noqa: F811
-    bare = shell("cleanup", graph.uri, "--older-than", "7")
-    assert (bare.code, bare.out) == (1, "")
-    assert "'7' has no unit: 7d? 7s?" in bare.err
+    for flags in (("--older-than", "7"), ("--keep", "1", "--grace", "7")):
+        bare = shell("cleanup", graph.uri, *flags)
+        assert (bare.code, bare.out) == (1, "")
+        assert "'7' has no unit: 7d? 7s?" in bare.err
     asked = shell("cleanup", graph.uri)
     assert asked.code == 2
     assert "--keep 10 is a good start" in asked.err

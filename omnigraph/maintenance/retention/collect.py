@@ -116,7 +116,7 @@ def preview_cleanup(
             deleted_rows=deleted_rows,
         )
     )
-    return replace(report, engine=executor.name, spared_bytes=_count_spared_bytes(report, marking))
+    return replace(_count_spared(report, marking), engine=executor.name)
 
 
 @as_storage_errors("unknown")
@@ -170,8 +170,7 @@ def cleanup(
             version_contents=marking.version_contents,
             unnamed=marking.unnamed,
         )
-        spared_bytes = _count_spared_bytes(report, final_marking)
-        return replace(report, engine=executor.name, spared_bytes=spared_bytes)
+        return replace(_count_spared(report, final_marking), engine=executor.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,22 +233,19 @@ def _group_old_versions(marking: Marking, survey: FileSurvey) -> Iterator[list[s
     return old_versions(marking.store, survey, marking.policy.grace, spared_directories)
 
 
-def _count_spared_bytes(report: Cleanup, marking: Marking) -> int:
-    """Count the bytes that only the grace period keeps, if the run removes nothing else."""
+def _count_spared(report: Cleanup, marking: Marking) -> Cleanup:
+    """Count the files that only the grace period keeps, if the run removes nothing."""
     policy = marking.policy
     if report.datasets or not policy.grace:
-        return 0
+        return report
     marking_without_grace = marking.start_over(replace(policy, grace=timedelta()))
     mark_heads(marking_without_grace)
     deletable_names = _plan_cleanup(
         marking_without_grace, mark_intents(marking_without_grace)
     ).deletable_names
-    return sum(
-        map(
-            marking_without_grace.survey.size_of,
-            {*deletable_names, *_old_manifest_files(marking_without_grace)},
-        )
-    )
+    spared_names = {*deletable_names, *_old_manifest_files(marking_without_grace)}
+    spared_bytes = sum(map(marking_without_grace.survey.size_of, spared_names))
+    return replace(report, spared_files=len(spared_names), spared_bytes=spared_bytes)
 
 
 def _mark_live(

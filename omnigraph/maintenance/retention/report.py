@@ -42,11 +42,11 @@ class Cleanup:
 
     `unreferenced_paths` are table directories that nothing references any more; they and their
     `unreferenced_bytes` stay unless their removal was requested. `orphans` are directories of
-    branches and tags that were never named. `spared_bytes` are those that only the grace period
-    keeps, counted if nothing else is removed. `deleted_rows` is the number of rows that an erase
-    would purge, set by its preview. `held_by` are the tags and running operations that retain
-    data. `engine` says where the work was done. `unnamed` are branches and tags that lost their
-    ref object; nothing of them is removed.
+    branches and tags that were never named. `spared_files` and `spared_bytes` are those that only
+    the grace period keeps, counted if nothing is removed. `deleted_rows` is the number of rows that
+    an erase would purge, set by its preview. `held_by` are the tags and running operations that
+    retain data. `engine` says where the work was done. `unnamed` are branches and tags that lost
+    their ref object; nothing of them is removed.
     """
 
     preview: bool
@@ -56,6 +56,7 @@ class Cleanup:
     engine: str = field(default="local", compare=False)
     unreferenced_bytes: int = 0
     orphans: tuple[str, ...] = ()
+    spared_files: int = 0
     spared_bytes: int = 0
     deleted_rows: int | None = None
     held_by: tuple[str, ...] = ()
@@ -92,6 +93,7 @@ class Cleanup:
             "unreferenced_bytes": self.unreferenced_bytes,
             "orphans": self._orphans_to_json(),
             "commits_kept": self.commits_kept,
+            "spared_files": self.spared_files,
             "spared_bytes": self.spared_bytes,
             "deleted_rows": self.deleted_rows,
             "held_by": list(self.held_by),
