@@ -90,7 +90,9 @@ def test_a_good_link_is_left_alone(tmp_path: Path, link: str) -> None:
     assert make_docs.broken_links(tmp_path) == []
 
 
-@pytest.mark.parametrize("folder", ["tutorial", "how-to", "reference", "explanation", "decisions"])
+@pytest.mark.parametrize(
+    "folder", ["tutorial", "how-to", "reference", "explanation", "decisions", "spec"]
+)
 def test_every_part_of_the_docs_has_an_index(checkout: Path, folder: str) -> None:
     assert (checkout / "docs" / folder / "README.md").is_file()
 
