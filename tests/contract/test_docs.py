@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from omnigraph import errors
 from omnigraph.api import graph
 from omnigraph.api.facet import Facet
 from scripts import make_docs
+
+MODULE = re.compile(r"`(omnigraph(?:\.[a-z_]+)+)`")
 
 
 def test_the_generated_pages_are_fresh() -> None:
@@ -76,6 +79,32 @@ def test_the_public_modules_of_the_stability_page_say_what_is_public(checkout: P
     assert all(hasattr(diagnostics, name) for name in re.findall(r"`(\w+)`", without[1]))
 
 
+def test_every_file_module_and_test_that_a_page_names_exists(checkout: Path) -> None:
+    pages = (page for page in make_docs.markdown_files(checkout) if page.parent.name != "spec")
+    missing = [f"{page.name}: {name}" for page in pages for name in missing_names(checkout, page)]
+    assert missing == []
+
+
+def missing_names(checkout: Path, page: Path) -> Iterator[str]:
+    text = page.read_text()
+    roots = (checkout, checkout / "omnigraph", page.parent)
+    for path, test in re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|txt|lark))(?:::(\w+))?`", text):
+        files = [root / path for root in roots if (root / path).is_file()]
+        if page.name != "modules.md" and not (files and test in files[0].read_text()):
+            yield f"{path}::{test}"
+    yield from (name for name in MODULE.findall(text) if not _is_built(checkout, name))
+
+
+def _is_built(checkout: Path, name: str) -> bool:
+    """Whether a dotted name is a module, a name in one, or a layer that is not built yet."""
+    path, _, last = name.rpartition(".")
+    places = (checkout / name.replace(".", "/"), checkout / path.replace(".", "/"))
+    if places[0].is_dir() or places[0].with_suffix(".py").is_file() or name == "omnigraph.server":
+        return True
+    owner = places[1] / "__init__.py" if places[1].is_dir() else places[1].with_suffix(".py")
+    return owner.is_file() and re.search(rf"\b{last}\b", owner.read_text()) is not None
+
+
 @pytest.mark.parametrize("link", ["gone.md", "there.md#gone", "#gone", "dir/gone/"])
 def test_a_broken_link_is_noticed(tmp_path: Path, link: str) -> None:
     (tmp_path / "there.md").write_text("# A heading, with `code`\n")
@@ -90,7 +119,9 @@ def test_a_good_link_is_left_alone(tmp_path: Path, link: str) -> None:
     assert make_docs.broken_links(tmp_path) == []
 
 
-@pytest.mark.parametrize("folder", ["tutorial", "how-to", "reference", "explanation", "decisions"])
+@pytest.mark.parametrize(
+    "folder", ["tutorial", "how-to", "reference", "explanation", "decisions", "spec"]
+)
 def test_every_part_of_the_docs_has_an_index(checkout: Path, folder: str) -> None:
     assert (checkout / "docs" / folder / "README.md").is_file()
 
