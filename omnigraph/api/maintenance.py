@@ -11,6 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.api import maintenance_runs as runs
+from omnigraph.api.engine_choice import choose_check_executor
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
 from omnigraph.api.operations import Operations
@@ -177,11 +178,11 @@ class Maintenance(Facet):
         `engine` compares files: "local", "spark", on the session `spark` or on a new one, or
         "auto": Spark from 32 GiB of files on, where it is available.
         """
-        from omnigraph.maintenance.check import check_graph, executor_for
+        from omnigraph.maintenance.check import check_graph
 
         self._handle.require_open()
         store = self._handle.store
-        executor = executor_for(store, engine, spark)
+        executor = choose_check_executor(store, (engine, spark))
         return check_graph(store, quick=quick, sample=sample, progress=progress, executor=executor)
 
     def status(self) -> "Status":

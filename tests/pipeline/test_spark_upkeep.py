@@ -135,7 +135,7 @@ def test_large_indexes_are_built_in_parts(
     before = content(graph)
     monkeypatch.setattr(compact, "TARGET_ROWS", 6)
     hands = on_spark.SparkMaintenanceExecutor(spark, index_part_rows=6)
-    monkeypatch.setattr("omnigraph.api.maintenance_runs.choose_executor", lambda *_: hands)
+    monkeypatch.setattr("omnigraph.api.maintenance_runs.choose_optimize_executor", lambda *_: hands)
     graph.maintenance.optimize()
     indexes = {one.field_names[0]: one for one in graph.table("P").describe_indices()}
     parts = {name: len(one.segments) for name, one in indexes.items()}
