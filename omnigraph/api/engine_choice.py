@@ -9,33 +9,60 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnigraph.history.branch_state import BranchState
+    from omnigraph.maintenance.executors.protocol import Executor, ExecutorForFiles
     from omnigraph.spark.engine import Engine
-    from omnigraph.storage.maintenance_executor import MaintenanceExecutor
     from omnigraph.storage.store import Store
 
 EngineChoice = tuple["Engine", Any]  # the name of the engine, and the session of Spark
-CHECK_MIN_BYTES = 32 << 30  # bytes of files from which a check on Spark pays for its start-up
+OPTIMIZE_MIN_BYTES = 1 << 30  # bytes to read from which an optimize on Spark pays
+CHECK_MIN_BYTES = 32 << 30  # bytes of files from which a check on Spark pays
+CLEANUP_MIN_FILES = 100_000  # files from which a cleanup on Spark pays for its start-up
 
 
 def choose_optimize_executor(
     branch_head: "BranchState", types: Collection[str] | None, engine: EngineChoice
-) -> "MaintenanceExecutor | None":
+) -> "Executor | None":
     """The executor of an optimize; None is this process."""
     from omnigraph.maintenance.optimize import estimate_read_bytes
-    from omnigraph.spark.optimize import SPARK_MIN_BYTES, SparkMaintenanceExecutor
     from omnigraph.spark.session_choice import choose_session
 
     session = choose_session(
-        *engine, lambda: estimate_read_bytes(branch_head, types) >= SPARK_MIN_BYTES
+        *engine, lambda: estimate_read_bytes(branch_head, types) >= OPTIMIZE_MIN_BYTES
     )
-    return SparkMaintenanceExecutor(session) if session is not None else None
+    return _make_spark_executor(session) if session is not None else None
 
 
-def choose_check_executor(store: "Store", engine: EngineChoice) -> "MaintenanceExecutor | None":
+def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | None":
     """The executor that compares files with their checksums; None is this process."""
     from omnigraph.maintenance.check import measure_table_files
-    from omnigraph.spark.optimize import SparkMaintenanceExecutor
     from omnigraph.spark.session_choice import choose_session
 
     session = choose_session(*engine, lambda: measure_table_files(store) >= CHECK_MIN_BYTES)
-    return SparkMaintenanceExecutor(session) if session is not None else None
+    return _make_spark_executor(session) if session is not None else None
+
+
+def choose_cleanup_executor(engine: EngineChoice) -> "tuple[Executor, ExecutorForFiles]":
+    """The executor that lists the files of a cleanup, and the choice when they are counted.
+
+    "auto" lists in this process, because only the list shows whether there is much to do.
+    """
+    from omnigraph.maintenance.executors.local import LocalExecutor
+    from omnigraph.spark.session_choice import choose_session
+
+    engine_name, spark = engine
+    session = choose_session(engine_name, spark, lambda: False)
+    listing_executor = _make_spark_executor(session) if session is not None else LocalExecutor()
+
+    def choose_for_files(file_count: int) -> "Executor":
+        if engine_name != "auto":
+            return listing_executor
+        session = choose_session("auto", spark, lambda: file_count >= CLEANUP_MIN_FILES)
+        return _make_spark_executor(session) if session is not None else listing_executor
+
+    return listing_executor, choose_for_files
+
+
+def _make_spark_executor(session: Any) -> "Executor":
+    from omnigraph.spark.executor import SparkExecutor
+
+    return SparkExecutor(session)

@@ -9,7 +9,11 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.api.engine_choice import EngineChoice, choose_optimize_executor
+from omnigraph.api.engine_choice import (
+    EngineChoice,
+    choose_cleanup_executor,
+    choose_optimize_executor,
+)
 from omnigraph.api.handle import Handle, report_missing_branch
 from omnigraph.api.log_events import OperationEvent, log_operation
 from omnigraph.api.results.receipt import Receipt
@@ -86,10 +90,8 @@ def preview_cleanup(
     handle: Handle, policy: "RetentionPolicy", engine: EngineChoice, *, erase: bool
 ) -> Cleanup:
     """Report what a cleanup would remove."""
-    from omnigraph.spark.cleanup import choose_cleanup_executor
-
     return collect.preview_cleanup(
-        handle.store, policy, choose_cleanup_executor(*engine), erase=erase
+        handle.store, policy, *choose_cleanup_executor(engine), erase=erase
     )
 
 
@@ -102,16 +104,14 @@ def run_cleanup(
     erase: bool,
 ) -> Cleanup:
     """Remove what no branch needs any more."""
-    from omnigraph.spark.cleanup import choose_cleanup_executor
-
-    executor = choose_cleanup_executor(*engine)
+    executors = choose_cleanup_executor(engine)
     handle.require_writable("a cleanup")
     with log_operation("cleanup", handle.branch_name) as event:
         if erase:
             from omnigraph.maintenance.retention.erase import rewrite_deleted_data
 
             rewrite_deleted_data(handle.store)
-        report = collect.cleanup(handle.store, policy, progress, executor)
+        report = collect.cleanup(handle.store, policy, progress, *executors)
         _drop_stale_caches(handle)
         if erase and not handle.pinned:
             handle.refresh()

@@ -13,11 +13,12 @@ from omnigraph.errors import InputError, OmnigraphError, StorageError
 from omnigraph.history.file_checksums import read_checksums
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.maintenance.executors.local import LocalExecutor
+from omnigraph.maintenance.executors.protocol import Executor
 from omnigraph.maintenance.retention.survey import TABLE_ROOTS
 from omnigraph.storage import layout
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.failures import panics_as_errors
-from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 from omnigraph.storage.table_head import without_caches
@@ -53,7 +54,7 @@ class _CheckRun:
     quick: bool
     report_progress: CheckProgress
     integrity: FileIntegrity
-    executor: MaintenanceExecutor
+    executor: Executor
     verified_share: float
     findings: dict[object, IntegrityFinding] = field(default_factory=dict)
     omitted_findings: int = 0
@@ -89,7 +90,7 @@ def check_graph(
     quick: bool = False,
     sample: float | None = None,
     progress: CheckProgress | None = None,
-    executor: MaintenanceExecutor | None = None,
+    executor: Executor | None = None,
 ) -> Checkup:
     """Check the whole graph; `quick` skips rows, indexes and file contents.
 
@@ -108,7 +109,7 @@ def check_graph(
         quick,
         progress or (lambda _: None),
         integrity,
-        executor or LocalMaintenanceExecutor(),
+        executor or LocalExecutor(),
         share,
     )
     head_findings: list[IntegrityFinding] = []

@@ -16,6 +16,7 @@ import pyarrow as pa
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import create_branch, delete_branch, open_branch
 from omnigraph.history.tags import create_tag
+from omnigraph.maintenance.executors.local import LocalExecutor
 from omnigraph.maintenance.index_maintenance import ensure_indices
 from omnigraph.maintenance.optimize import optimize
 from omnigraph.maintenance.repair import repair_graph
@@ -28,7 +29,6 @@ from omnigraph.maintenance.retention.report import Cleanup
 from omnigraph.publish.recovery_records import list_recovery_records
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.layout import MAIN
-from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import open_table, stage_append
 from tests.crash.verb import Verb
@@ -49,7 +49,7 @@ ALL = 99
 ERASED = "somebody-who-wants-to-be-forgotten"
 FOREIGN = "appended-by-another-program"
 _POLICY = RetentionPolicy(keep=KEPT, grace=timedelta())
-_ONE = LocalMaintenanceExecutor(1)  # one table after another: effects are numbered
+_ONE = LocalExecutor(1)  # one table after another: effects are numbered
 
 
 def _clean(store: Store) -> Cleanup:

@@ -14,7 +14,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.engine.search import fulltext_scan
 from omnigraph.errors import NotFound, ServerError, UsageError
-from omnigraph.spark import optimize as on_spark
+from omnigraph.spark import executor as on_spark
 from omnigraph.spark import session, session_choice
 from omnigraph.storage import compact, tail_compaction
 from omnigraph.storage.index import index_coverage
@@ -134,7 +134,7 @@ def test_large_indexes_are_built_in_parts(
     graph = grown(tmp_path / "g", 7)
     before = content(graph)
     monkeypatch.setattr(compact, "TARGET_ROWS", 6)
-    hands = on_spark.SparkMaintenanceExecutor(spark, index_part_rows=6)
+    hands = on_spark.SparkExecutor(spark, index_part_rows=6)
     monkeypatch.setattr("omnigraph.api.maintenance_runs.choose_optimize_executor", lambda *_: hands)
     graph.maintenance.optimize()
     indexes = {one.field_names[0]: one for one in graph.table("P").describe_indices()}
@@ -162,7 +162,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, name: str, how: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "how"),
-    [(name, how) for name in ("_rewrite", "_index") for how in ("raise", "kill")],
+    [(name, how) for name in ("_compact_fragments", "_build_segment") for how in ("raise", "kill")],
 )
 @pytest.mark.full
 def test_a_task_that_fails_leaves_nothing_that_shows(

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.maintenance_executor import maintenance_concurrency
+from omnigraph.maintenance.executors.concurrency import maintenance_concurrency
 from omnigraph.storage.store import Store
 
 from .survey import attached_version_number, subdirectory_of
