@@ -4,19 +4,40 @@ Every operation works without Spark, so "auto" uses it only if there is much to 
 can be started. Spark is not imported before it is chosen.
 """
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from omnigraph.errors import UsageError
 
 if TYPE_CHECKING:
     from omnigraph.history.branch_state import BranchState
     from omnigraph.maintenance.executors.protocol import Executor, ExecutorForFiles
-    from omnigraph.spark.engine import Engine
     from omnigraph.storage.store import Store
 
-EngineChoice = tuple["Engine", Any]  # the name of the engine, and the session of Spark
+Engine = Literal["auto", "spark", "local"]
+EngineChoice = tuple[Engine, Any]  # the name of the engine, and the session of Spark
 OPTIMIZE_MIN_BYTES = 1 << 30  # bytes to read from which an optimize on Spark pays
 CHECK_MIN_BYTES = 32 << 30  # bytes of files from which a check on Spark pays
 CLEANUP_MIN_FILES = 100_000  # files from which a cleanup on Spark pays for its start-up
+
+
+def check_engine(engine: str) -> None:
+    """Raise `UsageError` for an unknown engine."""
+    if engine not in get_args(Engine):
+        expected = ", ".join(get_args(Engine))
+        raise UsageError(reason=f"unknown engine {engine!r}; expected one of {expected}")
+
+
+def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any | None:
+    """Return the session to use, None for this process; `is_large` is called for "auto" only."""
+    check_engine(engine)
+    if engine == "local" or (engine == "auto" and not is_large()):
+        return None
+    if spark is not None:
+        return spark
+    from omnigraph.spark.session import spark_session, spark_session_if_available
+
+    return spark_session() if engine == "spark" else spark_session_if_available()
 
 
 def choose_optimize_executor(
@@ -24,7 +45,6 @@ def choose_optimize_executor(
 ) -> "Executor | None":
     """The executor of an optimize; None is this process."""
     from omnigraph.maintenance.optimize import estimate_read_bytes
-    from omnigraph.spark.session_choice import choose_session
 
     session = choose_session(
         *engine, lambda: estimate_read_bytes(branch_head, types) >= OPTIMIZE_MIN_BYTES
@@ -35,7 +55,6 @@ def choose_optimize_executor(
 def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | None":
     """The executor that compares files with their checksums; None is this process."""
     from omnigraph.maintenance.check import measure_table_files
-    from omnigraph.spark.session_choice import choose_session
 
     session = choose_session(*engine, lambda: measure_table_files(store) >= CHECK_MIN_BYTES)
     return _make_spark_executor(session) if session is not None else None
@@ -47,7 +66,6 @@ def choose_cleanup_executor(engine: EngineChoice) -> "tuple[Executor, ExecutorFo
     "auto" lists in this process, because only the list shows whether there is much to do.
     """
     from omnigraph.maintenance.executors.local import LocalExecutor
-    from omnigraph.spark.session_choice import choose_session
 
     engine_name, spark = engine
     session = choose_session(engine_name, spark, lambda: False)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.api.change_feed.feed import ChangeBlock, ChangeFilterNames, Feed
     from omnigraph.api.change_feed.pages import ChangePage, CommitPage
     from omnigraph.api.changes import Wait
+    from omnigraph.api.engine_choice import Engine
     from omnigraph.api.merge_sessions import MergeResult, MergeSession
     from omnigraph.api.results.receipt import Receipt
     from omnigraph.api.schema import SchemaText
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from omnigraph.merging.strategy import Strategy
     from omnigraph.publish.intent import SetAsideIntent
     from omnigraph.publish.recovery_records import RecoveryRecord
-    from omnigraph.spark.engine import Engine
     from omnigraph.spark.frames import SparkGraph
 
 

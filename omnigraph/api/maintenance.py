@@ -8,10 +8,10 @@ could not finish have a facet of their own, `graph.maintenance.operations`.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.api import maintenance_runs as runs
-from omnigraph.api.engine_choice import choose_check_executor
+from omnigraph.api.engine_choice import Engine, choose_check_executor
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
 from omnigraph.api.operations import Operations
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.optimize import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
     from omnigraph.maintenance.status import Status
-
-Engine = Literal["auto", "spark", "local"]
 
 
 class Maintenance(Facet):

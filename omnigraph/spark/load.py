@@ -17,6 +17,9 @@ from omnigraph.errors import ClientError, InputError, ReadSetConflict, VersionCo
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
+from omnigraph.ingest.disk_space import estimate_input, require_disk_space
+from omnigraph.ingest.input_files import InputFile, total_bytes
+from omnigraph.ingest.input_pieces import InputPiece, cut_into_pieces, map_record_positions
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode, LoadOutcome, LoadSummary
 from omnigraph.ingest.problem import LoadProblem, ProblemCollector
@@ -44,9 +47,7 @@ from omnigraph.values import ids
 
 from . import steps
 from .check import LoadCheckContext, find_set_violations
-from .disk_space import estimate_input, require_disk_space
 from .endpoint_lookup import remove_scratch_folders
-from .load_inputs import InputFile, InputPiece, cut_into_pieces, map_record_positions, total_bytes
 from .pinned_graph import pin_graph
 from .session import parallelism, translate_spark_errors
 from .stage import LoadJob, make_frame_task, make_piece_task, table_key_of

@@ -1,7 +1,7 @@
 """A graph as executors open it: the root with its settings, and the tables at pinned versions.
 
-Travels inside the functions that Spark ships, because plans and logs must not show it; secrets in
-it must never appear in its `repr`. Each worker process opens a root once.
+Belongs to Spark: it travels inside the functions that Spark ships, because plans and logs must not
+show it. Secrets in it must never appear in its `repr`. Each worker process opens a root once.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """Inputs of the rules that need all records: ids, endpoints and unique tuples.
 
 Owns their columns. Rows that were written are read back from their fragments, all other rows are
-sent as task reports; both have the same columns.
+sent as task reports; both have the same columns. Tasks make these
+rows, as Arrow batches of a DataFrame.
 """
 
 from collections.abc import Callable, Iterator, Sequence

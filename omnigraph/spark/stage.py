@@ -15,6 +15,12 @@ import pyarrow as pa
 
 from omnigraph.errors import ClientError, InputError
 from omnigraph.ingest.frames import take_table
+from omnigraph.ingest.input_pieces import (
+    InputPiece,
+    first_position,
+    read_piece_blocks,
+    read_piece_tables,
+)
 from omnigraph.ingest.intake import Intake, TypeBuffer
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode
@@ -34,7 +40,6 @@ from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
 from omnigraph.values.names import quote_name, require_text
 
-from .load_inputs import InputPiece, first_position, read_piece_blocks, read_piece_tables
 from .pinned_graph import PinnedGraph, entity_type_of
 from .rule_inputs import key_reports, unique_reports
 from .staged_fragments import StagedFragment, pack_positions

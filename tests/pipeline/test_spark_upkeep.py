@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api import engine_choice
 from omnigraph.api.graph import Graph
 from omnigraph.engine.search import fulltext_scan
 from omnigraph.errors import NotFound, ServerError, UsageError
 from omnigraph.spark import executor as on_spark
-from omnigraph.spark import session, session_choice
+from omnigraph.spark import session
 from omnigraph.storage import compact, tail_compaction
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.table import open_table
@@ -210,11 +211,11 @@ def test_what_cannot_be_is_refused(spark: Any, tmp_path: Path) -> None:
 
 def test_auto_takes_spark_for_much_work_only(monkeypatch: pytest.MonkeyPatch) -> None:
     given = object()
-    assert session_choice.choose_session("auto", given, lambda: False) is None
-    assert session_choice.choose_session("auto", given, lambda: True) is given
-    assert session_choice.choose_session("local", given, lambda: True) is None
+    assert engine_choice.choose_session("auto", given, lambda: False) is None
+    assert engine_choice.choose_session("auto", given, lambda: True) is given
+    assert engine_choice.choose_session("local", given, lambda: True) is None
     monkeypatch.setattr(session, "find_spec", lambda _: None)
-    assert session_choice.choose_session("auto", None, lambda: True) is None, (
+    assert engine_choice.choose_session("auto", None, lambda: True) is None, (
         "without Spark it goes on"
     )
 

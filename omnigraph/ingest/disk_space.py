@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.errors import OmnigraphError, ResourceLimitExceeded
-from omnigraph.ingest.files import detect_compression
 from omnigraph.storage.store import Store
 
-from .load_inputs import InputFile, open_input_file
+from .files import detect_compression
+from .input_files import InputFile, open_input_file
 
 _SAMPLE_BYTES = 1 << 18  # bytes of a text file that are sampled
 _SAMPLED_FILES = 16  # files that are sampled

@@ -1,0 +1,227 @@
+"""Pieces of input files: the work of one task, and the positions of its records.
+
+A piece numbers its own records from 1; `RecordPositions` turns these numbers into lines of files
+once all pieces have reported how many lines they had.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+from .files import cut_blocks, detect_compression, iter_blocks
+from .frames import resolve_type, take_table
+from .input_files import COMPRESSED_SUFFIXES, InputFile, ReadErrorContext, open_input_file
+from .intake import Intake
+from .ndjson import read_blocks
+from .problem import LoadProblem, relocate_problem
+
+RECORD_BITS = 40  # bits for the number of a record within its piece
+_RECORD_MASK = (1 << RECORD_BITS) - 1
+_BLOCK_BYTES = 4 << 20  # bytes read at once
+_LINE_SEARCH_BYTES = 1 << 16  # bytes read at once while searching for the end of a line
+
+
+@dataclass(frozen=True, slots=True)
+class InputPiece:
+    """The share of a file for one task: bytes of NDJSON, row groups of Parquet, a whole CSV."""
+
+    number: int
+    input_file: InputFile
+    start: int = 0
+    end: int | None = None
+
+
+def cut_into_pieces(input_files: Sequence[InputFile], piece_bytes: int) -> list[InputPiece]:
+    """Cut inputs into pieces of about `piece_bytes` bytes, in input order."""
+    spans = [
+        (input_file, start, end)
+        for input_file in input_files
+        for start, end in _piece_spans(input_file, piece_bytes)
+    ]
+    return [InputPiece(number, *span) for number, span in enumerate(spans)]
+
+
+def _piece_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:
+    if input_file.file_format == "parquet":
+        return _row_group_spans(input_file, piece_bytes)
+    is_indivisible = (
+        input_file.file_format == "csv"
+        or Path(input_file.path).suffix in COMPRESSED_SUFFIXES
+        or input_file.size <= piece_bytes
+    )
+    if is_indivisible or _is_compressed(input_file):
+        return [(0, None)]
+    return [
+        (start, min(start + piece_bytes, input_file.size))
+        for start in range(0, input_file.size, piece_bytes)
+    ]
+
+
+def _is_compressed(input_file: InputFile) -> bool:
+    with open_input_file(input_file) as file:
+        return detect_compression(bytes(file.read(4))) is not None
+
+
+def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:
+    import pyarrow.parquet as pq
+
+    with open_input_file(input_file) as file, ReadErrorContext(input_file.path):
+        metadata = pq.read_metadata(file)
+    spans: list[tuple[int, int | None]] = []
+    first_group, span_bytes = 0, 0
+    for group in range(metadata.num_row_groups):
+        span_bytes += metadata.row_group(group).total_byte_size
+        if span_bytes >= piece_bytes or group == metadata.num_row_groups - 1:
+            spans.append((first_group, group + 1))
+            first_group, span_bytes = group + 1, 0
+    return spans or [(0, 0)]
+
+
+def read_piece_blocks(piece: InputPiece, max_line_bytes: int) -> Iterator[bytes]:
+    """Yield, in blocks, the lines that begin inside a piece of NDJSON."""
+    with open_input_file(piece.input_file) as file, ReadErrorContext(piece.input_file.path):
+        if piece.end is None:
+            yield from iter_blocks(file, max_line_bytes)
+        else:
+            yield from cut_blocks(_read_span(file, piece.start, piece.end), max_line_bytes)
+
+
+def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes of all lines that begin in a span of a file, in blocks of bounded size."""
+    if offset:
+        file.seek(offset - 1)
+        offset += sum(map(len, _read_rest_of_line(file))) - 1
+        file.seek(offset)
+    block = b"\n"
+    while offset < end and (block := file.read(min(_BLOCK_BYTES, end - offset))):
+        offset += len(block)
+        yield block
+    if not block.endswith(b"\n"):
+        yield from _read_rest_of_line(file)
+
+
+def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
+    # Not `readline`: object store files lack it, and it has no size limit.
+    while chunk := file.read(_LINE_SEARCH_BYTES):
+        line, newline, _ = chunk.partition(b"\n")
+        yield line + newline
+        if newline:
+            return
+
+
+def read_piece_tables(piece: InputPiece) -> Iterator[pa.Table]:
+    """Yield the rows of a piece of Parquet or CSV, with columns renamed by the mapping."""
+    column_mapping = piece.input_file.column_mapping
+    with ReadErrorContext(piece.input_file.path):
+        for table in _read_tables(piece):
+            if not column_mapping:
+                yield table
+            else:
+                yield table.rename_columns(
+                    [column_mapping.get(column, column) for column in table.column_names]
+                )
+
+
+def _read_tables(piece: InputPiece) -> Iterator[pa.Table]:
+    with open_input_file(piece.input_file) as file:
+        if piece.input_file.file_format == "csv":
+            import pyarrow.csv
+
+            yield pyarrow.csv.read_csv(file)
+            return
+        import pyarrow.parquet as pq
+
+        parquet_file = pq.ParquetFile(file)
+        end_group = parquet_file.num_row_groups if piece.end is None else piece.end
+        for batch in parquet_file.iter_batches(
+            65_536, row_groups=list(range(piece.start, end_group))
+        ):
+            yield pa.Table.from_batches([batch])
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPositions:
+    """Where records are: the path of each piece, and the lines before it in that file."""
+
+    path_by_piece: Mapping[int, str]
+    lines_before_piece: Mapping[int, int]
+
+    def line_number(self, position: int) -> int | None:
+        """Return the line of a record in its file; None for rows of a DataFrame."""
+        piece_number = position >> RECORD_BITS
+        return (
+            (position & _RECORD_MASK) + self.lines_before_piece[piece_number]
+            if piece_number in self.path_by_piece
+            else None
+        )
+
+    def file_path(self, position: int | None) -> str | None:
+        """Return the path of a record's file."""
+        return None if position is None else self.path_by_piece.get(position >> RECORD_BITS)
+
+    def locate_problems(self, problems: Iterable[LoadProblem]) -> list[LoadProblem]:
+        """Return problems in input order, with the lines of their files."""
+        ordered = sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
+        return [
+            relocate_problem(problem, self.line_number, self.file_path(problem.line))
+            for problem in ordered
+        ]
+
+
+def map_record_positions(
+    pieces: Sequence[InputPiece], lines_by_piece: Mapping[int, int]
+) -> RecordPositions:
+    """Combine the line counts that pieces reported."""
+    lines_before: dict[int, int] = {}
+    current_path, line_count = None, 0
+    for piece in pieces:
+        line_count = line_count if piece.input_file.path == current_path else 0
+        current_path = piece.input_file.path
+        lines_before[piece.number] = line_count
+        line_count += lines_by_piece.get(piece.number, 0)
+    return RecordPositions({piece.number: piece.input_file.path for piece in pieces}, lines_before)
+
+
+def first_position(piece_number: int) -> int:
+    """Return the position of the first record of a piece."""
+    return piece_number << RECORD_BITS | 1
+
+
+class InputFiles:
+    """Files as one input of a load in this process; each is one piece."""
+
+    def __init__(self, input_files: Sequence[InputFile]) -> None:
+        self.pieces = [
+            InputPiece(number, input_file) for number, input_file in enumerate(input_files)
+        ]
+        self.positions = RecordPositions(
+            {piece.number: piece.input_file.path for piece in self.pieces}, _NoLinesBefore()
+        )
+
+    def take_into(self, intake: Intake, *, truncating: bool, report: bool) -> None:
+        """Pass all records to an intake."""
+        for piece in self.pieces:
+            record_position = first_position(piece.number)
+            if piece.input_file.file_format == "ndjson":
+                blocks = read_piece_blocks(piece, intake.limits.line_bytes)
+                for _ in read_blocks(
+                    intake,
+                    blocks,
+                    allow_truncate=truncating,
+                    report_all=report,
+                    first_number=record_position,
+                ):
+                    pass
+                continue
+            entity_type = resolve_type(intake, piece.input_file.type_name or "")
+            for table in read_piece_tables(replace(piece, end=None)):
+                take_table(intake, entity_type, table, record_position)
+                record_position += table.num_rows
+
+
+class _NoLinesBefore(dict[int, int]):
+    def __missing__(self, _: int) -> int:
+        return 0
