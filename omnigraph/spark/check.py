@@ -18,18 +18,12 @@ from omnigraph.rules.violation import Violation
 
 from .endpoint_lookup import EndpointLookup, NodeIdSource, endpoint_columns_of, find_lost_endpoints
 from .pinned_graph import entity_type_of
-from .rule_inputs import (
-    KEY_DDL,
-    TUPLE_DDL,
-    key_columns,
-    make_key_rows,
-    make_tuple_rows,
-    tuple_columns,
-)
+from .report_rows import KEY_ROWS, REPLACED_EDGE_ROWS, TUPLE_ROWS
+from .rule_inputs import key_columns, make_key_rows, make_tuple_rows, tuple_columns
 from .scan import scan
 from .stage import LoadJob
 from .staged_fragments import StagedFragment, map_fragment_rows, map_staged_fragments
-from .task_reports import unpickle_data
+from .task_reports import ExistingIdReport, HeldValueReport, TaskReport, select_reports
 from .unique_tuples import format_tuple, unique_groups
 
 if TYPE_CHECKING:
@@ -43,14 +37,17 @@ _LOOKUP_RATIO = (
 
 @dataclass(frozen=True)
 class LoadCheckContext:
-    """Everything the rules read: the task reports, their driver rows, and the base snapshot."""
+    """Everything the rules read: the reports of tasks, and the base snapshot.
+
+    `collected` are the reports that the driver collected from `task_reports`.
+    """
 
     spark: "SparkSession"
     load_id: str  # id of the load
     load_job: LoadJob
     snapshot: Snapshot
     task_reports: "DataFrame"
-    driver_rows: Sequence[dict[str, Any]]
+    collected: Sequence[TaskReport]
     input_keys: frozenset[str]  # table keys that the input names
     staged_fragments: Mapping[str, Sequence[StagedFragment]]  # written fragments by table key
     reported_keys: frozenset[str]  # table keys with records that exist only in task reports
@@ -66,32 +63,24 @@ class LoadCheckContext:
         return entity_type_of(self.load_job.schema_ir, self.load_job.table_keys[type_number])
 
     def key_rows(self, *table_keys: str) -> "DataFrame":
-        """Ids, endpoints and positions of the records of some types, with the columns `KEY_DDL`.
+        """Ids, endpoints and positions of the records of some types, with the columns of `KEY_ROWS`.
 
         Generated ids are null: no other record can refer to them.
         """
         frames = []
         if self.reported_keys & set(table_keys):
-            reports, type_numbers = (
-                self.task_reports,
-                [self.load_job.table_keys.index(key) for key in table_keys],
-            )
-            column_names = [column_ddl.partition(" ")[0] for column_ddl in KEY_DDL.split(", ")]
-            is_key_report = (reports.kind == "key") & reports.type.isin(type_numbers)
-            frames.append(reports.where(is_key_report).select(*column_names))
+            type_numbers = [self.load_job.table_keys.index(key) for key in table_keys]
+            frames.append(KEY_ROWS.select_from(self.task_reports, type_numbers))
         frames.append(
             self._staged_rows(
-                table_keys, key_columns, make_key_rows(self.load_job.table_keys), KEY_DDL
+                table_keys, key_columns, make_key_rows(self.load_job.table_keys), KEY_ROWS.ddl
             )
         )
         return reduce(lambda a, b: a.unionAll(b), frames)
 
     def tuple_rows(self) -> "DataFrame":
-        """The `@unique` tuples of all records, with the columns `TUPLE_DDL`."""
-        column_names = [column_ddl.partition(" ")[0] for column_ddl in TUPLE_DDL.split(", ")]
-        reported_tuples = self.task_reports.where(self.task_reports.kind == "unique").select(
-            *column_names
-        )
+        """The `@unique` tuples of all records, with the columns of `TUPLE_ROWS`."""
+        reported_tuples = TUPLE_ROWS.select_from(self.task_reports)
         unique_keys = [
             key
             for key in self.input_keys
@@ -100,7 +89,7 @@ class LoadCheckContext:
         make_rows = make_tuple_rows(self.load_job.schema_ir, self.load_job.table_keys)
         return reported_tuples.unionAll(
             self._staged_rows(
-                unique_keys, tuple_columns(self.load_job.schema_ir), make_rows, TUPLE_DDL
+                unique_keys, tuple_columns(self.load_job.schema_ir), make_rows, TUPLE_ROWS.ddl
             )
         )
 
@@ -136,9 +125,9 @@ def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], fro
     )
     violations += _repeated_tuple_violations(context)
     violations += [
-        unpickle_data(finding["data"])
-        for finding in context.driver_rows
-        if _is_current(finding, "taken", replaced_positions)
+        report.violation
+        for report in select_reports(context.collected, ExistingIdReport)
+        if report.violation.input_line not in replaced_positions
     ]
     violations += _held_value_violations(context, replaced_positions)
     violations += [
@@ -148,10 +137,6 @@ def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], fro
     violations += _orphan_violations(context)
     violations += _cardinality_violations(context, replaced_positions)
     return violations, replaced_positions
-
-
-def _is_current(driver_row: dict[str, Any], kind: str, replaced_positions: frozenset[int]) -> bool:
-    return driver_row["kind"] == kind and driver_row["spot"] not in replaced_positions
 
 
 PositionsById = dict[tuple[int, str], list[int]]
@@ -266,23 +251,25 @@ def _held_value_violations(
     context: LoadCheckContext, replaced_positions: frozenset[int]
 ) -> list[Violation]:
     """Unique values held by a stored entity that the load does not replace."""
-    held_reports = [
-        report for report in context.driver_rows if _is_current(report, "held", replaced_positions)
+    violations = [
+        report.violation
+        for report in select_reports(context.collected, HeldValueReport)
+        if report.violation.input_line not in replaced_positions
     ]
-    if not held_reports:
+    if not violations:
         return []
-    holder_ids = sorted({report["src"] for report in held_reports})
-    key_rows = context.key_rows(
-        *sorted({context.load_job.table_keys[report["type"]] for report in held_reports})
-    )
+    holder_ids = sorted({violation.conflicting_id or "" for violation in violations})
+    key_rows = context.key_rows(*sorted({violation.type_key for violation in violations}))
     loaded_holders = key_rows.where(key_rows.id.isin(holder_ids)).select("type", "id").toArrow()
-    replaced_holders = set(
-        zip(loaded_holders["type"].to_pylist(), loaded_holders["id"].to_pylist(), strict=True)
+    holder_keys = (
+        context.load_job.table_keys[type_number]
+        for type_number in loaded_holders["type"].to_pylist()
     )
+    replaced_holders = set(zip(holder_keys, loaded_holders["id"].to_pylist(), strict=True))
     return [
-        unpickle_data(report["data"])
-        for report in held_reports
-        if (report["type"], report["src"]) not in replaced_holders
+        violation
+        for violation in violations
+        if (violation.type_key, violation.conflicting_id) not in replaced_holders
     ]
 
 
@@ -537,11 +524,9 @@ def _count_all_edges(
             counted_rows = counted_rows.unionAll(
                 retained_edges.select("src", null_position.alias("spot"), f.lit(1).alias("n"))
             )
-            reports = context.task_reports
-            is_replaced_edge = (reports.kind == "old") & (
-                reports.type == context.load_job.table_keys.index(edge_key)
-            )
-            touched_sources.append(reports.where(is_replaced_edge).select("src"))
+            edge_number = context.load_job.table_keys.index(edge_key)
+            replaced_edges = REPLACED_EDGE_ROWS.select_from(context.task_reports, [edge_number])
+            touched_sources.append(replaced_edges.select("src"))
     sources = reduce(lambda a, b: a.unionAll(b), touched_sources).distinct()
     source_key = f"node:{edge_type.source}"
     if context.replaces_types and source_key in context.input_keys:
