@@ -4,12 +4,16 @@ Belongs to Spark: it travels inside the functions that Spark ships, because plan
 show it. Secrets in it must never appear in its `repr`. Each worker process opens a root once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
 
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.storage.find import find, read_rows
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.storage.table import Table, open_table
 
@@ -32,6 +36,30 @@ class PinnedGraph:
     def table(self, table_key: str) -> Table:
         """Open a table at its pinned version."""
         return open_table(self.store(), *self.tables[table_key])
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedRowLookup:
+    """Looks up stored rows at the pinned version."""
+
+    pinned_graph: PinnedGraph
+
+    def find(
+        self,
+        table_key: str,
+        values_by_column: Mapping[str, pa.Array],
+        columns: Sequence[str],
+        *,
+        with_row_ids: bool = False,
+    ) -> pa.Table:
+        """Find rows by column values."""
+        return find(
+            self.pinned_graph.table(table_key), values_by_column, columns, with_row_ids=with_row_ids
+        )
+
+    def scan(self, table_key: str, columns: Sequence[str]) -> Any:
+        """Read all rows."""
+        return read_rows(self.pinned_graph.table(table_key), columns)
 
 
 def pin_graph(store: Store, tables: Mapping[str, PinnedVersion]) -> PinnedGraph:

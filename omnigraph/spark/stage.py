@@ -5,10 +5,9 @@ makes nothing visible and knows nothing of other tasks: rules that need all reco
 the driver from the reports.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,13 +33,12 @@ from omnigraph.rules.delta import Delta, Positions, TableDelta, build_table_delt
 from omnigraph.rules.identity import resolve_existing
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.unique import unique_violations
-from omnigraph.storage.find import find, read_rows
 from omnigraph.storage.fragments import write_fragment
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
 from omnigraph.values.names import quote_name, require_text
 
-from .pinned_graph import PinnedGraph, entity_type_of
+from .pinned_graph import PinnedGraph, PinnedRowLookup, entity_type_of
 from .report_rows import KEY_ROWS, REPLACED_EDGE_ROWS, TUPLE_ROWS
 from .rule_inputs import key_batches, tuple_batches
 from .staged_fragments import StagedFragment, pack_positions
@@ -386,27 +384,3 @@ def _replaced_edge_reports(
             src=previous_edges["src"],
         )
         yield REPLACED_EDGE_ROWS.to_report(replaced_rows)
-
-
-@dataclass(frozen=True, slots=True)
-class PinnedRowLookup:
-    """Looks up stored rows at the pinned version."""
-
-    pinned_graph: PinnedGraph
-
-    def find(
-        self,
-        table_key: str,
-        values_by_column: Mapping[str, pa.Array],
-        columns: Sequence[str],
-        *,
-        with_row_ids: bool = False,
-    ) -> pa.Table:
-        """Find rows by column values."""
-        return find(
-            self.pinned_graph.table(table_key), values_by_column, columns, with_row_ids=with_row_ids
-        )
-
-    def scan(self, table_key: str, columns: Sequence[str]) -> Any:
-        """Read all rows."""
-        return read_rows(self.pinned_graph.table(table_key), columns)

@@ -43,8 +43,8 @@ from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
 
 from .arrow_bytes import pack_table, unpack_table
-from .pinned_graph import PinnedGraph, entity_type_of, pin_graph
-from .stage import PinnedRowLookup, restore_unsigned
+from .pinned_graph import PinnedGraph, PinnedRowLookup, entity_type_of, pin_graph
+from .stage import restore_unsigned
 
 MAX_ROWS, MAX_BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits of a fragment
 _MAX_PROBLEMS = 1000  # problems that a task returns; only the first is raised
