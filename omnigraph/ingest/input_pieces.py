@@ -17,6 +17,7 @@ from .input_files import COMPRESSED_SUFFIXES, InputFile, ReadErrorContext, open_
 from .intake import Intake
 from .ndjson import read_blocks
 from .problem import LoadProblem, relocate_problem
+from .table_files import iter_tables, read_group_sizes
 
 RECORD_BITS = 40  # bits for the number of a record within its piece
 _RECORD_MASK = (1 << RECORD_BITS) - 1
@@ -66,15 +67,13 @@ def _is_compressed(input_file: InputFile) -> bool:
 
 
 def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:
-    import pyarrow.parquet as pq
-
     with open_input_file(input_file) as file, ReadErrorContext(input_file.path):
-        metadata = pq.read_metadata(file)
+        group_sizes = read_group_sizes(file)
     spans: list[tuple[int, int | None]] = []
     first_group, span_bytes = 0, 0
-    for group in range(metadata.num_row_groups):
-        span_bytes += metadata.row_group(group).total_byte_size
-        if span_bytes >= piece_bytes or group == metadata.num_row_groups - 1:
+    for group, group_bytes in enumerate(group_sizes):
+        span_bytes += group_bytes
+        if span_bytes >= piece_bytes or group == len(group_sizes) - 1:
             spans.append((first_group, group + 1))
             first_group, span_bytes = group + 1, 0
     return spans or [(0, 0)]
@@ -114,32 +113,11 @@ def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
 
 def read_piece_tables(piece: InputPiece) -> Iterator[pa.Table]:
     """Yield the rows of a piece of Parquet or CSV, with columns renamed by the mapping."""
-    column_mapping = piece.input_file.column_mapping
-    with ReadErrorContext(piece.input_file.path):
-        for table in _read_tables(piece):
-            if not column_mapping:
-                yield table
-            else:
-                yield table.rename_columns(
-                    [column_mapping.get(column, column) for column in table.column_names]
-                )
-
-
-def _read_tables(piece: InputPiece) -> Iterator[pa.Table]:
-    with open_input_file(piece.input_file) as file:
-        if piece.input_file.file_format == "csv":
-            import pyarrow.csv
-
-            yield pyarrow.csv.read_csv(file)
-            return
-        import pyarrow.parquet as pq
-
-        parquet_file = pq.ParquetFile(file)
-        end_group = parquet_file.num_row_groups if piece.end is None else piece.end
-        for batch in parquet_file.iter_batches(
-            65_536, row_groups=list(range(piece.start, end_group))
-        ):
-            yield pa.Table.from_batches([batch])
+    input_file = piece.input_file
+    with ReadErrorContext(input_file.path), open_input_file(input_file) as file:
+        yield from iter_tables(
+            file, input_file.file_format, input_file.column_mapping, piece.start, piece.end
+        )
 
 
 @dataclass(frozen=True, slots=True)
