@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import omnigraph
+from omnigraph.ingest.input_files import find_input_files
+from omnigraph.ingest.input_pieces import read_piece_blocks
 from omnigraph.ingest.intake import Intake
 from omnigraph.ingest.ndjson import read_blocks
 from omnigraph.ingest.problem import ProblemCollector
@@ -32,9 +34,7 @@ from omnigraph.spark.endpoint_lookup import (
     remove_scratch_folders,
 )
 from omnigraph.spark.export import export_on_spark
-from omnigraph.spark.input_files import find_input_files
 from omnigraph.spark.load import BulkLoad, LoadAttempt, load_on_spark
-from omnigraph.spark.load_inputs import read_piece_blocks
 from omnigraph.spark.session import spark_session
 from omnigraph.spark.stage import LoadJob
 from omnigraph.spark.staged_fragments import StagedFragment, pack_positions

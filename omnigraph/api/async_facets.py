@@ -16,6 +16,7 @@ from omnigraph.api.branches import Branches
 from omnigraph.api.change_feed.feed import ChangeBlock, ChangeFilterNames
 from omnigraph.api.change_feed.pages import DEFAULT_PAGE_BYTES, DEFAULT_PAGE_CHANGES, CommitPage
 from omnigraph.api.changes import Changes, check_followable
+from omnigraph.api.engine_choice import Engine
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.operations import Operations
 from omnigraph.api.revisions import Revisions
@@ -30,7 +31,6 @@ from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.tags import Tag
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.merging.sides import Granularity
-from omnigraph.spark.engine import Engine
 
 if TYPE_CHECKING:
     from omnigraph.api.async_graph import AsyncGraph

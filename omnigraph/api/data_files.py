@@ -14,10 +14,10 @@ from typing import IO, Any
 import pyarrow as pa
 
 from omnigraph.errors import InputError, UsageError
+from omnigraph.ingest.table_files import TABLE_FORMATS, read_table, rename_columns
 
 ProgressCallback = Callable[[int, int], None]
 ProgressOption = ProgressCallback | bool | None
-_TABLE_FORMATS = ("csv", "parquet")
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def open_load_input(
     progress: ProgressOption,
 ) -> Iterator[Any]:
     """Open the input of a load; files are closed afterwards."""
-    if file_format not in (None, "ndjson", *_TABLE_FORMATS):
+    if file_format not in (None, "ndjson", *TABLE_FORMATS):
         raise UsageError(reason=f"unknown format {file_format!r}; expected ndjson, csv or parquet")
     if hasattr(load_input, "take_into") or hasattr(
         load_input, "frames"
@@ -39,7 +39,7 @@ def open_load_input(
             type_name: _load_table(type_input, file_format, column_mappings.get(type_name, {}))
             for type_name, type_input in load_input.items()
         }
-    elif file_format in _TABLE_FORMATS:
+    elif file_format in TABLE_FORMATS:
         raise InputError(f"a {file_format} file needs a type name", reason='give {"Type": path}')
     elif isinstance(load_input, str | os.PathLike) and progress:
         with _open_for_reading(Path(load_input)) as file:
@@ -52,28 +52,19 @@ def open_load_input(
 
 def _load_table(table_input: Any, file_format: str | None, new_names: Mapping[str, str]) -> Any:
     if isinstance(table_input, str | os.PathLike):
-        table_input = _read_table_file(
-            Path(table_input), file_format or Path(table_input).suffix.lstrip(".")
-        )
+        table_path = Path(table_input)
+        return _read_table_file(table_path, file_format or table_path.suffix.lstrip("."), new_names)
     if not new_names:
         return table_input
     table = table_input if isinstance(table_input, pa.Table) else pa.table(table_input)
-    return table.rename_columns(
-        [new_names.get(column_name, column_name) for column_name in table.column_names]
-    )
+    return rename_columns(table, new_names)
 
 
-def _read_table_file(table_path: Path, file_format: str) -> pa.Table:
-    if file_format not in _TABLE_FORMATS:
+def _read_table_file(table_path: Path, file_format: str, new_names: Mapping[str, str]) -> pa.Table:
+    if file_format not in TABLE_FORMATS:
         raise InputError(f"{table_path}: expected a CSV or Parquet file", reason="unknown format")
     try:
-        if file_format == "csv":
-            import pyarrow.csv
-
-            return pyarrow.csv.read_csv(table_path)
-        import pyarrow.parquet
-
-        return pyarrow.parquet.read_table(table_path)
+        return read_table(table_path, file_format, new_names)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"cannot read {table_path}: {error}", reason="unreadable") from error
 

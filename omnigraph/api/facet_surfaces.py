@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.api.change_feed.feed import BlockChanges, ChangeBlock, ChangeFilterNames, Feed
     from omnigraph.api.change_feed.pages import ChangePage, CommitPage
     from omnigraph.api.changes import Wait
+    from omnigraph.api.engine_choice import Engine
     from omnigraph.api.merge_sessions import MergeResult, MergeSession
     from omnigraph.api.results.receipt import Receipt
     from omnigraph.api.schema import SchemaText
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from omnigraph.merging.sides import Granularity
     from omnigraph.merging.strategy import Strategy
     from omnigraph.publish.intent import SetAsideIntent
-    from omnigraph.spark.engine import Engine
     from omnigraph.spark.frames import SparkGraph
 
 

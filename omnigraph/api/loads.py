@@ -9,7 +9,9 @@ from os import PathLike
 from typing import Any, Literal
 
 from omnigraph.api.data_files import ProgressOption, open_load_input, progress_callback
+from omnigraph.api.engine_choice import Engine
 from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.api.load_routing import EngineOptions, resolve_load_source, run_load
 from omnigraph.api.log_events import log_operation
 from omnigraph.api.results.receipt import LoadReport, Receipt, build_load_report
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_load_request
@@ -20,7 +22,6 @@ from omnigraph.history.refs import find_ref
 from omnigraph.ingest.load import LoadMode, OnError
 from omnigraph.publish.branch_lifecycle import delete_branch
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
-from omnigraph.spark.engine import Engine, EngineOptions, resolve_load_source, run_load
 from omnigraph.values.names import strip_name
 
 Format = Literal["ndjson", "csv", "parquet"]

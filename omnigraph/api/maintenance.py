@@ -8,9 +8,10 @@ could not finish have a facet of their own, `graph.maintenance.operations`.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.api import maintenance_runs as runs
+from omnigraph.api.engine_choice import Engine, choose_check_executor
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
 from omnigraph.api.operations import Operations
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.optimize_report import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
     from omnigraph.maintenance.status import Status
-
-Engine = Literal["auto", "spark", "local"]
 
 
 class Maintenance(Facet):
@@ -176,11 +175,11 @@ class Maintenance(Facet):
         `engine` compares files: "local", "spark", on the session `spark` or on a new one, or
         "auto": Spark from 32 GiB of files on, where it is available.
         """
-        from omnigraph.maintenance.check import check_graph, executor_for
+        from omnigraph.maintenance.check import check_graph
 
         self._handle.require_open()
         store = self._handle.store
-        executor = executor_for(store, engine, spark)
+        executor = choose_check_executor(store, (engine, spark))
         return check_graph(store, quick=quick, sample=sample, progress=progress, executor=executor)
 
     def status(self) -> "Status":

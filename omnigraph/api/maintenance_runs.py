@@ -7,8 +7,13 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from omnigraph.api.engine_choice import (
+    EngineChoice,
+    choose_cleanup_executor,
+    choose_optimize_executor,
+)
 from omnigraph.api.handle import Handle, report_missing_branch
 from omnigraph.api.log_events import OperationEvent, log_operation
 from omnigraph.api.results.receipt import Receipt
@@ -21,32 +26,14 @@ from omnigraph.maintenance.retention.report import Cleanup
 from omnigraph.storage.store import open_store
 
 if TYPE_CHECKING:
-    from omnigraph.history.branch_state import BranchState
     from omnigraph.history.commit import Commit
     from omnigraph.history.snapshot import Snapshot
     from omnigraph.maintenance.optimize_report import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
     from omnigraph.maintenance.restore_names import NameChoice
     from omnigraph.maintenance.retention.policy import RetentionPolicy
-    from omnigraph.spark.engine import Engine
-    from omnigraph.storage.maintenance_executor import MaintenanceExecutor
 
-EngineChoice = tuple["Engine", Any]  # the name of the engine, and the session of Spark
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
-
-
-def choose_executor(
-    branch_head: "BranchState", types: Collection[str] | None, engine: EngineChoice
-) -> "MaintenanceExecutor | None":
-    """The executor of an optimize; None is this process."""
-    from omnigraph.maintenance.optimize import estimate_read_bytes
-    from omnigraph.spark.optimize import SPARK_MIN_BYTES, SparkMaintenanceExecutor
-    from omnigraph.spark.session_choice import choose_session
-
-    session = choose_session(
-        *engine, lambda: estimate_read_bytes(branch_head, types) >= SPARK_MIN_BYTES
-    )
-    return SparkMaintenanceExecutor(session) if session is not None else None
 
 
 def run_optimize(
@@ -58,7 +45,7 @@ def run_optimize(
     handle.require_writable("an optimize")
     branch = handle.branch_name
     with log_operation("optimize", branch) as event, report_missing_branch(handle.branch_head):
-        executor = choose_executor(handle.branch_head, types, engine)
+        executor = choose_optimize_executor(handle.branch_head, types, engine)
         author = resolve_actor(actor) if actor else None
         optimized = optimize(handle.branch_head, types, author, executor)
         _log_optimized_tables(event, optimized)
@@ -74,11 +61,8 @@ def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Re
     handle.require_writable("building indexes")
     signature = WriteOptions(actor=resolve_actor(actor) if actor else None).commit_metadata()
     branch, before = handle.branch_name, handle.latest_snapshot()
-    with (
-        log_operation("ensure_indices", branch) as event,
-        report_missing_branch(handle.branch_head),
-    ):
-        executor = choose_executor(handle.branch_head, None, engine)
+    with log_operation("ensure_indices", branch) as event, report_missing_branch(handle.branch_head):
+        executor = choose_optimize_executor(handle.branch_head, None, engine)
         commit = ensure_indices(handle.branch_head, signature, executor=executor)
         if commit is not None:
             handle.refresh()
@@ -105,10 +89,8 @@ def preview_cleanup(
     handle: Handle, policy: "RetentionPolicy", engine: EngineChoice, *, erase: bool
 ) -> Cleanup:
     """Report what a cleanup would remove."""
-    from omnigraph.spark.cleanup import choose_cleanup_executor
-
     return collect.preview_cleanup(
-        handle.store, policy, choose_cleanup_executor(*engine), erase=erase
+        handle.store, policy, *choose_cleanup_executor(engine), erase=erase
     )
 
 
@@ -121,16 +103,14 @@ def run_cleanup(
     erase: bool,
 ) -> Cleanup:
     """Remove what no branch needs any more."""
-    from omnigraph.spark.cleanup import choose_cleanup_executor
-
-    executor = choose_cleanup_executor(*engine)
+    executors = choose_cleanup_executor(engine)
     handle.require_writable("a cleanup")
     with log_operation("cleanup", handle.branch_name) as event:
         if erase:
             from omnigraph.maintenance.retention.erase import rewrite_deleted_data
 
             rewrite_deleted_data(handle.store)
-        report = collect.cleanup(handle.store, policy, progress, executor)
+        report = collect.cleanup(handle.store, policy, progress, *executors)
         _drop_stale_caches(handle)
         if erase and not handle.pinned:
             handle.refresh()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from omnigraph.api.engine_choice import Engine, EngineChoice, check_engine
 from omnigraph.api.handle import Handle
 from omnigraph.api.log_events import log_operation
 from omnigraph.api.merge_sessions import MergeResult, MergeSession, build_merge_result
@@ -20,11 +21,9 @@ from omnigraph.merging.replay import ReplayKind, replay
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
 from omnigraph.publish.branch_lifecycle import delete_branch
-from omnigraph.spark.engine import Engine
 
 BranchPair = tuple[str | None, str | None]  # source and target; None is the branch of the handle
 Authorship = tuple[str | None, str | None]  # message and actor
-EngineChoice = tuple[Engine, Any]  # the name of the engine, and the session of Spark
 
 
 def check_granularity(granularity: Granularity) -> Granularity:
@@ -40,10 +39,14 @@ def check_granularity(granularity: Granularity) -> Granularity:
 
 
 def choose_merge_engine(engine: EngineChoice) -> Any:
-    """The engine of large joins; imported late, since few programs merge."""
-    from omnigraph.spark.merge import merge_engine
+    """The engine for large tables of a merge; None if this process compares all tables."""
+    engine_name, session = engine
+    check_engine(engine_name)
+    if engine_name == "local":
+        return None
+    from omnigraph.spark.merge import SparkMerge
 
-    return merge_engine(*engine)
+    return SparkMerge(session, forced=engine_name == "spark")
 
 
 def merge(  # noqa: PLR0913 - all but two are keywords

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
     from omnigraph.api.change_feed.feed import ChangeFilterNames
     from omnigraph.api.data_files import ProgressOption
+    from omnigraph.api.engine_choice import Engine
     from omnigraph.api.facet_surfaces import (
         BranchesSurface,
         ChangesSurface,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from omnigraph.merging.limits import MergeLimits
     from omnigraph.merging.sides import Granularity
     from omnigraph.merging.strategy import Strategy
-    from omnigraph.spark.engine import Engine
 
     Path = str | PathLike[str]
 

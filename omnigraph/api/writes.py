@@ -22,6 +22,7 @@ from omnigraph.api.builders.prepared_queries import (
     select_query,
 )
 from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.api.load_routing import EngineOptions
 from omnigraph.api.loads import load_source
 from omnigraph.api.log_events import log_operation
 from omnigraph.api.queries import Params, QueryCall
@@ -30,7 +31,6 @@ from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_p
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.ingest.load import LoadMode
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.spark.engine import EngineOptions
 from omnigraph.values.names import require_text
 
 if TYPE_CHECKING:

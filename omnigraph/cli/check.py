@@ -77,12 +77,13 @@ def _check_whole_graph(
     root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]
 ) -> None:
     # Not through a graph handle: this must work for a graph that cannot be opened.
-    from omnigraph.maintenance.check import check_graph, executor_for
+    from omnigraph.api.engine_choice import choose_check_executor
+    from omnigraph.maintenance.check import check_graph
     from omnigraph.storage.effects import Effects
     from omnigraph.storage.store import open_store
 
     store = open_store(root.uri, effects=Effects(read_only=True))
-    executor = executor_for(store, engine_choice["engine"], engine_choice.get("spark"))
+    executor = choose_check_executor(store, (engine_choice["engine"], engine_choice.get("spark")))
     report = check_graph(store, quick=quick, sample=sample, executor=executor)
     if settings().json:
         show.document({"uri": root.uri, **report.to_json()})

@@ -29,8 +29,11 @@ def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
     """
     root = resolve_root(uri, store) if uri is not None or store is not None else None
     from omnigraph.maintenance.doctor import diagnose_environment
+    from omnigraph.spark.diagnosis import diagnose_java
 
-    diagnoses = diagnose_environment(root.uri if root is not None else None, probe=not no_probe)
+    diagnoses = diagnose_environment(
+        root.uri if root is not None else None, probe=not no_probe, spark_probe=diagnose_java
+    )
     if settings().json:
         show.document(
             {

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from omnigraph.errors import HistoryReclaimed, OmnigraphError, StorageError
 from omnigraph.storage import layout
-from omnigraph.storage.checksums import FileChecksum, find_mismatch
+from omnigraph.storage.checksums import FileChecksum, FileChecksums, find_mismatch
 from omnigraph.storage.failures import DamagedError
-from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
+from omnigraph.storage.file_verification import verify_files
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 from omnigraph.storage.transfer import VersionFiles, version_files
@@ -24,11 +24,19 @@ from .log import HistoryLog
 from .manifest import read_manifest
 from .state import GraphState
 
+VerifyFiles = Callable[[Store, FileChecksums], dict[str, str]]
+
 
 def find_damaged_files(
-    store: Store, state: GraphState, file_names: Iterable[str], executor: MaintenanceExecutor
+    store: Store,
+    state: GraphState,
+    file_names: Iterable[str],
+    verify: VerifyFiles = verify_files,
 ) -> dict[str, DamagedError]:
-    """Return the files that do not match their checksums, each with its error."""
+    """Return the files that do not match their checksums, each with its error.
+
+    `verify` reads the files; the default is threads of this process.
+    """
     requested_names = frozenset(file_names)
     try:
         expected_checksums = find_checksums(store, state, requested_names)
@@ -36,7 +44,7 @@ def find_damaged_files(
         expected_checksums = find_checksums(
             store, read_manifest(store, state.head.ulid).state, requested_names
         )
-    mismatches = executor.verify_files(store, expected_checksums)
+    mismatches = verify(store, expected_checksums)
     return {
         file_name: mismatch_error(file_name, mismatch) for file_name, mismatch in mismatches.items()
     }
@@ -49,7 +57,7 @@ def mismatch_error(file_name: str, reason: str) -> DamagedError:
 
 def check_intact(store: Store, state: GraphState, file_names: Iterable[str]) -> None:
     """Raise `DamagedError` if one of these files does not match its checksum."""
-    for error in find_damaged_files(store, state, file_names, LocalMaintenanceExecutor()).values():
+    for error in find_damaged_files(store, state, file_names).values():
         raise error
 
 

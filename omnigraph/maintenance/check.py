@@ -6,7 +6,6 @@ writes, and it continues after each finding, so that one run reports all faults.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -14,12 +13,12 @@ from omnigraph.errors import InputError, OmnigraphError, StorageError
 from omnigraph.history.file_checksums import read_checksums
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.spark.engine import Engine
+from omnigraph.maintenance.executors.local import LocalExecutor
+from omnigraph.maintenance.executors.protocol import Executor
 from omnigraph.storage import layout
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.failures import panics_as_errors
 from omnigraph.storage.file_roles import TABLE_ROOTS
-from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 from omnigraph.storage.table_head import without_caches
@@ -43,7 +42,6 @@ from .operations import check_operations
 from .row_validation import TableValidator
 
 _MAX_ATTEMPTS = 10
-SPARK_THRESHOLD_BYTES = 32 << 30  # total file bytes from which Spark pays for its start-up
 MAX_FINDINGS = 1000  # findings that are kept; the others are only counted
 CheckProgress = Callable[[str], object]
 
@@ -56,7 +54,7 @@ class _CheckRun:
     quick: bool
     report_progress: CheckProgress
     integrity: FileIntegrity
-    executor: MaintenanceExecutor
+    executor: Executor
     verified_share: float
     findings: dict[object, IntegrityFinding] = field(default_factory=dict)
     omitted_findings: int = 0
@@ -117,7 +115,7 @@ def check_graph(
     quick: bool = False,
     sample: float | None = None,
     progress: CheckProgress | None = None,
-    executor: MaintenanceExecutor | None = None,
+    executor: Executor | None = None,
 ) -> Checkup:
     """Check the whole graph; `quick` skips rows, indexes and file contents.
 
@@ -135,7 +133,7 @@ def check_graph(
         quick,
         progress or (lambda _: None),
         FileIntegrity(store, open_files=not quick),
-        executor or LocalMaintenanceExecutor(),
+        executor or LocalExecutor(),
         share,
     )
     head_findings: list[IntegrityFinding] = []
@@ -173,19 +171,11 @@ def check_graph(
     )
 
 
-def executor_for(store: Store, engine: Engine, spark: Any) -> MaintenanceExecutor | None:
-    """Return the executor that verifies file checksums; None means this process."""
-    from omnigraph.spark.optimize import SparkMaintenanceExecutor
-    from omnigraph.spark.session_choice import choose_session
-
-    def is_large() -> bool:
-        file_sizes = (
-            table_file.size for prefix in TABLE_ROOTS for table_file in store.objects.list(prefix)
-        )
-        return sum(file_sizes) >= SPARK_THRESHOLD_BYTES
-
-    session = choose_session(engine, spark, is_large)
-    return SparkMaintenanceExecutor(session) if session is not None else None
+def measure_table_files(store: Store) -> int:
+    """Return the bytes of all table files: the upper bound of what a check reads."""
+    return sum(
+        table_file.size for prefix in TABLE_ROOTS for table_file in store.objects.list(prefix)
+    )
 
 
 def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:

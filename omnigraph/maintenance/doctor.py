@@ -1,6 +1,6 @@
 """Diagnosis of this machine and of a store: whether they can run Omnigraph.
 
-Checks package versions, Java and the cache directory, and for a store its guarantees and its clock.
+Checks package versions, what Spark needs and the cache directory, and for a store its guarantees and its clock.
 Failures are reported, never raised: the command must work when nothing else does.
 """
 
@@ -19,7 +19,6 @@ from omnigraph.engine.cache import cache_directory
 from omnigraph.errors import OmnigraphError
 from omnigraph.history.manifest import manifest_exists, read_manifest
 from omnigraph.publish.intent import store_time
-from omnigraph.spark.session import OLDEST_JAVA, find_java
 from omnigraph.storage.layout import STAMP
 from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.store import Store, open_store
@@ -47,18 +46,23 @@ class EnvironmentDiagnosis:
         return {**members, "hint": self.hint}
 
 
+SparkProbe = Callable[[], EnvironmentDiagnosis]
+
+
 def diagnose_environment(
-    uri: str | None = None, *, probe: bool = True
+    uri: str | None = None, *, probe: bool = True, spark_probe: SparkProbe | None = None
 ) -> list[EnvironmentDiagnosis]:
     """Diagnose this machine, and a store if `uri` is given.
 
+    `spark_probe` diagnoses what Spark needs; it comes from the caller, because nothing here may
+    depend on Spark.
     `probe` writes one small object to the store and removes it again. Without it nothing is written
     and the guarantees of the store are not verified.
     """
     diagnoses = [
         _check_python(),
         *_check_packages(),
-        _check_java(),
+        *([spark_probe()] if spark_probe is not None else []),
         _check_cache(),
         _check_temp_space(),
     ]
@@ -88,14 +92,6 @@ def _check_packages() -> Iterator[EnvironmentDiagnosis]:
             yield EnvironmentDiagnosis(
                 package, "error" if is_required else "ok", "not installed", hint
             )
-
-
-def _check_java() -> EnvironmentDiagnosis:
-    java_path = find_java(os.environ, Path(sys.prefix))
-    if java_path is not None:
-        return EnvironmentDiagnosis("java", "ok", str(java_path))
-    hint = f"only Spark needs Java: install {OLDEST_JAVA} or newer, or set JAVA_HOME"
-    return EnvironmentDiagnosis("java", "warning", "not found", hint)
 
 
 def _check_cache() -> EnvironmentDiagnosis:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.maintenance.executors.protocol import Executor
 from omnigraph.storage.checksums import FileChecksum, FileChecksums
 from omnigraph.storage.deletions import deleted_offsets, deletion_files
 from omnigraph.storage.failures import AbsentError, panics_as_errors
 from omnigraph.storage.file_roles import owning_directory
 from omnigraph.storage.index_fallback import incomplete_segments
-from omnigraph.storage.maintenance_executor import MaintenanceExecutor
 from omnigraph.storage.raw_files import read_raw_batches, read_row_count
 from omnigraph.storage.store import Store, version_file_names
 from omnigraph.storage.table import open_unchecked_version
@@ -57,7 +57,7 @@ class FileIntegrity:
                     f"{file_name.rpartition('/')[0]}{_DATA_SUFFIX}", []
                 ).append(file_name)
 
-    def verify_checksums(self, executor: MaintenanceExecutor, share: float = 1.0) -> None:
+    def verify_checksums(self, executor: Executor, share: float = 1.0) -> None:
         """Compare the content of existing files with their recorded checksums.
 
         A `share` below 1 verifies only this fraction of them, chosen at random.

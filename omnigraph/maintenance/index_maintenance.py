@@ -14,6 +14,8 @@ from omnigraph.history.missing_table_files import report_missing_files
 from omnigraph.history.schemas import read_schema
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.maintenance.executors.local import LocalExecutor
+from omnigraph.maintenance.executors.protocol import Executor
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.rules.declared_indexes import all_indexes, shadowed_ngram_indexes, vector_indexes
@@ -25,7 +27,6 @@ from omnigraph.storage.index import (
     why_not_covered,
 )
 from omnigraph.storage.index_fallback import find_lost_segments
-from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
 from omnigraph.storage.table import StagedChange, Table, can_replay
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
@@ -35,14 +36,14 @@ def ensure_indices(
     branch: BranchState,
     metadata: CommitMetadata | None = None,
     types: Collection[str] | None = None,
-    executor: MaintenanceExecutor | None = None,
+    executor: Executor | None = None,
 ) -> Commit | None:
     """Build the indexes that the schema declares over all rows that are not yet covered.
 
     If files of an index are missing, the indexes of that table are rebuilt.
     `types` are table keys. Return the commit, or None when every row is covered already.
     """
-    executor = executor or LocalMaintenanceExecutor()
+    executor = executor or LocalExecutor()
     base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
     with (
         report_missing_files(branch.store, lambda: base_txn.base.state.tables),
@@ -79,7 +80,7 @@ def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tupl
 
 
 def stage_missing_indexes(
-    txn: WriteTxn, tables: Mapping[str, Table], executor: MaintenanceExecutor
+    txn: WriteTxn, tables: Mapping[str, Table], executor: Executor
 ) -> dict[str, StagedChange]:
     """Stage indexes over all uncovered rows of these tables; only for tables that have any."""
     plan_by_key = {
@@ -132,7 +133,7 @@ def _stage_indexes(
     txn: WriteTxn,
     earlier_staged: Mapping[str, StagedChange],
     types: Collection[str] | None,
-    executor: MaintenanceExecutor,
+    executor: Executor,
 ) -> dict[str, StagedChange]:
     entries = txn.base.state.tables.items()
     selected_keys = [

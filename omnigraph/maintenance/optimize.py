@@ -19,6 +19,8 @@ from omnigraph.history.manifest import is_newest
 from omnigraph.history.missing_table_files import find_damaged_tables
 from omnigraph.history.verification import check_intact, find_damaged_files
 from omnigraph.lang.schema.type_names import unknown_type_error
+from omnigraph.maintenance.executors.local import LocalExecutor
+from omnigraph.maintenance.executors.protocol import Executor
 from omnigraph.publish.maintenance_retry import FIRST_RETRY_FRAGMENTS, shrink_on_retry
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameVersion, WriteTxn
 from omnigraph.publish.publish import publish
@@ -33,7 +35,6 @@ from omnigraph.storage.compact import (
 from omnigraph.storage.failures import AbsentError, DamagedError, as_storage_errors
 from omnigraph.storage.fragments import fragment_bytes, list_fragment_ids
 from omnigraph.storage.index import index_coverage
-from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
 from omnigraph.storage.table import StagedChange, Table, commit
 from omnigraph.storage.transfer import version_files
 from omnigraph.values.names import require_names
@@ -77,13 +78,13 @@ def optimize(
     branch: BranchState,
     types: Collection[str] | None = None,
     actor: str | None = None,
-    executor: MaintenanceExecutor | None = None,
+    executor: Executor | None = None,
 ) -> OptimizeReport:
     """Compact small fragments and extend indexes to all rows, in all tables or in `types`.
 
     A damaged table is left unchanged and its report says why.
     """
-    executor = executor or LocalMaintenanceExecutor()
+    executor = executor or LocalExecutor()
     optimize_run, base_txn = _prepare_run(branch, types, executor)
     metadata = CommitMetadata(actor or MAINTENANCE_ACTOR)
     table_commit = publish(
@@ -111,7 +112,7 @@ class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, neve
 
 
 def _prepare_run(
-    branch: BranchState, types: Collection[str] | None, executor: MaintenanceExecutor
+    branch: BranchState, types: Collection[str] | None, executor: Executor
 ) -> tuple[_OptimizeRun, WriteTxn]:
     """Return a run with its prepared table versions, and the base that they were built from."""
     for _ in range(_MAX_BASE_VERSIONS):
@@ -197,7 +198,7 @@ def _undamaged_keys(optimize_run: _OptimizeRun) -> list[str]:
 
 
 def _maintain_undamaged(
-    optimize_run: _OptimizeRun, txn: WriteTxn, executor: MaintenanceExecutor
+    optimize_run: _OptimizeRun, txn: WriteTxn, executor: Executor
 ) -> dict[str, Table]:
     """Maintain all tables except those that turn out to be damaged."""
     entries = txn.base.state.tables
@@ -218,7 +219,7 @@ def _maintain_undamaged(
 
 
 def _find_damage(
-    txn: WriteTxn, entries: Mapping[str, TableEntry], executor: MaintenanceExecutor
+    txn: WriteTxn, entries: Mapping[str, TableEntry], executor: Executor
 ) -> dict[str, DamagedError]:
     """Return the tables that cannot be rewritten, trying the cheapest check first."""
     store = txn.store
@@ -229,7 +230,7 @@ def _find_damage(
         for table_key, entry in entries.items()
     }
     file_names = [file_name for files in files_by_key.values() for file_name in files.named_files]
-    file_errors = find_damaged_files(store, txn.base.state, file_names, executor)
+    file_errors = find_damaged_files(store, txn.base.state, file_names, executor.verify_files)
     mismatches = {
         table_key: DamagedError(f"{table_key} was left alone: {file_errors[file_name].message}")
         for table_key, files in files_by_key.items()
@@ -240,7 +241,7 @@ def _find_damage(
 
 
 def _maintain_tables(
-    txn: WriteTxn, table_keys: Iterable[str], executor: MaintenanceExecutor
+    txn: WriteTxn, table_keys: Iterable[str], executor: Executor
 ) -> dict[str, Table]:
     """Compact and index tables as unpublished versions; return only the tables that changed.
 
@@ -262,7 +263,7 @@ def _maintain_tables(
 
 
 def _stage_compaction(
-    txn: WriteTxn, tables: Mapping[str, Table], executor: MaintenanceExecutor
+    txn: WriteTxn, tables: Mapping[str, Table], executor: Executor
 ) -> dict[str, StagedChange]:
     tasks_by_key = {
         table_key: plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD)
@@ -274,7 +275,9 @@ def _stage_compaction(
     source_files = [
         file_name for table, task in rewrite_jobs for file_name in task_input_files(table, task)
     ]
-    for error in find_damaged_files(txn.store, txn.base.state, source_files, executor).values():
+    for error in find_damaged_files(
+        txn.store, txn.base.state, source_files, executor.verify_files
+    ).values():
         raise error
     results_iterator = iter(
         executor.compact_fragments(txn.store, rewrite_jobs) if rewrite_jobs else ()

@@ -1,4 +1,7 @@
-"""Arrow tables as bytes in one cell, so that they pass through Spark without a Spark schema."""
+"""Arrow tables as bytes in one cell, so that they pass through Spark without a Spark schema.
+
+Used only for cells of DataFrames, by tasks and by the driver that reads them.
+"""
 
 import pyarrow as pa
 

@@ -2,6 +2,7 @@
 
 Runs on executors, with the same comparison and storage code as a merge in one process. Only ids and
 row ids are shuffled; values are read where they are compared, a piece at a time. Publishes nothing.
+Needs no pyspark itself: `merge` ships its functions.
 """
 
 import json

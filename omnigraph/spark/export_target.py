@@ -1,4 +1,7 @@
-"""The target of an export: a folder on a disk that all workers share, or a prefix on S3."""
+"""The target of an export: a folder on a disk that all workers share, or a prefix on S3.
+
+Shipped to the tasks of an export, which write their parts through it.
+"""
 
 import os
 from collections.abc import Mapping
@@ -59,7 +62,7 @@ class ExportTarget:
             from pyarrow.fs import LocalFileSystem
 
             return LocalFileSystem()
-        from .input_files import s3_file_system
+        from omnigraph.ingest.input_files import s3_file_system
 
         return s3_file_system(self.options)
 

@@ -2,7 +2,7 @@
 
 Owns their syntax, a JSON array of `[column, operator, value]`, and their semantics, which are those
 of `where` in Spark: all conditions must be true, and a comparison with null is not true. Values are
-passed as typed parameters, never spliced into filter text.
+passed as typed parameters, never spliced into filter text. Tasks of a scan apply them.
 """
 
 import json

@@ -3,6 +3,7 @@
 Owns the format: the sorted hashes, where each hash prefix starts among them, and the ids in the
 same order. The first process builds the index, others wait for it; a hash match is confirmed by
 comparing texts. The index is split into shards, so that building it needs bounded memory.
+Tasks of `endpoint_lookup` build and read it.
 """
 
 import fcntl

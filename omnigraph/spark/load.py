@@ -11,10 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from omnigraph.errors import InputError, ReadSetConflict, VersionConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
+from omnigraph.ingest.disk_space import estimate_input, require_disk_space
+from omnigraph.ingest.input_files import InputFile, total_bytes
+from omnigraph.ingest.input_pieces import InputPiece, cut_into_pieces, map_record_positions
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode, LoadOutcome, LoadSummary
 from omnigraph.ingest.problem import LoadProblem, ProblemCollector
@@ -30,34 +35,41 @@ from omnigraph.publish.plan import (
     check_requirements,
 )
 from omnigraph.rules.endpoints import endpoint_columns
+from omnigraph.rules.violation import Violation
+from omnigraph.storage.fragments import (
+    stage_appended_fragments,
+    stage_changed_fragments,
+    stage_overwriting_fragments,
+)
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
 from omnigraph.values import ids
 
 from . import steps
-from .check import find_set_violations
-from .check_context import LoadCheckContext
-from .disk_space import estimate_input, require_disk_space
+from .check import LoadCheckContext, find_set_violations
 from .endpoint_lookup import remove_scratch_folders
-from .input_files import InputFile
-from .load_inputs import InputPiece, cut_into_pieces, map_record_positions, total_bytes
-from .load_reports import (
-    collect_driver_rows,
-    problem_from_violation,
-    raise_failure,
-    read_staged_fragments,
-    stage_table,
-)
 from .pinned_graph import pin_graph
 from .session import parallelism, translate_spark_errors
 from .stage import LoadJob, make_frame_task, make_piece_task, table_key_of
-from .task_reports import REPORT_DDL, unpickle_data
+from .staged_fragments import StagedFragment
+from .task_reports import (
+    REPORT_DDL,
+    FailureReport,
+    LineCountReport,
+    RecordCountReport,
+    RejectReport,
+    RemovedRowsReport,
+    ReportedTypeReport,
+    RowViolationReport,
+    StagedFragmentReport,
+    TaskReport,
+    collect_reports,
+    select_reports,
+)
 from .versions import check_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from .staged_fragments import StagedFragment
 
 MAX_ATTEMPTS = 3
 _MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 4 << 20, 64 << 20  # bytes of a piece
@@ -114,8 +126,9 @@ def load_on_spark(
         except (VersionConflict, ReadSetConflict):
             if bulk_load.mode == "overwrite" or attempt == MAX_ATTEMPTS:
                 raise
-            # Do not retry when the caller's own requirements failed.
-            check_requirements(requirements, _begin_transaction(branch_state))
+            check_requirements(
+                requirements, _begin_transaction(branch_state)
+            )  # do not retry when the caller's own requirements failed
         finally:
             load_attempt.remove_scratch()
     raise AssertionError  # unreachable: the last attempt raises
@@ -141,10 +154,12 @@ class LoadAttempt:
         bulk_load: BulkLoad,
         requirements: Sequence[Requirement],
     ) -> None:
-        self.spark = spark
-        self.branch_state = branch_state
-        self.bulk_load = bulk_load
-        self.requirements = requirements
+        self.spark, self.branch_state, self.bulk_load, self.requirements = (
+            spark,
+            branch_state,
+            bulk_load,
+            requirements,
+        )
         self.problems: list[LoadProblem] = []
         self.record_counts: dict[str, int] = {}
         self.load_id = ids.new_ulid()
@@ -206,25 +221,28 @@ class LoadAttempt:
         pieces: Sequence[InputPiece],
         task_reports: "DataFrame",
     ) -> PublishPlan | None:
-        driver_rows = collect_driver_rows(task_reports)
-        raise_failure(driver_rows)
-        input_keys = self._count_records(load_job, driver_rows)
+        collected = collect_reports(task_reports)
+        for failure in select_reports(collected, FailureReport):
+            raise failure.error
+        input_keys = self._count_records(collected)
         self._begin_step("check", sum(self.record_counts.values()))
-        context = self._check_context(load_job, snapshot, task_reports, driver_rows, input_keys)
-        unreadable = [
-            unpickle_data(item["data"]) for item in driver_rows if item["kind"] == "unread"
-        ]
-        invalid = [unpickle_data(item["data"]) for item in driver_rows if item["kind"] == "broken"]
+        context = self._check_context(load_job, snapshot, task_reports, collected, input_keys)
+        unreadable = [report.problem for report in select_reports(collected, RejectReport)]
+        invalid = [report.violation for report in select_reports(collected, RowViolationReport)]
         violations, replaced_positions = find_set_violations(context)
         parse_problems = ProblemCollector()
         for item in unreadable:
             parse_problems.add_problem(item)
         violations = [item for item in violations if not parse_problems.explains_violation(item)]
         record_positions = map_record_positions(
-            pieces, {item["grp"]: item["spot"] for item in driver_rows if item["kind"] == "lines"}
+            pieces,
+            {
+                report.piece_number: report.line_count
+                for report in select_reports(collected, LineCountReport)
+            },
         )
         self.problems = record_positions.locate_problems(
-            [*unreadable, *map(problem_from_violation, [*invalid, *violations])]
+            [*unreadable, *map(_problem_from_violation, [*invalid, *violations])]
         )
         if self.problems or self.bulk_load.dry_run:
             return None
@@ -232,9 +250,9 @@ class LoadAttempt:
             second_reports = self.run_tasks(
                 replace(load_job, skipped_positions=replaced_positions), pieces
             )
-            driver_rows = collect_driver_rows(second_reports)
+            collected = collect_reports(second_reports)
             second_reports.unpersist()
-        staged_tables = self._stage_tables(txn, load_job, driver_rows, input_keys)
+        staged_tables = self._stage_tables(txn, load_job, collected, input_keys)
         return self._make_plan(txn, load_job, staged_tables, input_keys) if staged_tables else None
 
     def _check_context(
@@ -242,28 +260,26 @@ class LoadAttempt:
         load_job: LoadJob,
         snapshot: Snapshot,
         task_reports: "DataFrame",
-        driver_rows: Sequence[dict[str, Any]],
+        collected: Sequence[TaskReport],
         input_keys: frozenset[str],
     ) -> LoadCheckContext:
-        reported_rows = [item for item in driver_rows if item["kind"] == "noted"]
-        unwritten_rows = [item for item in reported_rows if item["value"] == "unwritten"]
-        reported_keys, unwritten_keys = (
-            frozenset(load_job.table_keys[report["type"]] for report in report_group)
-            for report_group in (reported_rows, unwritten_rows)
+        type_reports = select_reports(collected, ReportedTypeReport)
+        unwritten_keys = frozenset(
+            report.table_key for report in type_reports if report.has_unwritten
         )
         staged_fragments: dict[str, list[StagedFragment]] = {}
-        for item in read_staged_fragments(driver_rows):
-            staged_fragments.setdefault(item.table_key, []).append(item)
+        for report in select_reports(collected, StagedFragmentReport):
+            staged_fragments.setdefault(report.fragment.table_key, []).append(report.fragment)
         return LoadCheckContext(
             self.spark,
             self.load_id,
             load_job,
             snapshot,
             task_reports,
-            driver_rows,
+            collected,
             input_keys,
             staged_fragments,
-            reported_keys,
+            frozenset(report.table_key for report in type_reports),
             unwritten_keys,
         )
 
@@ -321,17 +337,14 @@ class LoadAttempt:
         all_reports: DataFrame = reduce(lambda a, b: a.unionAll(b), report_frames)
         return all_reports.persist(StorageLevel.DISK_ONLY)
 
-    def _count_records(
-        self, load_job: LoadJob, driver_rows: Sequence[Mapping[str, Any]]
-    ) -> frozenset[str]:
+    def _count_records(self, collected: Sequence[TaskReport]) -> frozenset[str]:
         """Count the records of each type; return the keys of the types that the input names."""
         truncated_keys = set()
-        for report in driver_rows:
-            if report["kind"] == "count":
-                key = load_job.table_keys[report["type"]]
-                self.record_counts[key] = self.record_counts.get(key, 0) + report["spot"]
-                if report["value"] == "truncated":
-                    truncated_keys.add(key)
+        for report in select_reports(collected, RecordCountReport):
+            key = report.table_key
+            self.record_counts[key] = self.record_counts.get(key, 0) + report.record_count
+            if report.truncated:
+                truncated_keys.add(key)
         for key in sorted(truncated_keys):
             if self.record_counts[key]:
                 raise InputError(reason=f"one input both truncates and fills {key}")
@@ -341,25 +354,22 @@ class LoadAttempt:
         self,
         txn: WriteTxn,
         load_job: LoadJob,
-        driver_rows: Sequence[Mapping[str, Any]],
+        collected: Sequence[TaskReport],
         input_keys: frozenset[str],
     ) -> dict[str, StagedChange]:
         fragments_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
         removed_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
-        for fragment in read_staged_fragments(driver_rows):
-            fragments_by_key[fragment.table_key].append(fragment.metadata)
-            self.written_bytes += fragment.file_bytes
-        for report in driver_rows:
-            if report["kind"] == "removed":
-                removed_by_key[load_job.table_keys[report["type"]]].append(
-                    unpickle_data(report["data"])
-                )
+        for staged in select_reports(collected, StagedFragmentReport):
+            fragments_by_key[staged.fragment.table_key].append(staged.fragment.metadata)
+            self.written_bytes += staged.fragment.file_bytes
+        for removed in select_reports(collected, RemovedRowsReport):
+            removed_by_key[removed.table_key].append(removed.addresses)
         staged_tables = {}
         for key in sorted(input_keys):
             if fragments_by_key[key] or (
                 load_job.mode == "overwrite" and key in load_job.filled_keys
             ):
-                staged_tables[key] = stage_table(
+                staged_tables[key] = _stage_table(
                     txn, key, load_job.mode, fragments_by_key[key], removed_by_key[key]
                 )
         return staged_tables
@@ -395,3 +405,24 @@ class LoadAttempt:
         return PublishPlan(
             "load", staged_tables, requirements, streams=self.bulk_load.streams, gc_epoch=epoch
         )
+
+
+def _stage_table(
+    txn: WriteTxn,
+    table_key: str,
+    mode: LoadMode,
+    fragments: Sequence[Any],
+    removed_addresses: Sequence[Any],
+) -> StagedChange:
+    table = txn.table(table_key)
+    if mode == "overwrite":
+        return stage_overwriting_fragments(table, fragments)
+    if not removed_addresses:
+        return stage_appended_fragments(table, fragments)
+    return stage_changed_fragments(txn.store, table, fragments, np.concatenate(removed_addresses))
+
+
+def _problem_from_violation(violation: Violation) -> LoadProblem:
+    return LoadProblem(
+        violation.input_line, violation.type_name, violation.entity_id, violation.to_error()
+    )

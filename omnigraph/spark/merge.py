@@ -50,23 +50,15 @@ from .compare import (
     make_compare_task,
     make_write_task,
 )
-from .engine import Engine, check_engine
 from .pinned_graph import pin_graph
 from .scan import group_fragments
-from .session import spark_session, translate_spark_errors
-from .session_choice import choose_session
+from .session import spark_session, spark_session_if_available, translate_spark_errors
 from .versions import check_versions
 
 SPARK_MIN_ROWS = 2_000_000  # changed rows of both sides together from which Spark is used
 THRESHOLD_VARIABLE = "OMNIGRAPH_MERGE_SPARK_ROWS"
 _MIN_TABLE_ROWS = 10_000  # tables with fewer changed rows are always compared in this process
 _log = logging.getLogger("omnigraph")
-
-
-def merge_engine(engine: Engine = "auto", session: Any = None) -> "SparkMerge | None":
-    """Return the engine for large tables of a merge; None if this process compares all tables."""
-    check_engine(engine)
-    return None if engine == "local" else SparkMerge(session, forced=engine == "spark")
 
 
 def spark_row_threshold() -> int:
@@ -95,7 +87,8 @@ class SparkMerge:
         changed_rows = {key: _count_changed_rows(merge_inputs, key) for key in table_keys}
         if sum(changed_rows.values()) < min_rows:
             return frozenset()
-        self.session = choose_session("auto", self.session, lambda: True)
+        if self.session is None:
+            self.session = spark_session_if_available()
         if self.session is None:
             _log.info("a large merge runs in this process: Spark is not available")
             return frozenset()

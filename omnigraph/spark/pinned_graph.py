@@ -1,7 +1,7 @@
 """A graph as executors open it: the root with its settings, and the tables at pinned versions.
 
-Travels inside the functions that Spark ships, because plans and logs must not show it; secrets in
-it must never appear in its `repr`. Each worker process opens a root once.
+Belongs to Spark: it travels inside the functions that Spark ships, because plans and logs must not
+show it. Secrets in it must never appear in its `repr`. Each worker process opens a root once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,29 +38,6 @@ class PinnedGraph:
         return open_table(self.store(), *self.tables[table_key])
 
 
-def pin_graph(store: Store, tables: Mapping[str, PinnedVersion]) -> PinnedGraph:
-    """Describe a store and pinned table versions so that they can be shipped to executors."""
-    options = () if store.root.is_local else tuple(sorted(store.root.options.items()))
-    return PinnedGraph(store.root.uri, dict(tables), store.durability, options)
-
-
-def entity_type_of(schema_ir: SchemaIR, table_key: str) -> NodeType | EdgeType:
-    """Return the type of a table key."""
-    kind, _, type_name = table_key.partition(":")
-    entity_type: NodeType | EdgeType | None = (
-        schema_ir.catalog.node(type_name) if kind == "node" else schema_ir.catalog.edge(type_name)
-    )
-    assert entity_type is not None  # noqa: S101 - keys come from a manifest with the same schema
-    return entity_type
-
-
-@lru_cache(maxsize=8)
-def _open_cached_store(
-    uri: str, durability: Durability, options: tuple[tuple[str, str], ...]
-) -> Store:
-    return open_store(uri, durability=durability, storage_options=dict(options) or None)
-
-
 @dataclass(frozen=True, slots=True)
 class PinnedRowLookup:
     """Looks up stored rows at the pinned version."""
@@ -83,3 +60,26 @@ class PinnedRowLookup:
     def scan(self, table_key: str, columns: Sequence[str]) -> Any:
         """Read all rows."""
         return read_rows(self.pinned_graph.table(table_key), columns)
+
+
+def pin_graph(store: Store, tables: Mapping[str, PinnedVersion]) -> PinnedGraph:
+    """Describe a store and pinned table versions so that they can be shipped to executors."""
+    options = () if store.root.is_local else tuple(sorted(store.root.options.items()))
+    return PinnedGraph(store.root.uri, dict(tables), store.durability, options)
+
+
+def entity_type_of(schema_ir: SchemaIR, table_key: str) -> NodeType | EdgeType:
+    """Return the type of a table key."""
+    kind, _, type_name = table_key.partition(":")
+    entity_type: NodeType | EdgeType | None = (
+        schema_ir.catalog.node(type_name) if kind == "node" else schema_ir.catalog.edge(type_name)
+    )
+    assert entity_type is not None  # noqa: S101 - keys come from a manifest with the same schema
+    return entity_type
+
+
+@lru_cache(maxsize=8)
+def _open_cached_store(
+    uri: str, durability: Durability, options: tuple[tuple[str, str], ...]
+) -> Store:
+    return open_store(uri, durability=durability, storage_options=dict(options) or None)

@@ -1,11 +1,11 @@
 """Inputs of the rules that need all records: ids, endpoints and unique tuples.
 
 Owns their columns. Rows that were written are read back from their fragments, all other rows are
-sent as task reports; both have the same columns.
+sent as task reports; both have the same columns. Tasks make these
+rows, as Arrow batches of a DataFrame.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,17 +15,15 @@ from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.rules.delta import Positions
 
 from .pinned_graph import entity_type_of
+from .report_rows import KEY_ROWS, TUPLE_ROWS
 from .staged_fragments import MakeRows, StagedFragment
-from .task_reports import report_batch
 from .unique_tuples import encode_tuples, unique_groups
 
-KEY_DDL = "type int, id string, src string, dst string, spot bigint"
-TUPLE_DDL = "type int, grp int, value string, id string, spot bigint"
 ReportBatches = Iterator[pa.RecordBatch]
 _SYSTEM_COLUMNS = ("id", "src", "dst")
 
 
-def key_reports(
+def key_batches(
     entity_type: NodeType | EdgeType,
     type_number: int,
     rows: pa.Table,
@@ -33,29 +31,28 @@ def key_reports(
     *,
     ids_generated: bool,
 ) -> ReportBatches:
-    """Report ids and edge endpoints; a generated id is omitted, no other record can refer to it."""
+    """Return `KEY_ROWS`; a generated id is omitted, no other record can refer to it."""
     if not rows.num_rows or (ids_generated and isinstance(entity_type, NodeType)):
         return
     endpoint_arrays = (
         {"src": rows["src"], "dst": rows["dst"]} if isinstance(entity_type, EdgeType) else {}
     )
     known_ids = None if ids_generated else rows["id"]
-    yield report_batch(
-        "key", rows.num_rows, type=type_number, id=known_ids, spot=positions, **endpoint_arrays
+    yield KEY_ROWS.batch(
+        rows.num_rows, type=type_number, id=known_ids, spot=positions, **endpoint_arrays
     )
 
 
-def unique_reports(
+def tuple_batches(
     entity_type: NodeType | EdgeType, type_number: int, rows: pa.Table, positions: Positions
 ) -> ReportBatches:
-    """Report the `@unique` tuples; the key of a node needs none, it is the id."""
+    """Return `TUPLE_ROWS`; the key of a node needs none, it is the id."""
     for group_number, unique_columns in enumerate(unique_groups(entity_type)):
         tuple_texts = encode_tuples(entity_type, rows, unique_columns)
         has_value = pc.is_valid(tuple_texts).to_numpy(zero_copy_only=False)
         value_mask = pa.array(has_value)
         if has_value.any():
-            yield report_batch(
-                "unique",
+            yield TUPLE_ROWS.batch(
                 int(has_value.sum()),
                 type=type_number,
                 grp=group_number,
@@ -72,20 +69,18 @@ def key_columns(fragment: StagedFragment) -> list[str]:
 
 
 def make_key_rows(table_keys: Sequence[str]) -> MakeRows:
-    """Make the function that turns rows of fragments into `KEY_DDL` rows."""
+    """Make the function that turns rows of fragments into `KEY_ROWS`."""
 
     def make(
         fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions
     ) -> ReportBatches:
-        null_strings = pa.nulls(batch.num_rows, pa.string())
-        system_arrays = [
-            batch.column(column) if column in batch.schema.names else null_strings
+        system_arrays = {
+            column: batch.column(column)
             for column in _SYSTEM_COLUMNS
-        ]
-        yield _batch_from_ddl(
-            KEY_DDL,
-            [_type_number_array(table_keys, fragment, batch), *system_arrays, pa.array(positions)],
-        )
+            if column in batch.schema.names
+        }
+        type_number = table_keys.index(fragment.table_key)
+        yield KEY_ROWS.batch(batch.num_rows, type=type_number, spot=positions, **system_arrays)
 
     return make
 
@@ -105,29 +100,17 @@ def tuple_columns(schema_ir: SchemaIR) -> Callable[[StagedFragment], list[str]]:
 
 
 def make_tuple_rows(schema_ir: SchemaIR, table_keys: Sequence[str]) -> MakeRows:
-    """Make the function that turns rows of fragments into `TUPLE_DDL` rows."""
+    """Make the function that turns rows of fragments into `TUPLE_ROWS`."""
 
     def make(
         fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions
     ) -> ReportBatches:
-        entity_type = entity_type_of(schema_ir, fragment.table_key)
-        type_number = table_keys.index(fragment.table_key)
-        for report in unique_reports(
+        entity_type, type_number = (
+            entity_type_of(schema_ir, fragment.table_key),
+            table_keys.index(fragment.table_key),
+        )
+        yield from tuple_batches(
             entity_type, type_number, pa.Table.from_batches([batch]), positions
-        ):
-            yield report.select(
-                [column_ddl.partition(" ")[0] for column_ddl in TUPLE_DDL.split(", ")]
-            )
+        )
 
     return make
-
-
-def _type_number_array(
-    table_keys: Sequence[str], fragment: StagedFragment, batch: pa.RecordBatch
-) -> pa.Array:
-    return pa.repeat(pa.scalar(table_keys.index(fragment.table_key), pa.int32()), batch.num_rows)
-
-
-def _batch_from_ddl(ddl: str, columns: list[Any]) -> pa.RecordBatch:
-    column_names = [column_ddl.partition(" ")[0] for column_ddl in ddl.split(", ")]
-    return pa.RecordBatch.from_arrays(columns, column_names)

@@ -4,6 +4,7 @@ The only module that may touch the Spark context, which Spark Connect does not h
 explains what is missing. Output of the JVM goes to a file, never to the terminal.
 """
 
+import logging
 import os
 import re
 import shutil
@@ -23,6 +24,7 @@ from omnigraph.values import ids
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_log = logging.getLogger("omnigraph")
 OLDEST_JAVA = 17
 _COMMON_SETTINGS = {
     "spark.app.name": "omnigraph",
@@ -174,6 +176,17 @@ def can_start_session() -> bool:
         return False
     is_imported = "pyspark" in sys.modules  # a Connect session may be active, which needs no Java
     return is_imported or find_java(os.environ, Path(sys.prefix)) is not None
+
+
+def spark_session_if_available() -> "SparkSession | None":
+    """Return a session if one can be started; a failure to start is not an error."""
+    if not can_start_session():
+        return None
+    try:
+        return spark_session()
+    except ConfigError as error:
+        _log.info("maintenance runs in this process: %s", error)
+        return None
 
 
 def find_java(environment: Mapping[str, str], prefix: Path) -> Path | None:

@@ -2,7 +2,7 @@
 
 U32 becomes long, U64 decimal(20,0), DateTime timestamp, Vector array<float>, Blob binary; all
 others have the same name. Conversion never changes a value: each Spark type holds every value of
-its graph type.
+its graph type. Types are written as DDL text, which needs no pyspark.
 """
 
 from collections.abc import Sequence

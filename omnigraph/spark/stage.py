@@ -12,8 +12,14 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.errors import ClientError
+from omnigraph.errors import ClientError, InputError
 from omnigraph.ingest.frames import take_table
+from omnigraph.ingest.input_pieces import (
+    InputPiece,
+    first_position,
+    read_piece_blocks,
+    read_piece_tables,
+)
 from omnigraph.ingest.intake import Intake, TypeBuffer
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode
@@ -22,7 +28,7 @@ from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.unchanged import without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.type_names import resolve_type
+from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.rules.delta import Delta, Positions, TableDelta, build_table_delta
 from omnigraph.rules.identity import resolve_existing
 from omnigraph.rules.row_rules import row_violations
@@ -30,12 +36,24 @@ from omnigraph.rules.unique import unique_violations
 from omnigraph.storage.fragments import write_fragment
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
+from omnigraph.values.names import quote_name, require_text
 
-from .load_inputs import InputPiece, first_position, read_piece_blocks, read_piece_tables
 from .pinned_graph import PinnedGraph, PinnedRowLookup, entity_type_of
-from .rule_inputs import key_reports, unique_reports
+from .report_rows import KEY_ROWS, REPLACED_EDGE_ROWS, TUPLE_ROWS
+from .rule_inputs import key_batches, tuple_batches
 from .staged_fragments import StagedFragment, pack_positions
-from .task_reports import report_batch, report_row
+from .task_reports import (
+    ExistingIdReport,
+    FailureReport,
+    HeldValueReport,
+    LineCountReport,
+    RecordCountReport,
+    RejectReport,
+    RemovedRowsReport,
+    ReportedTypeReport,
+    RowViolationReport,
+    StagedFragmentReport,
+)
 
 ReportBatches = Iterator[pa.RecordBatch]
 
@@ -113,7 +131,7 @@ def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches])
     try:
         yield from load_piece()
     except ClientError as error:
-        yield report_row("failure", spot=first_position(piece_number), data=error)
+        yield FailureReport(first_position(piece_number), error).to_batch()
 
 
 def _load_piece(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
@@ -135,7 +153,7 @@ def _load_piece(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
         end_position = block_end
         yield from loader.drain()
     yield from loader.finish()
-    yield report_row("lines", grp=piece.number, spot=end_position - start_position)
+    yield LineCountReport(piece.number, end_position - start_position).to_batch()
 
 
 def _load_tables(
@@ -148,12 +166,21 @@ def _load_tables(
         row_count += table.num_rows
         yield from loader.drain()
     yield from loader.finish()
-    yield report_row("lines", grp=piece_number, spot=row_count)
+    yield LineCountReport(piece_number, row_count).to_batch()
 
 
 def table_key_of(schema_ir: SchemaIR, type_name: str) -> str:
     """Return the table key of a type; the node type wins if both exist."""
-    entity_type = resolve_type(schema_ir.catalog, type_name, ignore_case=True)
+    require_text(type_name, "type")
+    entity_type: NodeType | EdgeType | None = schema_ir.catalog.node(
+        type_name
+    ) or schema_ir.catalog.edge_ignoring_case(type_name)
+    if entity_type is None:
+        type_names = [node_type.name for node_type in schema_ir.catalog.nodes] + [
+            edge_type.name for edge_type in schema_ir.catalog.edges
+        ]
+        message = f"there is no type {quote_name(type_name)}"
+        raise InputError(reason=message, hint=did_you_mean(type_name, type_names))
     return f"{entity_type.kind}:{entity_type.name}"
 
 
@@ -207,13 +234,9 @@ class PieceLoader:
         for table_key in list(self.buffers):
             yield from self._write_buffer(table_key)
         for table_key, type_buffer in self.intake.buffers.items():
-            truncation_mark = "truncated" if type_buffer.truncated else None
-            yield report_row(
-                "count",
-                type=self._type_number(table_key),
-                spot=type_buffer.record_count,
-                value=truncation_mark,
-            )
+            yield RecordCountReport(
+                table_key, type_buffer.record_count, bool(type_buffer.truncated)
+            ).to_batch()
 
     def _type_number(self, table_key: str) -> int:
         return self.load_job.table_keys.index(table_key)
@@ -222,7 +245,7 @@ class PieceLoader:
         new_problems, self.problems.collected = self.problems.collected, []
         for problem in new_problems:
             self.is_valid = False
-            yield report_row("unread", spot=problem.line, id=problem.id, data=problem)
+            yield RejectReport(problem).to_batch()
 
     def _check_rows(
         self, table_key: str, type_buffer: TypeBuffer, rows: pa.Table, positions: Positions
@@ -230,20 +253,23 @@ class PieceLoader:
         if self.load_job.skipped_positions:
             kept_mask = ~np.isin(positions, np.fromiter(self.load_job.skipped_positions, np.int64))
             rows, positions = rows.filter(pa.array(kept_mask)), positions[kept_mask]
-        entity_type, type_number = type_buffer.entity_type, self._type_number(table_key)
-        for violation in row_violations(entity_type, rows, positions):
+        for violation in row_violations(type_buffer.entity_type, rows, positions):
             self.is_valid = False
-            yield report_row("broken", type=type_number, spot=violation.input_line, data=violation)
+            yield RowViolationReport(violation).to_batch()
         self.buffers.setdefault(table_key, RowBuffer()).add(
             rows, positions, ids_generated=type_buffer.all_ids_generated
         )
 
     def _write_buffer(self, table_key: str) -> ReportBatches:
-        buffer = self.buffers.pop(table_key)
-        type_number = self._type_number(table_key)
-        entity_type = entity_type_of(self.load_job.schema_ir, table_key)
-        buffered_rows = pa.concat_tables(buffer.tables)
-        positions = np.concatenate(buffer.position_arrays)
+        buffer, type_number, entity_type = (
+            self.buffers.pop(table_key),
+            self._type_number(table_key),
+            entity_type_of(self.load_job.schema_ir, table_key),
+        )
+        buffered_rows, positions = (
+            pa.concat_tables(buffer.tables),
+            np.concatenate(buffer.position_arrays),
+        )
         delta = replace(
             build_table_delta(
                 table_key,
@@ -260,31 +286,16 @@ class PieceLoader:
             )
             delta = resolved_delta.tables[table_key]
             for violation in key_violations:
-                yield report_row(
-                    "taken",
-                    type=type_number,
-                    spot=violation.input_line,
-                    id=violation.entity_id,
-                    data=violation,
-                )
-            for violation in unique_violations(entity_type, delta, self.lookup):
-                yield report_row(
-                    "held",
-                    type=type_number,
-                    spot=violation.input_line,
-                    src=violation.conflicting_id,
-                    id=violation.entity_id,
-                    data=violation,
-                )
+                yield ExistingIdReport(violation).to_batch()
+            for unique_violation in unique_violations(entity_type, delta, self.lookup):
+                yield HeldValueReport(unique_violation).to_batch()
             yield from _replaced_edge_reports(entity_type, type_number, delta)
             if self.load_job.mode == "merge":
                 delta = without_unchanged(Delta({table_key: delta}), self.lookup).tables[table_key]
             self.is_valid = self.is_valid and not key_violations
         unwritten_mask = np.ones(len(positions), bool)
         if self.load_job.writes_fragments and self.is_valid:
-            yield from self._write_fragments(
-                table_key, type_number, delta, ids_generated=buffer.ids_generated
-            )
+            yield from self._write_fragments(table_key, delta, ids_generated=buffer.ids_generated)
             written_positions = delta_positions(delta)
             unwritten_mask = (
                 ~np.isin(positions, written_positions)
@@ -303,20 +314,26 @@ class PieceLoader:
         self, table_key: str, rows: pa.Table, positions: Positions, *, ids_generated: bool
     ) -> ReportBatches:
         """Report records that are in no fragment."""
-        entity_type = entity_type_of(self.load_job.schema_ir, table_key)
-        type_number = self._type_number(table_key)
-        yield from key_reports(
-            entity_type, type_number, rows, positions, ids_generated=ids_generated
+        entity_type, type_number = (
+            entity_type_of(self.load_job.schema_ir, table_key),
+            self._type_number(table_key),
         )
-        yield from unique_reports(entity_type, type_number, rows, positions)
+        for key_batch in key_batches(
+            entity_type, type_number, rows, positions, ids_generated=ids_generated
+        ):
+            yield KEY_ROWS.to_report(key_batch)
+        for tuple_batch in tuple_batches(entity_type, type_number, rows, positions):
+            yield TUPLE_ROWS.to_report(tuple_batch)
         is_written = self.load_job.writes_fragments and self.is_valid
-        yield report_row("noted", type=type_number, value=None if is_written else "unwritten")
+        yield ReportedTypeReport(table_key, not is_written).to_batch()
 
     def _write_fragments(
-        self, table_key: str, type_number: int, delta: TableDelta, *, ids_generated: bool
+        self, table_key: str, delta: TableDelta, *, ids_generated: bool
     ) -> ReportBatches:
-        pinned_table = self.load_job.pinned_graph.table(table_key)
-        store = self.load_job.pinned_graph.store()
+        pinned_table, store = (
+            self.load_job.pinned_graph.table(table_key),
+            self.load_job.pinned_graph.store(),
+        )
         replaces_stored, positions = delta.row_ids >= 0, delta_positions(delta)
         is_new = ~replaces_stored
         if is_new.any():
@@ -329,7 +346,7 @@ class PieceLoader:
                 fragment_rows.num_rows,
                 ids_generated,
             )
-            yield report_row("fragment", type=type_number, data=fragment)
+            yield StagedFragmentReport(fragment).to_batch()
         if replaces_stored.any():
             fragment_rows = delta.rows.filter(pa.array(replaces_stored))
             fragment_metadata = write_fragment(
@@ -342,8 +359,8 @@ class PieceLoader:
                 fragment_rows.num_rows,
                 ids_generated,
             )
-            yield report_row("fragment", type=type_number, data=fragment)
-            yield report_row("removed", type=type_number, data=delta.addresses[replaces_stored])
+            yield StagedFragmentReport(fragment).to_batch()
+            yield RemovedRowsReport(table_key, delta.addresses[replaces_stored]).to_batch()
 
 
 def delta_positions(delta: TableDelta) -> Positions:
@@ -360,10 +377,10 @@ def _replaced_edge_reports(
     )
     if has_bounds and delta.replaced_edges is not None and delta.replaced_edges.num_rows:
         previous_edges = delta.replaced_edges
-        yield report_batch(
-            "old",
+        replaced_rows = REPLACED_EDGE_ROWS.batch(
             previous_edges.num_rows,
             type=type_number,
             id=previous_edges["id"],
             src=previous_edges["src"],
         )
+        yield REPLACED_EDGE_ROWS.to_report(replaced_rows)

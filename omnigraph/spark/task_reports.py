@@ -1,70 +1,310 @@
-"""Reports of the tasks of a load: one table of rows of several kinds, in input order.
+"""Reports of the tasks of a load to the driver: a type for each kind, and its Arrow form.
 
-`key`: an id and the endpoints of an edge. `unique`: the tuple of a constraint. `old`: the source of
-a replaced edge. `unread`, `broken`, `taken`, `held`: problems. `fragment`, `removed`: what was
-written, and which stored rows it replaces. `noted`: a type has records that exist only in reports.
-`count`, `lines`, `failure`: about a whole piece.
+Reports with a row per record are in `report_rows`; the reports here are few, and the driver
+collects all of them. Only this module knows the texts by which kinds are told apart on the way.
 """
 
-import pickle
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-REPORT_SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("type", pa.int32()),
-        ("grp", pa.int32()),
-        ("id", pa.string()),
-        ("src", pa.string()),
-        ("dst", pa.string()),
-        ("value", pa.string()),
-        ("spot", pa.int64()),
-        ("data", pa.binary()),
-    ]
+from omnigraph.errors import ClientError, InternalError
+from omnigraph.ingest.problem import LoadProblem
+from omnigraph.rules.delta import Addresses
+from omnigraph.rules.violation import Violation
+
+from .report_encoding import (
+    decode_json,
+    encode_json,
+    error_from_members,
+    error_members,
+    problem_from_members,
+    problem_members,
+    violation_from_members,
+    violation_members,
 )
-REPORT_DDL = (
-    "kind string, type int, grp int, id string, src string, dst string, value string, "
-    "spot bigint, data binary"
-)
-PER_RECORD_KINDS = (
-    "key",
-    "unique",
-    "old",
-)  # kinds with a row per record; the driver collects all others
+from .report_rows import REPORT_SCHEMA, ROW_KINDS, spark_ddl, widen_batch
+from .staged_fragments import StagedFragment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+REPORT_DDL = spark_ddl(REPORT_SCHEMA)
+Members = Mapping[str, Any]
+SomeReport = TypeVar("SomeReport", bound="TaskReport")
 
 
-def report_batch(kind: str, count: int, **columns: Any) -> pa.RecordBatch:
-    """Build reports of one kind; omitted columns are null, a scalar is repeated for all rows."""
-    arrays = [
-        _report_column(report_field, columns.get(report_field.name), count)
-        for report_field in REPORT_SCHEMA
-    ]
-    arrays[0] = pa.repeat(pa.scalar(kind, pa.string()), count)
-    return pa.RecordBatch.from_arrays(arrays, schema=REPORT_SCHEMA)
+class TaskReport:
+    """A report of one task. Each subclass is one kind, with the fields that the driver needs."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    @property
+    def input_position(self) -> int:
+        """The position by which the driver sorts reports; 0 for reports about no record."""
+        return 0
+
+    @property
+    def payload(self) -> bytes | None:
+        """Bytes that are too many for JSON."""
+        return None
+
+    def to_members(self) -> Members:
+        """Return the other fields, as values that `encode_json` accepts."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        raise NotImplementedError
+
+    def to_batch(self) -> pa.RecordBatch:
+        """Return the report as one row of the DataFrame of all reports."""
+        columns = {"members": encode_json(self.to_members()), "payload": self.payload}
+        return widen_batch(self.kind, 1, columns)
 
 
-def report_row(kind: str, *, data: Any = None, **facts: Any) -> pa.RecordBatch:
-    """Build one report; `data` is any picklable object."""
-    single_values = {name: [value] for name, value in facts.items()}
-    pickled = None if data is None else [pickle.dumps(data)]
-    return report_batch(kind, 1, data=pickled, **single_values)
+@dataclass(frozen=True, slots=True)
+class FailureReport(TaskReport):
+    """A piece could not be read; the load fails with the first such error in input order."""
+
+    kind: ClassVar[str] = "failure"
+    position: int
+    error: ClientError
+
+    @property
+    def input_position(self) -> int:
+        """The position of the first record of the piece."""
+        return self.position
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {"position": self.position, "error": error_members(self.error)}
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(members["position"], error_from_members(members["error"]))
 
 
-def unpickle_data(data: bytes) -> Any:
-    """Return the object of a report. Only our own tasks wrote it, so unpickling is safe."""
-    return pickle.loads(data)  # noqa: S301
+@dataclass(frozen=True, slots=True)
+class LineCountReport(TaskReport):
+    """How many lines, or rows, a piece has."""
+
+    kind: ClassVar[str] = "lines"
+    piece_number: int
+    line_count: int
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {"piece_number": self.piece_number, "line_count": self.line_count}
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(**members)
 
 
-def _report_column(field: pa.Field, values: Any, count: int) -> pa.Array:
-    if values is None:
-        return pa.nulls(count, field.type)
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if isinstance(values, pa.Array):
-        return values.cast(field.type)
-    if isinstance(values, Sequence) or hasattr(values, "__len__"):
-        return pa.array(values, field.type)
-    return pa.repeat(pa.scalar(values, field.type), count)
+@dataclass(frozen=True, slots=True)
+class RecordCountReport(TaskReport):
+    """How many records of a type a piece has, and whether it truncates the type."""
+
+    kind: ClassVar[str] = "count"
+    table_key: str
+    record_count: int
+    truncated: bool
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {
+            "table_key": self.table_key,
+            "record_count": self.record_count,
+            "truncated": self.truncated,
+        }
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(**members)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectReport(TaskReport):
+    """A record that could not be read."""
+
+    kind: ClassVar[str] = "reject"
+    problem: LoadProblem
+
+    @property
+    def input_position(self) -> int:
+        """The position of the record."""
+        return self.problem.line or 0
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return problem_members(self.problem)
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(problem_from_members(members))
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationReport(TaskReport):
+    """A record that breaks a rule; subclasses say what the driver has to decide about it."""
+
+    violation: Violation
+
+    @property
+    def input_position(self) -> int:
+        """The position of the record."""
+        return self.violation.input_line or 0
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return violation_members(self.violation)
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(violation_from_members(members))
+
+
+@dataclass(frozen=True, slots=True)
+class RowViolationReport(ViolationReport):
+    """A record that breaks a rule of its own: it is always a problem."""
+
+    kind: ClassVar[str] = "row_violation"
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingIdReport(ViolationReport):
+    """A record whose id is stored: a problem, unless a later record replaces it."""
+
+    kind: ClassVar[str] = "existing_id"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldValueReport(ViolationReport):
+    """A unique value that a stored entity has: a problem, unless the load replaces that entity."""
+
+    kind: ClassVar[str] = "held_value"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFragmentReport(TaskReport):
+    """A fragment that a task wrote."""
+
+    kind: ClassVar[str] = "fragment"
+    fragment: StagedFragment
+
+    @property
+    def payload(self) -> bytes:
+        """The packed positions of its rows."""
+        return self.fragment.packed_positions
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        fragment = self.fragment
+        return {
+            "table_key": fragment.table_key,
+            "metadata": fragment.metadata,
+            "row_count": fragment.row_count,
+            "ids_generated": fragment.ids_generated,
+        }
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(StagedFragment(**members, packed_positions=payload or b""))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemovedRowsReport(TaskReport):
+    """The addresses of stored rows that a fragment of the same task replaces."""
+
+    kind: ClassVar[str] = "removed_rows"
+    table_key: str
+    addresses: Addresses
+
+    @property
+    def payload(self) -> bytes:
+        """The addresses as little-endian integers."""
+        return self.addresses.astype("<u8").tobytes()
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {"table_key": self.table_key}
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(members["table_key"], np.frombuffer(payload or b"", "<u8").astype(np.uint64))
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedTypeReport(TaskReport):
+    """A type has records that exist only in reports, because they were not written or unchanged."""
+
+    kind: ClassVar[str] = "reported_type"
+    table_key: str
+    has_unwritten: bool
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {"table_key": self.table_key, "has_unwritten": self.has_unwritten}
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(**members)
+
+
+REPORT_TYPES: Mapping[str, type[TaskReport]] = {
+    report_type.kind: report_type
+    for report_type in (
+        FailureReport,
+        LineCountReport,
+        RecordCountReport,
+        RejectReport,
+        RowViolationReport,
+        ExistingIdReport,
+        HeldValueReport,
+        StagedFragmentReport,
+        RemovedRowsReport,
+        ReportedTypeReport,
+    )
+}
+
+
+def read_reports(table: pa.Table) -> list[TaskReport]:
+    """Restore reports from their rows, in input order; a kind that is not known is an error."""
+    rows = table.select(["kind", "members", "payload"]).to_pylist()
+    reports = [_read_report(row["kind"], row["members"], row["payload"]) for row in rows]
+    return sorted(reports, key=lambda report: report.input_position)
+
+
+def _read_report(kind: str, members_text: str, payload: bytes | None) -> TaskReport:
+    report_type = REPORT_TYPES.get(kind)
+    if report_type is None:
+        reason = f"a task reported the unknown kind {kind!r}"
+        raise InternalError(reason=reason, hint="run the same version on the driver and on workers")
+    return report_type.from_members(decode_json(members_text), payload)
+
+
+def collect_reports(task_reports: "DataFrame") -> list[TaskReport]:
+    """Collect all reports but those with a row per record, in input order."""
+    row_kinds = [row_kind.kind for row_kind in ROW_KINDS]
+    return read_reports(task_reports.where(~task_reports.kind.isin(*row_kinds)).toArrow())
+
+
+def select_reports(
+    reports: Iterable[TaskReport], report_type: type[SomeReport]
+) -> list[SomeReport]:
+    """Select the reports of one type."""
+    return [report for report in reports if isinstance(report, report_type)]

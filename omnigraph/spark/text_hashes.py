@@ -1,7 +1,7 @@
 """Arrow texts as machine words: hashed and compared eight bytes at a time, a whole column at once.
 
 Owns the hash of an id. It is the same in every process and on every machine, but it proves nothing:
-texts with equal hashes must still be compared.
+texts with equal hashes must still be compared. Only tasks of a load hash ids, for `id_index`.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """The tuples of `@unique` constraints as texts that are equal if and only if all values are.
 
-Owns their encoding. The key of a node needs none: it is the id.
+Owns their encoding, in which Spark groups tuples of several columns as one column. The key of a node
+needs none: it is the id.
 """
 
 from collections.abc import Sequence

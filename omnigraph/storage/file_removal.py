@@ -11,8 +11,8 @@ from itertools import groupby
 
 from omnigraph.errors import StorageError
 
+from .concurrency import maintenance_concurrency
 from .file_roles import attached_version_number, subdirectory_of
-from .maintenance_executor import maintenance_concurrency
 from .store import Store
 
 _log = logging.getLogger("omnigraph")

@@ -31,6 +31,7 @@ from .vector_index import (
     partition_count,
 )
 
+IndexSegment = Index  # for callers, which must not import lance
 _MAX_SEGMENTS = 8  # per index; at this number they are merged into one
 _CONCURRENT_PARTS = 4  # segments that are built at once
 _KINDS_BY_LANCE_TYPE = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}

@@ -16,6 +16,7 @@ import pyarrow as pa
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.recovery_records import list_recovery_records
+from omnigraph.maintenance.executors.local import LocalExecutor
 from omnigraph.maintenance.index_maintenance import ensure_indices
 from omnigraph.maintenance.optimize import optimize
 from omnigraph.maintenance.repair import repair_graph
@@ -29,7 +30,6 @@ from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.tag_lifecycle import create_tag
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.layout import MAIN
-from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor
 from omnigraph.storage.stage_rows import stage_append
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import open_table
@@ -51,7 +51,7 @@ ALL = 99
 ERASED = "somebody-who-wants-to-be-forgotten"
 FOREIGN = "appended-by-another-program"
 _POLICY = RetentionPolicy(keep=KEPT, grace=timedelta())
-_ONE = LocalMaintenanceExecutor(1)  # one table after another: effects are numbered
+_ONE = LocalExecutor(1)  # one table after another: effects are numbered
 
 
 def _clean(store: Store) -> Cleanup:

@@ -10,6 +10,8 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
 from omnigraph.maintenance import doctor
 from omnigraph.maintenance.doctor import EnvironmentDiagnosis, diagnose_environment
+from omnigraph.spark import diagnosis
+from omnigraph.spark.diagnosis import diagnose_java
 from tests.cli.conftest import Program
 from tests.health.conftest import files
 
@@ -21,12 +23,12 @@ def told(found: list[EnvironmentDiagnosis]) -> dict[str, EnvironmentDiagnosis]:
 @pytest.fixture(autouse=True)
 def no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking a Java for its version takes long."""
-    monkeypatch.setattr(doctor, "find_java", lambda *_: Path("/some/java"))
+    monkeypatch.setattr(diagnosis, "find_java", lambda *_: Path("/some/java"))
 
 
 def test_a_healthy_machine_and_store(graph: Graph) -> None:
     before = files(graph)
-    found = told(diagnose_environment(graph.uri))
+    found = told(diagnose_environment(graph.uri, spark_probe=diagnose_java))
     assert {one.outcome for one in found.values()} <= {"ok"} | {found["temporary files"].outcome}
     assert {"python", "pylance", "java", "cache", "graph", "store promises"} <= found.keys()
     assert graph.head.id in found["graph"].found
@@ -46,11 +48,11 @@ def test_what_is_missing_or_wrong_is_told(
 
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    monkeypatch.setattr(doctor, "find_java", lambda *_: None)
+    monkeypatch.setattr(diagnosis, "find_java", lambda *_: None)
     monkeypatch.setattr(doctor, "probe_create_if_absent", refuse)
     monkeypatch.setattr(doctor, "store_time", lambda _: datetime(2001, 1, 1, tzinfo=UTC))
     monkeypatch.setattr(doctor, "_REQUIRED_PACKAGES", ("pylance", "no-such-package"))
-    found = told(diagnose_environment(graph.uri))
+    found = told(diagnose_environment(graph.uri, spark_probe=diagnose_java))
     outcomes = {name: one.outcome for name, one in found.items() if one.outcome != "ok"}
     outcomes.pop("temporary files", None)
     assert outcomes == {

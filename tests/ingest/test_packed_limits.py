@@ -15,9 +15,9 @@ from omnigraph.api.results.receipt import LoadReport
 from omnigraph.errors import InputError, ResourceLimitExceeded
 from omnigraph.ingest import files
 from omnigraph.ingest.files import cut_blocks, iter_blocks, iter_lines
+from omnigraph.ingest.input_files import InputFile
+from omnigraph.ingest.input_pieces import InputPiece, _read_span, read_piece_blocks
 from omnigraph.ingest.limits import LoadLimits
-from omnigraph.spark.input_files import InputFile
-from omnigraph.spark.load_inputs import InputPiece, _read_span, read_piece_blocks
 from omnigraph.testing import graph as new_graph
 
 LIMIT = LoadLimits().line_bytes

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
+from omnigraph.api.load_routing import EngineOptions, resolve_load_source, run_load
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import OmnigraphError
-from omnigraph.spark.engine import EngineOptions, resolve_load_source, run_load
 
 ENGINES = ("local", "spark")
 
@@ -65,9 +65,10 @@ class Engines:
 
 
 def Files(data: Any) -> Any:
-    from omnigraph.spark import input_files, load_inputs
+    from omnigraph.ingest.input_files import find_input_files
+    from omnigraph.ingest.input_pieces import InputFiles
 
-    return load_inputs.InputFiles(input_files.find_input_files(data))
+    return InputFiles(find_input_files(data))
 
 
 def shown(problems: Any) -> Counter[tuple[Any, ...]]:

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.spark.input_files import find_input_files
-from omnigraph.spark.load_inputs import open_input_file
+from omnigraph.ingest.input_files import find_input_files, open_input_file
 from tests.pipeline.cluster_cases import CASES, Site
 from tests.pipeline.cluster_rig import CHECKOUT, cluster
 

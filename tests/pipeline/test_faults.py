@@ -19,8 +19,8 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.history.branch_state import BranchState
+from omnigraph.ingest.input_files import find_input_files
 from omnigraph.publish import intent, long_operations, recover
-from omnigraph.spark.input_files import find_input_files
 from omnigraph.spark.load import BulkLoad, load_on_spark
 from omnigraph.spark.session import running_tasks, translate_spark_errors
 from tests.crash.verbs import overdue

@@ -106,7 +106,7 @@ def test_auto_takes_spark_for_large_tables_only(
     def session(*_: Any) -> None:
         asked.append("a session")
 
-    monkeypatch.setattr(large, "choose_session", session)
+    monkeypatch.setattr(large, "spark_session_if_available", session)
     assert not graph.merge("dev", dry_run=True).merged.judged.far
     assert not asked
     monkeypatch.setenv(large.THRESHOLD_VARIABLE, "40")
@@ -132,7 +132,7 @@ def test_rows_that_maintenance_moved_make_no_merge_large(
     monkeypatch.setattr(large, "_MIN_TABLE_ROWS", 0)
     monkeypatch.setenv(large.THRESHOLD_VARIABLE, "50")
     looked: list[str] = []
-    monkeypatch.setattr(large, "choose_session", lambda *_: looked.append("a session"))
+    monkeypatch.setattr(large, "spark_session_if_available", lambda *_: looked.append("a session"))
     assert graph.refresh().merge("dev", dry_run=True).outcome == "merged"
     assert looked == []
 

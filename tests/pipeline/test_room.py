@@ -11,8 +11,8 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import ResourceLimitExceeded
-from omnigraph.spark.disk_space import estimate_input, require_disk_space
-from omnigraph.spark.input_files import find_input_files
+from omnigraph.ingest.disk_space import estimate_input, require_disk_space
+from omnigraph.ingest.input_files import find_input_files
 
 Usage = namedtuple("Usage", "total used free")
 

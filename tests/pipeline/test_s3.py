@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
-from omnigraph.spark.input_files import s3_file_system
+from omnigraph.ingest.input_files import s3_file_system
 from omnigraph.storage import layout
 from omnigraph.storage.root import s3_options
 from omnigraph.storage.store import open_store

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api import engine_choice
 from omnigraph.api.graph import Graph
 from omnigraph.errors import ServerError
 from omnigraph.history.delete_queue import list_runs
-from omnigraph.maintenance.retention.executor import LocalCleanupExecutor
+from omnigraph.maintenance.executors.local import LocalExecutor
 from omnigraph.maintenance.retention.survey import take_survey
-from omnigraph.spark import cleanup as on_spark
+from omnigraph.spark import executor as on_spark
 from omnigraph.values import ids
 from tests.rig.invariants import check_invariants, files
 from tests.rig.plugin import S3
@@ -88,8 +89,8 @@ def test_executors_see_every_file_that_the_driver_sees(spark: Any, tmp_path: Pat
     store = aged(tmp_path / "g")._handle.store
     (Path(store.root.path) / "nodes" / "stray").write_bytes(b"?")
     now = ids.now()
-    assert take_survey(store, now, on_spark.SparkCleanupExecutor(spark)) == take_survey(
-        store, now, LocalCleanupExecutor()
+    assert take_survey(store, now, on_spark.SparkExecutor(spark)) == take_survey(
+        store, now, LocalExecutor()
     )
 
 
@@ -120,7 +121,7 @@ def test_a_task_that_fails_in_the_middle_is_made_good_by_the_next_run(
 
 def failing(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """Let the job that removes data files fail after the second of them."""
-    real = on_spark._remove
+    real = on_spark._remove_group
 
     def broken(place: Any, some: Any) -> Any:
         import os
@@ -133,7 +134,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         raise OSError("the machine is gone")
 
-    monkeypatch.setattr(on_spark, "_remove", broken)
+    monkeypatch.setattr(on_spark, "_remove_group", broken)
 
 
 @pytest.mark.full
@@ -141,14 +142,14 @@ def test_a_file_that_cannot_go_is_told(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = aged(tmp_path / "g")
-    real = on_spark._remove
+    real = on_spark._remove_group
 
     def stubborn(place: Any, some: Any) -> Any:
         done = real(place, some[1:]) if "/data/" in some[0] else real(place, some)
         return [*done, (some[0], "not today")] if "/data/" in some[0] else done
 
     with monkeypatch.context() as patch:
-        patch.setattr(on_spark, "_remove", stubborn)
+        patch.setattr(on_spark, "_remove_group", stubborn)
         done = graph.maintenance.cleanup(**KEEP, engine="spark", spark=spark)
     assert done.failed
     assert "not today" in str(done.failed[0].error)
@@ -164,7 +165,7 @@ def test_auto_takes_spark_for_many_files_only(
 ) -> None:
     graph = aged(tmp_path / "g")
     assert graph.maintenance.cleanup(keep=1, grace=0, spark=spark).engine == "local"
-    monkeypatch.setattr(on_spark, "SPARK_MIN_FILES", 10)
+    monkeypatch.setattr(engine_choice, "CLEANUP_MIN_FILES", 10)
     assert graph.maintenance.cleanup(keep=1, grace=0, spark=spark).engine == "spark"
 
 

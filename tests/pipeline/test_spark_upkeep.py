@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.api import engine_choice
 from omnigraph.api.graph import Graph
 from omnigraph.engine.search import fulltext_scan
-from omnigraph.errors import InputError, ServerError, UsageError
-from omnigraph.spark import optimize as on_spark
-from omnigraph.spark import session, session_choice
+from omnigraph.errors import ServerError, UsageError
+from omnigraph.errors.input import InputError
+from omnigraph.spark import executor as on_spark
+from omnigraph.spark import session
 from omnigraph.storage import compact, tail_compaction
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.table import open_table
@@ -134,8 +136,8 @@ def test_large_indexes_are_built_in_parts(
     graph = grown(tmp_path / "g", 7)
     before = content(graph)
     monkeypatch.setattr(compact, "TARGET_ROWS", 6)
-    hands = on_spark.SparkMaintenanceExecutor(spark, index_part_rows=6)
-    monkeypatch.setattr("omnigraph.api.maintenance_runs.choose_executor", lambda *_: hands)
+    hands = on_spark.SparkExecutor(spark, index_part_rows=6)
+    monkeypatch.setattr("omnigraph.api.maintenance_runs.choose_optimize_executor", lambda *_: hands)
     graph.maintenance.optimize()
     indexes = {one.field_names[0]: one for one in graph.table("P").describe_indices()}
     parts = {name: len(one.segments) for name, one in indexes.items()}
@@ -162,7 +164,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, name: str, how: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "how"),
-    [(name, how) for name in ("_rewrite", "_index") for how in ("raise", "kill")],
+    [(name, how) for name in ("_compact_fragments", "_build_segment") for how in ("raise", "kill")],
 )
 @pytest.mark.full
 def test_a_task_that_fails_leaves_nothing_that_shows(
@@ -210,11 +212,11 @@ def test_what_cannot_be_is_refused(spark: Any, tmp_path: Path) -> None:
 
 def test_auto_takes_spark_for_much_work_only(monkeypatch: pytest.MonkeyPatch) -> None:
     given = object()
-    assert session_choice.choose_session("auto", given, lambda: False) is None
-    assert session_choice.choose_session("auto", given, lambda: True) is given
-    assert session_choice.choose_session("local", given, lambda: True) is None
+    assert engine_choice.choose_session("auto", given, lambda: False) is None
+    assert engine_choice.choose_session("auto", given, lambda: True) is given
+    assert engine_choice.choose_session("local", given, lambda: True) is None
     monkeypatch.setattr(session, "find_spec", lambda _: None)
-    assert session_choice.choose_session("auto", None, lambda: True) is None, (
+    assert engine_choice.choose_session("auto", None, lambda: True) is None, (
         "without Spark it goes on"
     )
 

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import pytest
 from omnigraph.errors import ConcurrentCommit
 from omnigraph.history.branches import open_branch
 from omnigraph.maintenance.check import check_graph
+from omnigraph.maintenance.executors.local import LocalExecutor
+from omnigraph.maintenance.executors.protocol import VersionKey
 from omnigraph.maintenance.retention import claim
 from omnigraph.maintenance.retention.claim import hold_claim
 from omnigraph.maintenance.retention.collect import cleanup
-from omnigraph.maintenance.retention.executor import LocalCleanupExecutor, VersionKey
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
@@ -191,17 +193,17 @@ def test_a_suspended_cleanup_removes_nothing_after_another_took_over(
     assert [one for one in check_graph(store).findings if one.kind != "endpoint"] == []
 
 
-class Overtaken(LocalCleanupExecutor):
+@dataclass(frozen=True)
+class Overtaken(LocalExecutor):
     """A collector beside which others write and clean between its listing and its mark."""
 
-    reads_ahead = True
+    reads_ahead: bool = True
+    write: Callable[[], object] = lambda: None
+    clean: Callable[[], object] = lambda: None
 
-    def __init__(self, write: Callable[[], object], clean: Callable[[], object]) -> None:
-        self.write, self.clean = once(write), once(clean)
-
-    def list(self, store: Store, places: Sequence[str]) -> Iterable[ListedObject]:
+    def list_files(self, store: Store, places: Sequence[str]) -> Iterable[ListedObject]:
         """List, then let others write."""
-        listed = [*super().list(store, places)]
+        listed = [*LocalExecutor.list_files(self, store, places)]
         self.write()
         return listed
 
@@ -225,7 +227,7 @@ def test_what_another_collector_removed_meanwhile_is_no_damage(
             write(open_branch(other, "main"), append({name: 1}))
             write(open_branch(other, "main"), rewrite())
 
-    hands = Overtaken(write_twice, lambda: cleanup(other, POLICY))
+    hands = Overtaken(write=once(write_twice), clean=once(lambda: cleanup(other, POLICY)))
     assert not cleanup(store, RetentionPolicy(keep=4, grace=timedelta()), executor=hands).failed
     assert [one for one in check_graph(store).findings if one.kind != "endpoint"] == []
 

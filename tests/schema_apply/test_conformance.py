@@ -143,7 +143,7 @@ def test_branches_whose_schemas_differ_are_not_merged() -> None:
         dev.insert("A", {"k": "a", "n": 1})
         with pytest.raises(SchemaMismatch, match="differ") as caught:
             graph.merge("dev")
-        assert "apply the same changes" in str(caught.value)
+        assert "apply the same schema changes" in str(caught.value)
         graph.schema.apply("node A { k: String @key  n: I32? }")
         graph.merge("dev")
         assert rows_of(graph)["node:A"]["a"]["n"] == 1

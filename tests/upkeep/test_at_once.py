@@ -12,8 +12,8 @@ import pytest
 from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
 from omnigraph.storage import tail_compaction
+from omnigraph.storage.concurrency import maintenance_concurrency
 from omnigraph.storage.effects import Fault
-from omnigraph.storage.maintenance_executor import maintenance_concurrency
 from omnigraph.testing import graph as new_graph
 from tests.rig.patience import PATIENCE
 from tests.schema_apply.test_races import elsewhere

@@ -32,6 +32,8 @@ from omnigraph.history.delete_queue import (
     list_runs,
     read_listed_names,
 )
+from omnigraph.maintenance.executors.local import LocalExecutor
+from omnigraph.maintenance.executors.protocol import Executor, ExecutorForFiles, VersionKey
 from omnigraph.maintenance.retention.old_versions import list_superseded_refs, old_versions
 from omnigraph.maintenance.retention.survey import FileSurvey, take_survey
 from omnigraph.publish import intent as intents
@@ -52,7 +54,6 @@ from .candidates import (
 )
 from .claim import CollectorClaim, hold_claim
 from .erase_preview import preview_erase
-from .executor import CleanupExecutor, LocalCleanupExecutor, VersionKey
 from .fence import raise_fences
 from .policy import RetentionPolicy
 from .protect import IntentProtection, mark_intents
@@ -72,7 +73,7 @@ class _CleanupRun:
     marking: Marking
     claim: CollectorClaim
     progress: CleanupProgress
-    executor: CleanupExecutor
+    executor: Executor
     removed: list[str] = field(default_factory=list)
     errors_by_dataset: dict[str, str] = field(default_factory=dict)
     failed_names: list[str] = field(default_factory=list)
@@ -92,16 +93,17 @@ class _CleanupRun:
 def preview_cleanup(
     store: Store,
     policy: RetentionPolicy,
-    executor: CleanupExecutor | None = None,
+    executor: Executor | None = None,
+    executor_for_files: ExecutorForFiles | None = None,
     *,
     erase: bool = False,
 ) -> Cleanup:
     """Report what a cleanup, or an erase, would remove now; write nothing."""
-    executor = executor or LocalCleanupExecutor()
+    executor = executor or LocalExecutor()
     listing_time = ids.now() if store.effects.read_only else intents.store_time(store)
-    marking, protected = _mark_live(
-        store, policy, take_survey(store, listing_time, executor), executor
-    )
+    survey = take_survey(store, listing_time, executor)
+    executor = executor_for_files(len(survey.files)) if executor_for_files else executor
+    marking, protected = _mark_live(store, policy, survey, executor)
     plan = _plan_cleanup(marking, protected)
     deletable_names = dict.fromkeys([*plan.deletable_names, *_old_manifest_files(marking)])
     deleted_rows = None
@@ -124,20 +126,25 @@ def cleanup(
     store: Store,
     policy: RetentionPolicy,
     progress: CleanupProgress | None = None,
-    executor: CleanupExecutor | None = None,
+    executor: Executor | None = None,
+    executor_for_files: ExecutorForFiles | None = None,
 ) -> Cleanup:
     """Remove what nothing needs, next to concurrent readers and writers.
+
+    The `executor` lists files; `executor_for_files` may choose another one for the rest of the
+    work, when their number is known.
 
     Crashed operations are finished or discarded first. Raises `ConcurrentCommit` if another
     cleanup is running or a branch is too busy to be fenced, `Conflict` if something that must stay
     cannot be read; nothing is removed then.
     """
-    executor = executor or LocalCleanupExecutor()
+    executor = executor or LocalExecutor()
     recover(store)  # first, because intents of crashed operations would still protect their files
     run_id = ids.new_ulid()
     listing_time = intents.store_time(store)
     with hold_claim(store, run_id, listing_time) as claim:
         survey = take_survey(store, listing_time, executor)
+        executor = executor_for_files(len(survey.files)) if executor_for_files else executor
         marking, protected = _mark_live(store, policy, survey, executor)
         run = _CleanupRun(store, marking, claim, progress or (lambda *_: None), executor)
         for abandoned_run in list_runs(store):  # first: their queued names must not be queued twice
@@ -249,7 +256,7 @@ def _count_spared(report: Cleanup, marking: Marking) -> Cleanup:
 
 
 def _mark_live(
-    store: Store, policy: RetentionPolicy, survey: FileSurvey, executor: CleanupExecutor
+    store: Store, policy: RetentionPolicy, survey: FileSurvey, executor: Executor
 ) -> tuple[Marking, IntentProtection]:
     check_versions_present(store, survey)
     marking = Marking(store, policy, survey, unnamed=spared_manifests(store, survey))
@@ -355,7 +362,9 @@ def _sweep_files(run: _CleanupRun, sweep_names: list[str]) -> None:
         run.record_removal(file_name, error_text)
         run.progress(min(len(run.removed), total), total)
 
-    run.executor.remove(run.store, sort_for_removal(sweep_names), record_and_show, run.claim.check)
+    run.executor.remove_files(
+        run.store, sort_for_removal(sweep_names), record_and_show, run.claim.check
+    )
 
 
 def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:

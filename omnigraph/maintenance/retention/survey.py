@@ -14,7 +14,7 @@ from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:
-    from .executor import CleanupExecutor
+    from omnigraph.maintenance.executors.protocol import Executor
 
 _SURVEYED_ROOTS = (*TABLE_ROOTS, *MANIFEST_ROOTS, layout.COMMITS, layout.SCHEMAS)
 
@@ -50,10 +50,10 @@ class FileSurvey:
         return files_by_directory
 
 
-def take_survey(store: Store, taken_at: datetime, executor: "CleanupExecutor") -> FileSurvey:
+def take_survey(store: Store, taken_at: datetime, executor: "Executor") -> FileSurvey:
     """List every file that may be removed."""
     files_by_name = {
-        listed_file.name: listed_file for listed_file in executor.list(store, _SURVEYED_ROOTS)
+        listed_file.name: listed_file for listed_file in executor.list_files(store, _SURVEYED_ROOTS)
     }
     unfinished = {
         listed_file.name: listed_file

@@ -1,8 +1,7 @@
-"""Inputs of a load: NDJSON, Parquet and CSV files, read in pieces.
+"""Pieces of input files: the work of one task, and the positions of its records.
 
-Owns how input files are opened and cut into pieces of work. A piece numbers its own records
-from 1; `RecordPositions` turns these numbers into lines of files once all pieces have reported how
-many lines they had.
+A piece numbers its own records from 1; `RecordPositions` turns these numbers into lines of files
+once all pieces have reported how many lines they had.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,15 +11,15 @@ from typing import IO
 
 import pyarrow as pa
 
-from omnigraph.errors import InputError
-from omnigraph.ingest.files import cut_blocks, detect_compression, iter_blocks
 from omnigraph.ingest.frames import take_table
-from omnigraph.ingest.intake import Intake
-from omnigraph.ingest.ndjson import read_blocks
-from omnigraph.ingest.problem import LoadProblem, relocate_problem
 from omnigraph.lang.schema.type_names import resolve_type
 
-from .input_files import COMPRESSED_SUFFIXES, InputFile, s3_file_system
+from .files import cut_blocks, detect_compression, iter_blocks
+from .input_files import COMPRESSED_SUFFIXES, InputFile, ReadErrorContext, open_input_file
+from .intake import Intake
+from .ndjson import read_blocks
+from .problem import LoadProblem, relocate_problem
+from .table_files import iter_tables, read_group_sizes
 
 RECORD_BITS = 40  # bits for the number of a record within its piece
 _RECORD_MASK = (1 << RECORD_BITS) - 1
@@ -70,46 +69,16 @@ def _is_compressed(input_file: InputFile) -> bool:
 
 
 def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:
-    import pyarrow.parquet as pq
-
     with open_input_file(input_file) as file, ReadErrorContext(input_file.path):
-        metadata = pq.read_metadata(file)
+        group_sizes = read_group_sizes(file)
     spans: list[tuple[int, int | None]] = []
     first_group, span_bytes = 0, 0
-    for group in range(metadata.num_row_groups):
-        span_bytes += metadata.row_group(group).total_byte_size
-        if span_bytes >= piece_bytes or group == metadata.num_row_groups - 1:
+    for group, group_bytes in enumerate(group_sizes):
+        span_bytes += group_bytes
+        if span_bytes >= piece_bytes or group == len(group_sizes) - 1:
             spans.append((first_group, group + 1))
             first_group, span_bytes = group + 1, 0
     return spans or [(0, 0)]
-
-
-class ReadErrorContext:
-    """Turns read errors into `InputError` that name the file."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, OSError | pa.ArrowException) and not isinstance(error, InputError):
-            reason = getattr(error, "strerror", None) or str(error)
-            message = f"cannot read {self.path}: {reason}"
-            raise InputError(message, reason="unreadable") from error
-
-
-def open_input_file(input_file: InputFile) -> IO[bytes]:
-    """Open a file for reading, local or on S3."""
-    with ReadErrorContext(input_file.path):
-        if input_file.path.startswith("s3://"):
-            object_path = input_file.path.removeprefix("s3://")
-            opened: IO[bytes] = s3_file_system(input_file.store_options).open_input_file(
-                object_path
-            )
-            return opened
-        return Path(input_file.base_folder, input_file.path).open("rb")
 
 
 def read_piece_blocks(piece: InputPiece, max_line_bytes: int) -> Iterator[bytes]:
@@ -146,32 +115,11 @@ def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
 
 def read_piece_tables(piece: InputPiece) -> Iterator[pa.Table]:
     """Yield the rows of a piece of Parquet or CSV, with columns renamed by the mapping."""
-    column_mapping = piece.input_file.column_mapping
-    with ReadErrorContext(piece.input_file.path):
-        for table in _read_tables(piece):
-            if not column_mapping:
-                yield table
-            else:
-                yield table.rename_columns(
-                    [column_mapping.get(column, column) for column in table.column_names]
-                )
-
-
-def _read_tables(piece: InputPiece) -> Iterator[pa.Table]:
-    with open_input_file(piece.input_file) as file:
-        if piece.input_file.file_format == "csv":
-            import pyarrow.csv
-
-            yield pyarrow.csv.read_csv(file)
-            return
-        import pyarrow.parquet as pq
-
-        parquet_file = pq.ParquetFile(file)
-        end_group = parquet_file.num_row_groups if piece.end is None else piece.end
-        for batch in parquet_file.iter_batches(
-            65_536, row_groups=list(range(piece.start, end_group))
-        ):
-            yield pa.Table.from_batches([batch])
+    input_file = piece.input_file
+    with ReadErrorContext(input_file.path), open_input_file(input_file) as file:
+        yield from iter_tables(
+            file, input_file.file_format, input_file.column_mapping, piece.start, piece.end
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +168,6 @@ def map_record_positions(
 def first_position(piece_number: int) -> int:
     """Return the position of the first record of a piece."""
     return piece_number << RECORD_BITS | 1
-
-
-def total_bytes(input_files: Sequence[InputFile]) -> int:
-    """Return the bytes of all files."""
-    return sum(input_file.size for input_file in input_files)
 
 
 class InputFiles:

@@ -1,21 +1,23 @@
-"""Find the input files of a load: NDJSON, Parquet and CSV, as paths, folders, patterns or `s3://`."""
+"""Input files of a load: NDJSON, Parquet and CSV, given as paths, folders, patterns or `s3://`.
+
+Owns how input files are found and opened.
+"""
 
 import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
+
+import pyarrow as pa
 
 from omnigraph.errors import InputError
 from omnigraph.storage.root import s3_options
 
 InputFormat = Literal["ndjson", "parquet", "csv", "frame"]
-
-
 ColumnMappings = Mapping[str, Mapping[str, str]]
-
-
+COMPRESSED_SUFFIXES = (".gz", ".zst")
 _FORMAT_BY_SUFFIX: dict[str, InputFormat] = {
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
@@ -23,11 +25,6 @@ _FORMAT_BY_SUFFIX: dict[str, InputFormat] = {
     ".parquet": "parquet",
     ".csv": "csv",
 }
-
-
-COMPRESSED_SUFFIXES = (".gz", ".zst")
-
-
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -183,8 +180,8 @@ def s3_file_system(options: Mapping[str, str]) -> Any:
 def format_of_name(path: str) -> InputFormat | None:
     """Return the format that a file name implies.
 
-    >>> [format_of_name(name) for name in ("a/b.jsonl.gz", "papers.parquet", "notes.txt")]
-    ['ndjson', 'parquet', None]
+    >>> format_of_name("a/b.jsonl.gz"), format_of_name("papers.parquet"), format_of_name("notes.txt")
+    ('ndjson', 'parquet', None)
     """
     file_name = Path(path)
     if file_name.suffix in COMPRESSED_SUFFIXES:
@@ -198,3 +195,36 @@ def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
     if folder in column_mappings or stem.startswith("part-"):
         return folder
     return stem
+
+
+class ReadErrorContext:
+    """Turns read errors into `InputError` that name the file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError | pa.ArrowException) and not isinstance(error, InputError):
+            reason = getattr(error, "strerror", None) or str(error)
+            message = f"cannot read {self.path}: {reason}"
+            raise InputError(message, reason="unreadable") from error
+
+
+def open_input_file(input_file: InputFile) -> IO[bytes]:
+    """Open a file for reading, local or on S3."""
+    with ReadErrorContext(input_file.path):
+        if input_file.path.startswith("s3://"):
+            object_path = input_file.path.removeprefix("s3://")
+            opened: IO[bytes] = s3_file_system(input_file.store_options).open_input_file(
+                object_path
+            )
+            return opened
+        return Path(input_file.base_folder, input_file.path).open("rb")
+
+
+def total_bytes(input_files: Sequence[InputFile]) -> int:
+    """Return the bytes of all files."""
+    return sum(input_file.size for input_file in input_files)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.errors import OmnigraphError, ResourceLimitExceeded
-from omnigraph.ingest.files import detect_compression
 from omnigraph.storage.store import Store
 
-from .input_files import InputFile
-from .load_inputs import open_input_file
+from .files import detect_compression
+from .input_files import InputFile, open_input_file
+from .table_files import count_rows
 
 _SAMPLE_BYTES = 1 << 18  # bytes of a text file that are sampled
 _SAMPLED_FILES = 16  # files that are sampled
@@ -54,9 +54,7 @@ def _estimate_rows(input_file: InputFile) -> int:
     # An unreadable file is reported when it is loaded, not here.
     with suppress(OmnigraphError, OSError, ValueError), open_input_file(input_file) as file:
         if input_file.file_format == "parquet":
-            import pyarrow.parquet as pq
-
-            return int(pq.read_metadata(file).num_rows)
+            return count_rows(file)
         sample = file.read(_SAMPLE_BYTES)
         if sample and detect_compression(sample) is None:
             return input_file.size * (sample.count(b"\n") or 1) // len(sample)

@@ -1,4 +1,4 @@
-"""Choose the engine of a load: this process for small data, Spark for large or Spark-held data.
+"""Route a load: to this process for small data, to Spark for large or Spark-held data.
 
 Owns that choice and what both engines share: rejects, dry runs, the error that is raised. Spark
 must not be imported before it is chosen.
@@ -8,28 +8,26 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
+from omnigraph.api.engine_choice import Engine, check_engine
 from omnigraph.errors import UsageError
 from omnigraph.history.branch_state import BranchState
+from omnigraph.ingest.input_files import (
+    ColumnMappings,
+    InputFile,
+    are_files,
+    find_input_files,
+    total_bytes,
+)
+from omnigraph.ingest.input_pieces import InputFiles
 from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, load
+from omnigraph.ingest.rejects import write_rejects
 from omnigraph.publish.plan import CommitMetadata, Requirement
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 
-from .input_files import ColumnMappings, InputFile, are_files, find_input_files
-from .load_inputs import InputFiles, total_bytes
-from .rejects import write_rejects
-
-Engine = Literal["auto", "spark", "local"]
 _log = logging.getLogger("omnigraph")
 SPARK_MIN_BYTES = 64 << 20  # bytes of input from which Spark is worth starting
-
-
-def check_engine(engine: str) -> None:
-    """Raise `UsageError` for an unknown engine."""
-    if engine not in get_args(Engine):
-        expected = ", ".join(get_args(Engine))
-        raise UsageError(reason=f"unknown engine {engine!r}; expected one of {expected}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ def resolve_load_source(
 
 
 def _can_start_spark(options: EngineOptions) -> bool:
-    from .session import can_start_session
+    from omnigraph.spark.session import can_start_session
 
     if options.session is not None or options.remote is not None or can_start_session():
         return True
@@ -137,9 +135,9 @@ def _load_on_spark(
     commit_metadata: CommitMetadata,
     requirements: Sequence[Requirement],
 ) -> LoadOutcome:
-    from .load import BulkLoad, load_on_spark
-    from .session import spark_session
-    from .steps import progress_callback
+    from omnigraph.spark.load import BulkLoad, load_on_spark
+    from omnigraph.spark.session import spark_session
+    from omnigraph.spark.steps import progress_callback
 
     session = options.session
     if session is None:

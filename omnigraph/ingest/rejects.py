@@ -13,10 +13,10 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.errors import InputError
-from omnigraph.ingest.problem import LoadProblem
 from omnigraph.storage.root import s3_options
 
 from .input_files import s3_file_system
+from .problem import LoadProblem
 
 REJECT_SCHEMA = pa.schema(
     [

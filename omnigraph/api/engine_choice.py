@@ -1,0 +1,86 @@
+"""Choose where an operation runs: in this process, or on Spark.
+
+Every operation works without Spark, so "auto" uses it only if there is much to do and a session
+can be started. Spark is not imported before it is chosen.
+"""
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from omnigraph.errors import UsageError
+
+if TYPE_CHECKING:
+    from omnigraph.history.branch_state import BranchState
+    from omnigraph.maintenance.executors.protocol import Executor, ExecutorForFiles
+    from omnigraph.storage.store import Store
+
+Engine = Literal["auto", "spark", "local"]
+EngineChoice = tuple[Engine, Any]  # the name of the engine, and the session of Spark
+OPTIMIZE_MIN_BYTES = 1 << 30  # bytes to read from which an optimize on Spark pays
+CHECK_MIN_BYTES = 32 << 30  # bytes of files from which a check on Spark pays
+CLEANUP_MIN_FILES = 100_000  # files from which a cleanup on Spark pays for its start-up
+
+
+def check_engine(engine: str) -> None:
+    """Raise `UsageError` for an unknown engine."""
+    if engine not in get_args(Engine):
+        expected = ", ".join(get_args(Engine))
+        raise UsageError(reason=f"unknown engine {engine!r}; expected one of {expected}")
+
+
+def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any | None:
+    """Return the session to use, None for this process; `is_large` is called for "auto" only."""
+    check_engine(engine)
+    if engine == "local" or (engine == "auto" and not is_large()):
+        return None
+    if spark is not None:
+        return spark
+    from omnigraph.spark.session import spark_session, spark_session_if_available
+
+    return spark_session() if engine == "spark" else spark_session_if_available()
+
+
+def choose_optimize_executor(
+    branch_head: "BranchState", types: Collection[str] | None, engine: EngineChoice
+) -> "Executor | None":
+    """The executor of an optimize; None is this process."""
+    from omnigraph.maintenance.optimize import estimate_read_bytes
+
+    session = choose_session(
+        *engine, lambda: estimate_read_bytes(branch_head, types) >= OPTIMIZE_MIN_BYTES
+    )
+    return _make_spark_executor(session) if session is not None else None
+
+
+def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | None":
+    """The executor that compares files with their checksums; None is this process."""
+    from omnigraph.maintenance.check import measure_table_files
+
+    session = choose_session(*engine, lambda: measure_table_files(store) >= CHECK_MIN_BYTES)
+    return _make_spark_executor(session) if session is not None else None
+
+
+def choose_cleanup_executor(engine: EngineChoice) -> "tuple[Executor, ExecutorForFiles]":
+    """The executor that lists the files of a cleanup, and the choice when they are counted.
+
+    "auto" lists in this process, because only the list shows whether there is much to do.
+    """
+    from omnigraph.maintenance.executors.local import LocalExecutor
+
+    engine_name, spark = engine
+    session = choose_session(engine_name, spark, lambda: False)
+    listing_executor = _make_spark_executor(session) if session is not None else LocalExecutor()
+
+    def choose_for_files(file_count: int) -> "Executor":
+        if engine_name != "auto":
+            return listing_executor
+        session = choose_session("auto", spark, lambda: file_count >= CLEANUP_MIN_FILES)
+        return _make_spark_executor(session) if session is not None else listing_executor
+
+    return listing_executor, choose_for_files
+
+
+def _make_spark_executor(session: Any) -> "Executor":
+    from omnigraph.spark.executor import SparkExecutor
+
+    return SparkExecutor(session)

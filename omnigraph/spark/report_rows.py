@@ -1,0 +1,140 @@
+"""Reports with a row per record: Arrow batches with a schema of their own for each kind.
+
+Spark joins and counts these rows, the driver never collects them. They share one DataFrame with the
+other reports of a task, whose columns are all columns of all kinds: a batch is widened by nulls
+before it leaves the task, and narrowed when rows of its kind are selected.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SPARK_TYPES = {
+    pa.string(): "string",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.binary(): "binary",
+}
+# The columns of the DataFrame: `kind`, then those of reports per record, then those of others.
+REPORT_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("type", pa.int32()),
+        ("grp", pa.int32()),
+        ("id", pa.string()),
+        ("src", pa.string()),
+        ("dst", pa.string()),
+        ("value", pa.string()),
+        ("spot", pa.int64()),
+        ("members", pa.string()),
+        ("payload", pa.binary()),
+    ]
+)
+
+
+def spark_ddl(schema: pa.Schema) -> str:
+    """Return the columns of a schema as Spark writes them.
+
+    >>> spark_ddl(pa.schema([("type", pa.int32()), ("spot", pa.int64())]))
+    'type int, spot bigint'
+    """
+    return ", ".join(f"{column.name} {_SPARK_TYPES[column.type]}" for column in schema)
+
+
+@dataclass(frozen=True, slots=True)
+class RowKind:
+    """A kind of reports with a row per record, and its columns."""
+
+    kind: str
+    schema: pa.Schema
+
+    @property
+    def ddl(self) -> str:
+        """The columns as Spark writes them."""
+        return spark_ddl(self.schema)
+
+    def batch(self, row_count: int, **columns: Any) -> pa.RecordBatch:
+        """Build rows; a missing column is null, a scalar is repeated for all rows."""
+        arrays = [
+            _column_array(column, columns.get(column.name), row_count) for column in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def to_report(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Widen rows to the columns of all reports."""
+        columns = {name: rows.column(name) for name in self.schema.names}
+        return widen_batch(self.kind, rows.num_rows, columns)
+
+    def from_report(self, reports: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of this kind, with its own columns."""
+        own_rows = reports.filter(pc.equal(reports.column("kind"), self.kind))
+        return own_rows.select(self.schema.names)
+
+    def select_from(
+        self, task_reports: "DataFrame", types: Sequence[int] | None = None
+    ) -> "DataFrame":
+        """Select the rows of this kind, of some types or of all, from the reports of all tasks."""
+        own_rows = task_reports.where(task_reports.kind == self.kind)
+        if types is not None:
+            own_rows = own_rows.where(own_rows.type.isin(list(types)))
+        return own_rows.select(*self.schema.names)
+
+
+# An id and the endpoints of an edge; a generated id is null.
+KEY_ROWS = RowKind(
+    "key",
+    pa.schema(
+        [
+            ("type", pa.int32()),
+            ("id", pa.string()),
+            ("src", pa.string()),
+            ("dst", pa.string()),
+            ("spot", pa.int64()),
+        ]
+    ),
+)
+# The tuple of a `@unique` constraint, which `grp` numbers.
+TUPLE_ROWS = RowKind(
+    "unique",
+    pa.schema(
+        [
+            ("type", pa.int32()),
+            ("grp", pa.int32()),
+            ("value", pa.string()),
+            ("id", pa.string()),
+            ("spot", pa.int64()),
+        ]
+    ),
+)
+# A stored edge that a loaded one replaces.
+REPLACED_EDGE_ROWS = RowKind(
+    "old", pa.schema([("type", pa.int32()), ("id", pa.string()), ("src", pa.string())])
+)
+ROW_KINDS = (KEY_ROWS, TUPLE_ROWS, REPLACED_EDGE_ROWS)
+
+
+def widen_batch(kind: str, row_count: int, columns: dict[str, Any]) -> pa.RecordBatch:
+    """Build a batch with the columns of all reports; a missing column is null."""
+    columns = {**columns, "kind": kind}
+    arrays = [
+        _column_array(column, columns.get(column.name), row_count) for column in REPORT_SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=REPORT_SCHEMA)
+
+
+def _column_array(column: pa.Field, values: Any, row_count: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(row_count, column.type)
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values.cast(column.type)
+    if hasattr(values, "__len__") and not isinstance(values, str | bytes):
+        return pa.array(values, column.type)
+    return pa.repeat(pa.scalar(values, column.type), row_count)
