@@ -27,6 +27,7 @@ from omnigraph.storage.index import (
 from omnigraph.storage.index_fallback import find_lost_segments
 from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, MaintenanceExecutor
 from omnigraph.storage.table import StagedChange, Table, can_replay
+from omnigraph.values.table_key import TableKey
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 
@@ -79,8 +80,8 @@ def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tupl
 
 
 def stage_missing_indexes(
-    txn: WriteTxn, tables: Mapping[str, Table], executor: MaintenanceExecutor
-) -> dict[str, StagedChange]:
+    txn: WriteTxn, tables: Mapping[TableKey, Table], executor: MaintenanceExecutor
+) -> dict[TableKey, StagedChange]:
     """Stage indexes over all uncovered rows of these tables; only for tables that have any."""
     plan_by_key = {
         table_key: plan_indexes(
@@ -112,7 +113,7 @@ def stage_missing_indexes(
     }
 
 
-def index_kinds_of(txn: WriteTxn, table_key: str) -> dict[str, str]:
+def index_kinds_of(txn: WriteTxn, table_key: TableKey) -> dict[str, str]:
     """Return the index keys of a table and the kind of each index."""
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
     return all_indexes(type_for_key(catalog, table_key))
@@ -130,10 +131,10 @@ def extended_indexes(base_table: Table, new_table: Table) -> list[str]:
 
 def _stage_indexes(
     txn: WriteTxn,
-    earlier_staged: Mapping[str, StagedChange],
+    earlier_staged: Mapping[TableKey, StagedChange],
     types: Collection[str] | None,
     executor: MaintenanceExecutor,
-) -> dict[str, StagedChange]:
+) -> dict[TableKey, StagedChange]:
     entries = txn.base.state.tables.items()
     selected_keys = [
         table_key

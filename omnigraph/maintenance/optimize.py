@@ -38,6 +38,7 @@ from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor, Mai
 from omnigraph.storage.table import StagedChange, Table, commit, open_table
 from omnigraph.storage.transfer import version_files
 from omnigraph.values.names import require_names
+from omnigraph.values.table_key import TableKey
 
 from .index_maintenance import (
     MAINTENANCE_ACTOR,
@@ -59,7 +60,7 @@ class TableMaintenance:
     `version_after` is the version published last; the byte counts cover its data files.
     """
 
-    type_key: str
+    type_key: TableKey
     fragments_removed: int = 0
     fragments_added: int = 0
     committed: bool = False
@@ -135,11 +136,11 @@ class _PreparedTable:
 @dataclass(slots=True)
 class _OptimizeRun:
     branch: BranchState
-    table_keys: list[str]
-    prepared: dict[str, _PreparedTable] = field(default_factory=dict)
+    table_keys: list[TableKey]
+    prepared: dict[TableKey, _PreparedTable] = field(default_factory=dict)
     gc_epoch: int = 0
     attempts: int = 0
-    damage_by_key: dict[str, DamagedError] = field(default_factory=dict)
+    damage_by_key: dict[TableKey, DamagedError] = field(default_factory=dict)
 
 
 def optimize(
@@ -208,7 +209,7 @@ def estimate_read_bytes(branch: BranchState, types: Collection[str] | None = Non
     )
 
 
-def _estimate_table_bytes(txn: WriteTxn, table_key: str) -> int:
+def _estimate_table_bytes(txn: WriteTxn, table_key: TableKey) -> int:
     try:
         with as_storage_errors("none"):
             tables = _open_nonempty_tables(txn, [table_key])
@@ -231,23 +232,23 @@ def _bytes_to_process(table: Table, index_kinds: Mapping[str, str]) -> int:
     return rewrite_bytes + fragment_bytes(table, set().union(*uncovered))
 
 
-def _select_keys(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
+def _select_keys(txn: WriteTxn, types: Iterable[str] | None) -> list[TableKey]:
     all_keys = sorted(txn.base.state.tables)
     if types is None:
         return all_keys
     requested = set(require_names(types))
-    key_by_name = {table_key.partition(":")[2]: table_key for table_key in all_keys}
+    key_by_name = {table_key.type_name: table_key for table_key in all_keys}
     unknown_names = sorted(requested - set(key_by_name) - set(all_keys))
     if unknown_names:
         raise unknown_type_error(unknown_names[0], key_by_name)
     return [
         table_key
         for table_key in all_keys
-        if table_key in requested or table_key.partition(":")[2] in requested
+        if table_key in requested or table_key.type_name in requested
     ]
 
 
-def _open_nonempty_tables(txn: WriteTxn, table_keys: Iterable[str]) -> dict[str, Table]:
+def _open_nonempty_tables(txn: WriteTxn, table_keys: Iterable[TableKey]) -> dict[TableKey, Table]:
     opened = {table_key: txn.table(table_key) for table_key in table_keys}
     entries = txn.base.state.tables
     return {
@@ -257,7 +258,7 @@ def _open_nonempty_tables(txn: WriteTxn, table_keys: Iterable[str]) -> dict[str,
     }
 
 
-def _undamaged_keys(optimize_run: _OptimizeRun) -> list[str]:
+def _undamaged_keys(optimize_run: _OptimizeRun) -> list[TableKey]:
     return [
         table_key
         for table_key in optimize_run.table_keys
@@ -267,7 +268,7 @@ def _undamaged_keys(optimize_run: _OptimizeRun) -> list[str]:
 
 def _maintain_undamaged(
     optimize_run: _OptimizeRun, txn: WriteTxn, executor: MaintenanceExecutor
-) -> dict[str, Table]:
+) -> dict[TableKey, Table]:
     """Maintain all tables except those that turn out to be damaged."""
     entries = txn.base.state.tables
     while True:
@@ -287,8 +288,8 @@ def _maintain_undamaged(
 
 
 def _find_damage(
-    txn: WriteTxn, entries: Mapping[str, TableEntry], executor: MaintenanceExecutor
-) -> dict[str, DamagedError]:
+    txn: WriteTxn, entries: Mapping[TableKey, TableEntry], executor: MaintenanceExecutor
+) -> dict[TableKey, DamagedError]:
     """Return the tables that cannot be rewritten, trying the cheapest check first."""
     store = txn.store
     if missing := find_damaged_tables(store, entries, read_rows=False):
@@ -309,8 +310,8 @@ def _find_damage(
 
 
 def _maintain_tables(
-    txn: WriteTxn, table_keys: Iterable[str], executor: MaintenanceExecutor
-) -> dict[str, Table]:
+    txn: WriteTxn, table_keys: Iterable[TableKey], executor: MaintenanceExecutor
+) -> dict[TableKey, Table]:
     """Compact and index tables as unpublished versions; return only the tables that changed.
 
     Each step covers all tables before the next one starts, so that parallel executors stay busy.
@@ -331,8 +332,8 @@ def _maintain_tables(
 
 
 def _stage_compaction(
-    txn: WriteTxn, tables: Mapping[str, Table], executor: MaintenanceExecutor
-) -> dict[str, StagedChange]:
+    txn: WriteTxn, tables: Mapping[TableKey, Table], executor: MaintenanceExecutor
+) -> dict[TableKey, StagedChange]:
     tasks_by_key = {
         table_key: plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD)
         for table_key, table in tables.items()
@@ -377,7 +378,7 @@ def _plan_publish(
         for table_key in optimize_run.prepared
         if table_key not in reusable and table_key in manifest.tables
     ]
-    staged_pieces: dict[str, StagedChange] = {}
+    staged_pieces: dict[TableKey, StagedChange] = {}
     for table_key in outdated_keys:
         max_bytes = limit or FIRST_RETRY_FRAGMENTS  # other writers of this process wait meanwhile
         verify = partial(check_intact, txn.store, manifest)
@@ -413,7 +414,7 @@ def _plan_publish(
     )
 
 
-def _is_base_current(entries: Any, table_key: str, prepared_table: _PreparedTable) -> bool:
+def _is_base_current(entries: Any, table_key: TableKey, prepared_table: _PreparedTable) -> bool:
     current_entry = entries.get(table_key)
     base_identity = (prepared_table.base_entry.content_id, prepared_table.base_entry.lance_version)
     return (
@@ -422,7 +423,7 @@ def _is_base_current(entries: Any, table_key: str, prepared_table: _PreparedTabl
     )
 
 
-def _require_same_version(table_key: str, entry: TableEntry) -> SameVersion:
+def _require_same_version(table_key: TableKey, entry: TableEntry) -> SameVersion:
     return SameVersion(table_key, entry.content_id, entry.lance_version, entry.version)
 
 
@@ -446,7 +447,7 @@ def _has_outdated_tables(optimize_run: _OptimizeRun, table_commit: Commit | None
 
 
 def _report_table(
-    optimize_run: _OptimizeRun, base_txn: WriteTxn, table_key: str, commits: Iterable[Commit]
+    optimize_run: _OptimizeRun, base_txn: WriteTxn, table_key: TableKey, commits: Iterable[Commit]
 ) -> TableMaintenance:
     entry = base_txn.base.state.tables[table_key]
     unchanged = TableMaintenance(

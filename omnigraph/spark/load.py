@@ -41,13 +41,14 @@ from omnigraph.storage.fragments import (
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 
 from . import steps
 from .check import LoadCheckContext, find_set_violations
 from .disk_space import estimate_input, require_disk_space
 from .endpoint_lookup import remove_scratch_folders
 from .load_inputs import InputFile, InputPiece, cut_into_pieces, map_record_positions, total_bytes
-from .pinned_graph import pin_graph
+from .pinned_graph import PinnedVersion, pin_graph
 from .session import parallelism, translate_spark_errors
 from .stage import LoadJob, make_frame_task, make_piece_task, table_key_of
 from .staged_fragments import StagedFragment
@@ -145,7 +146,7 @@ class LoadAttempt:
         self.bulk_load = bulk_load
         self.requirements = requirements
         self.problems: list[LoadProblem] = []
-        self.record_counts: dict[str, int] = {}
+        self.record_counts: dict[TableKey, int] = {}
         self.load_id = ids.new_ulid()
         self.written_bytes = 0
         self.step_tracker = steps.StepTracker(spark, bulk_load.progress)
@@ -165,9 +166,9 @@ class LoadAttempt:
             return LoadOutcome(self.bulk_load.mode, problems=tuple(self.problems), summary=summary)
         node_counts, edge_counts = (
             {
-                key.partition(":")[2]: record_count
+                key.type_name: record_count
                 for key, record_count in sorted(self.record_counts.items())
-                if key[:4] == kind
+                if key.kind == kind
             }
             for kind in ("node", "edge")
         )
@@ -242,7 +243,7 @@ class LoadAttempt:
         snapshot: Snapshot,
         task_reports: "DataFrame",
         driver_rows: Sequence[dict[str, Any]],
-        input_keys: frozenset[str],
+        input_keys: frozenset[TableKey],
     ) -> LoadCheckContext:
         reported_rows = [item for item in driver_rows if item["kind"] == "noted"]
         unwritten_rows = [item for item in reported_rows if item["value"] == "unwritten"]
@@ -250,7 +251,7 @@ class LoadAttempt:
             frozenset(load_job.table_keys[report["type"]] for report in report_group)
             for report_group in (reported_rows, unwritten_rows)
         )
-        staged_fragments: dict[str, list[StagedFragment]] = {}
+        staged_fragments: dict[TableKey, list[StagedFragment]] = {}
         for item in _staged_fragments(driver_rows):
             staged_fragments.setdefault(item.table_key, []).append(item)
         return LoadCheckContext(
@@ -268,14 +269,14 @@ class LoadAttempt:
 
     def make_job(self, snapshot: Snapshot) -> LoadJob:
         """Describe the load for its tasks."""
-        pinned_tables = {
+        pinned_tables: dict[str, PinnedVersion] = {
             key: (table_entry.location, table_entry.lance_version)
             for key, table_entry in snapshot.tables.items()
         }
         return LoadJob(
             snapshot.schema.ir,
             pin_graph(snapshot.store, pinned_tables),
-            tuple(sorted(pinned_tables)),
+            tuple(sorted(snapshot.tables)),
             self.bulk_load.mode,
             frozenset(key for key, table_entry in snapshot.tables.items() if table_entry.row_count),
             not self.bulk_load.dry_run,
@@ -322,7 +323,7 @@ class LoadAttempt:
 
     def _count_records(
         self, load_job: LoadJob, driver_rows: Sequence[Mapping[str, Any]]
-    ) -> frozenset[str]:
+    ) -> frozenset[TableKey]:
         """Count the records of each type; return the keys of the types that the input names."""
         truncated_keys = set()
         for report in driver_rows:
@@ -341,10 +342,10 @@ class LoadAttempt:
         txn: WriteTxn,
         load_job: LoadJob,
         driver_rows: Sequence[Mapping[str, Any]],
-        input_keys: frozenset[str],
-    ) -> dict[str, StagedChange]:
-        fragments_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
-        removed_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
+        input_keys: frozenset[TableKey],
+    ) -> dict[TableKey, StagedChange]:
+        fragments_by_key: dict[TableKey, list[Any]] = {key: [] for key in input_keys}
+        removed_by_key: dict[TableKey, list[Any]] = {key: [] for key in input_keys}
         for fragment in _staged_fragments(driver_rows):
             fragments_by_key[fragment.table_key].append(fragment.metadata)
             self.written_bytes += fragment.file_bytes
@@ -367,16 +368,16 @@ class LoadAttempt:
         self,
         txn: WriteTxn,
         load_job: LoadJob,
-        staged_tables: Mapping[str, StagedChange],
-        input_keys: frozenset[str],
+        staged_tables: Mapping[TableKey, StagedChange],
+        input_keys: frozenset[TableKey],
     ) -> PublishPlan:
         read_keys = set(input_keys)
         for edge_type in load_job.schema_ir.catalog.edges:
-            if f"edge:{edge_type.name}" in input_keys:
+            if TableKey.edge(edge_type.name) in input_keys:
                 read_keys |= {key for _, _, key in endpoint_columns(edge_type)}
         if load_job.mode == "overwrite":
             read_keys |= {
-                f"edge:{edge_type.name}" for edge_type in load_job.schema_ir.catalog.edges
+                TableKey.edge(edge_type.name) for edge_type in load_job.schema_ir.catalog.edges
             }
         table_entries = txn.base.state.tables
         content_requirements = [
@@ -398,7 +399,7 @@ class LoadAttempt:
 
 def _stage_table(
     txn: WriteTxn,
-    table_key: str,
+    table_key: TableKey,
     mode: LoadMode,
     fragments: Sequence[Any],
     removed_addresses: Sequence[Any],

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.delta import Positions
+from omnigraph.values.table_key import TableKey
 
-from .pinned_graph import entity_type_of
 from .staged_fragments import MakeRows, StagedFragment
 from .task_reports import report_batch
 from .unique_tuples import encode_tuples, unique_groups
@@ -68,10 +69,10 @@ def unique_reports(
 def key_columns(fragment: StagedFragment) -> list[str]:
     """The columns of a fragment that hold ids and endpoints."""
     columns = [] if fragment.ids_generated else ["id"]
-    return columns + (["src", "dst"] if fragment.table_key.startswith("edge:") else [])
+    return columns + (["src", "dst"] if fragment.table_key.is_edge else [])
 
 
-def make_key_rows(table_keys: Sequence[str]) -> MakeRows:
+def make_key_rows(table_keys: Sequence[TableKey]) -> MakeRows:
     """Make the function that turns rows of fragments into `KEY_DDL` rows."""
 
     def make(
@@ -97,20 +98,22 @@ def tuple_columns(schema_ir: SchemaIR) -> Callable[[StagedFragment], list[str]]:
             "id",
             *(
                 column
-                for column_group in unique_groups(entity_type_of(schema_ir, fragment.table_key))
+                for column_group in unique_groups(
+                    type_for_key(schema_ir.catalog, fragment.table_key)
+                )
                 for column in column_group
             ),
         }
     )
 
 
-def make_tuple_rows(schema_ir: SchemaIR, table_keys: Sequence[str]) -> MakeRows:
+def make_tuple_rows(schema_ir: SchemaIR, table_keys: Sequence[TableKey]) -> MakeRows:
     """Make the function that turns rows of fragments into `TUPLE_DDL` rows."""
 
     def make(
         fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions
     ) -> ReportBatches:
-        entity_type = entity_type_of(schema_ir, fragment.table_key)
+        entity_type = type_for_key(schema_ir.catalog, fragment.table_key)
         type_number = table_keys.index(fragment.table_key)
         for report in unique_reports(
             entity_type, type_number, pa.Table.from_batches([batch]), positions
@@ -123,7 +126,7 @@ def make_tuple_rows(schema_ir: SchemaIR, table_keys: Sequence[str]) -> MakeRows:
 
 
 def _type_number_array(
-    table_keys: Sequence[str], fragment: StagedFragment, batch: pa.RecordBatch
+    table_keys: Sequence[TableKey], fragment: StagedFragment, batch: pa.RecordBatch
 ) -> pa.Array:
     return pa.repeat(pa.scalar(table_keys.index(fragment.table_key), pa.int32()), batch.num_rows)
 

@@ -23,7 +23,7 @@ from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.unchanged import without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.type_names import resolve_type
+from omnigraph.lang.schema.type_names import resolve_type, type_for_key
 from omnigraph.rules.delta import Delta, Positions, TableDelta, build_table_delta
 from omnigraph.rules.identity import resolve_existing
 from omnigraph.rules.row_rules import row_violations
@@ -32,9 +32,10 @@ from omnigraph.storage.find import find, read_rows
 from omnigraph.storage.fragments import write_fragment
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
+from omnigraph.values.table_key import TableKey
 
 from .load_inputs import InputPiece, first_position, read_piece_blocks, read_piece_tables
-from .pinned_graph import PinnedGraph, entity_type_of
+from .pinned_graph import PinnedGraph
 from .rule_inputs import key_reports, unique_reports
 from .staged_fragments import StagedFragment, pack_positions
 from .task_reports import report_batch, report_row
@@ -51,9 +52,9 @@ class LoadJob:
 
     schema_ir: SchemaIR
     pinned_graph: PinnedGraph
-    table_keys: tuple[str, ...]
+    table_keys: tuple[TableKey, ...]
     mode: LoadMode
-    filled_keys: frozenset[str] = frozenset()
+    filled_keys: frozenset[TableKey] = frozenset()
     writes_fragments: bool = True
     limits: LoadLimits = field(default_factory=LoadLimits)
     fragment_rows: int = FRAGMENT_ROWS
@@ -77,7 +78,7 @@ def make_piece_task(
 
 
 def make_frame_task(
-    load_job: LoadJob, table_key: str, first_number: int
+    load_job: LoadJob, table_key: TableKey, first_number: int
 ) -> Callable[[ReportBatches], ReportBatches]:
     """Make the Spark function that loads a DataFrame of one type; partitions count from `first`."""
 
@@ -88,7 +89,7 @@ def make_frame_task(
         piece_number = first_number + (context.partitionId() if context is not None else 0)
         tables = (
             restore_unsigned(
-                pa.Table.from_batches([batch]), entity_type_of(load_job.schema_ir, table_key)
+                pa.Table.from_batches([batch]), type_for_key(load_job.schema_ir.catalog, table_key)
             )
             for batch in batches
         )
@@ -141,9 +142,9 @@ def _load_piece(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
 
 
 def _load_tables(
-    load_job: LoadJob, piece_number: int, table_key: str, tables: Iterator[pa.Table]
+    load_job: LoadJob, piece_number: int, table_key: TableKey, tables: Iterator[pa.Table]
 ) -> ReportBatches:
-    loader, entity_type = PieceLoader(load_job), entity_type_of(load_job.schema_ir, table_key)
+    loader, entity_type = PieceLoader(load_job), type_for_key(load_job.schema_ir.catalog, table_key)
     row_count, start_position = 0, first_position(piece_number)
     for table in tables:
         take_table(loader.intake, entity_type, table, start_position + row_count)
@@ -153,10 +154,10 @@ def _load_tables(
     yield report_row("lines", grp=piece_number, spot=row_count)
 
 
-def table_key_of(schema_ir: SchemaIR, type_name: str) -> str:
+def table_key_of(schema_ir: SchemaIR, type_name: str) -> TableKey:
     """Return the table key of a type; the node type wins if both exist."""
     entity_type = resolve_type(schema_ir.catalog, type_name, ignore_case=True)
-    return f"{entity_type.kind}:{entity_type.name}"
+    return TableKey.of(entity_type.kind, entity_type.name)
 
 
 @dataclass(slots=True)
@@ -186,7 +187,7 @@ class PieceLoader:
         self.problems = ProblemCollector()
         self.intake = Intake(load_job.schema_ir, self.problems, load_job.limits)
         self.lookup = PinnedRowLookup(load_job.pinned_graph)
-        self.buffers: dict[str, RowBuffer] = {}
+        self.buffers: dict[TableKey, RowBuffer] = {}
         self.is_valid = True  # once a rule is broken nothing will be published: stop writing
 
     def drain(self) -> ReportBatches:
@@ -217,7 +218,7 @@ class PieceLoader:
                 value=truncation_mark,
             )
 
-    def _type_number(self, table_key: str) -> int:
+    def _type_number(self, table_key: TableKey) -> int:
         return self.load_job.table_keys.index(table_key)
 
     def _report_unreadable(self) -> ReportBatches:
@@ -227,7 +228,7 @@ class PieceLoader:
             yield report_row("unread", spot=problem.line, id=problem.id, data=problem)
 
     def _check_rows(
-        self, table_key: str, type_buffer: TypeBuffer, rows: pa.Table, positions: Positions
+        self, table_key: TableKey, type_buffer: TypeBuffer, rows: pa.Table, positions: Positions
     ) -> ReportBatches:
         if self.load_job.skipped_positions:
             kept_mask = ~np.isin(positions, np.fromiter(self.load_job.skipped_positions, np.int64))
@@ -240,10 +241,10 @@ class PieceLoader:
             rows, positions, ids_generated=type_buffer.all_ids_generated
         )
 
-    def _write_buffer(self, table_key: str) -> ReportBatches:
+    def _write_buffer(self, table_key: TableKey) -> ReportBatches:
         buffer = self.buffers.pop(table_key)
         type_number = self._type_number(table_key)
-        entity_type = entity_type_of(self.load_job.schema_ir, table_key)
+        entity_type = type_for_key(self.load_job.schema_ir.catalog, table_key)
         buffered_rows = pa.concat_tables(buffer.tables)
         positions = np.concatenate(buffer.position_arrays)
         delta = replace(
@@ -302,10 +303,10 @@ class PieceLoader:
             )
 
     def _report_unwritten(
-        self, table_key: str, rows: pa.Table, positions: Positions, *, ids_generated: bool
+        self, table_key: TableKey, rows: pa.Table, positions: Positions, *, ids_generated: bool
     ) -> ReportBatches:
         """Report records that are in no fragment."""
-        entity_type = entity_type_of(self.load_job.schema_ir, table_key)
+        entity_type = type_for_key(self.load_job.schema_ir.catalog, table_key)
         type_number = self._type_number(table_key)
         yield from key_reports(
             entity_type, type_number, rows, positions, ids_generated=ids_generated
@@ -315,7 +316,7 @@ class PieceLoader:
         yield report_row("noted", type=type_number, value=None if is_written else "unwritten")
 
     def _write_fragments(
-        self, table_key: str, type_number: int, delta: TableDelta, *, ids_generated: bool
+        self, table_key: TableKey, type_number: int, delta: TableDelta, *, ids_generated: bool
     ) -> ReportBatches:
         pinned_table = self.load_job.pinned_graph.table(table_key)
         store = self.load_job.pinned_graph.store()
@@ -379,7 +380,7 @@ class PinnedRowLookup:
 
     def find(
         self,
-        table_key: str,
+        table_key: TableKey,
         values_by_column: Mapping[str, pa.Array],
         columns: Sequence[str],
         *,
@@ -390,6 +391,6 @@ class PinnedRowLookup:
             self.pinned_graph.table(table_key), values_by_column, columns, with_row_ids=with_row_ids
         )
 
-    def scan(self, table_key: str, columns: Sequence[str]) -> Any:
+    def scan(self, table_key: TableKey, columns: Sequence[str]) -> Any:
         """Read all rows."""
         return read_rows(self.pinned_graph.table(table_key), columns)

@@ -32,6 +32,7 @@ from omnigraph.storage.layout import MAIN
 from omnigraph.storage.maintenance_executor import LocalMaintenanceExecutor
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import open_table, stage_append
+from omnigraph.values.table_key import TableKey
 from tests.crash.verb import Verb
 from tests.rig.writes import (
     PERSON,
@@ -108,7 +109,7 @@ def _tended(store: Store) -> None:
     _assert_covered(line, *line.refresh().state.tables)
 
 
-def _assert_covered(line: BranchState, *keys: str) -> None:
+def _assert_covered(line: BranchState, *keys: TableKey) -> None:
     for key in keys:
         entry = line.refresh().state.tables[key]
         table = open_table(line.store, entry.location, entry.lance_version)

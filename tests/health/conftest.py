@@ -15,6 +15,7 @@ from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import stage_append
+from omnigraph.values.table_key import TableKey
 from tests.cli import conftest as cli
 
 SCHEMA = """
@@ -79,9 +80,9 @@ def smuggle(graph: Graph, key: str, rows: Sequence[Row]) -> None:
     """Publish rows that no rule has seen, as a defect of ours would."""
 
     def prepare(txn: WriteTxn) -> PublishPlan:
-        table = txn.table(key)
+        table = txn.table(TableKey(key))
         given = pa.Table.from_pylist([dict(one) for one in rows], schema=table.schema)
-        return PublishPlan("smuggled", {key: stage_append(txn.store, table, given)})
+        return PublishPlan("smuggled", {TableKey(key): stage_append(txn.store, table, given)})
 
     publish(graph._handle.branch_head, prepare)
 
