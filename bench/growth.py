@@ -23,6 +23,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 from tests.cost.bills import METHODS, spoken
 from tests.history.apart import apart
 from tests.rig.brought import bring
@@ -71,7 +72,7 @@ def row(title: str, graph: Graph, fresh: Graph, writes: str) -> None:
     """One line: the graph, and how it compares with one that was written at once."""
     folder = Path(graph.uri)
     size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
-    version = graph.snapshot.tables["node:Person"].lance_version
+    version = graph.snapshot.tables[TableKey("node:Person")].lance_version
     manifest = next(folder.rglob(f"_versions/*{version}.manifest"), None)
     held = manifest.stat().st_size if manifest is not None else 0
     fragments = len(graph.table("Person").get_fragments())

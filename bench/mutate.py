@@ -28,13 +28,14 @@ from omnigraph.storage.find import find
 from omnigraph.storage.stage_rows import stage_append, stage_change
 from omnigraph.storage.table import StagedChange, commit
 from omnigraph.values.ids import new_ulid
+from omnigraph.values.table_key import TableKey
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? }
 node Event { title: String  n: I32? }
 """
 ROUNDS = 30
-Stage = Callable[[WriteTxn, int], tuple[str, StagedChange]]
+Stage = Callable[[WriteTxn, int], tuple[TableKey, StagedChange]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,17 @@ def person(n: int) -> pa.Table:
     )
 
 
-def append(txn: WriteTxn, n: int) -> tuple[str, StagedChange]:
+def append(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
     """A new row, nothing looked up."""
     rows = pa.table({"id": [new_ulid()], "n": pa.array([n], pa.int32()), "title": ["t"]})
-    return "node:Event", stage_append(txn.store, txn.table("node:Event"), rows)
+    return TableKey("node:Event"), stage_append(txn.store, txn.table(TableKey("node:Event")), rows)
 
 
-def upsert(txn: WriteTxn, n: int) -> tuple[str, StagedChange]:
+def upsert(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
     """One row found by its id and replaced."""
-    table = txn.table("node:Person")
+    table = txn.table(TableKey("node:Person"))
     found = find(table, {"id": pa.array([f"p{n}"])}, ["id"], with_row_ids=True)
-    return "node:Person", stage_change(
+    return TableKey("node:Person"), stage_change(
         txn.store,
         table,
         removed_addresses=found["_rowaddr"].to_pylist(),
@@ -71,11 +72,11 @@ def upsert(txn: WriteTxn, n: int) -> tuple[str, StagedChange]:
     )
 
 
-def update(txn: WriteTxn, n: int) -> tuple[str, StagedChange]:
+def update(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
     """One row found with all its columns, and replaced."""
-    table = txn.table("node:Person")
+    table = txn.table(TableKey("node:Person"))
     found = find(table, {"name": pa.array([f"p{n}"])}, table.schema.names, with_row_ids=True)
-    return "node:Person", stage_change(
+    return TableKey("node:Person"), stage_change(
         txn.store,
         table,
         removed_addresses=found["_rowaddr"].to_pylist(),
@@ -83,11 +84,11 @@ def update(txn: WriteTxn, n: int) -> tuple[str, StagedChange]:
     )
 
 
-def delete(txn: WriteTxn, n: int) -> tuple[str, StagedChange]:
+def delete(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
     """One row found and removed."""
-    table = txn.table("node:Person")
+    table = txn.table(TableKey("node:Person"))
     found = find(table, {"name": pa.array([f"p{n}"])}, ["id"], with_row_ids=True)
-    return "node:Person", stage_change(
+    return TableKey("node:Person"), stage_change(
         txn.store, table, removed_addresses=found["_rowaddr"].to_pylist()
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from bench.peers_data import SCHEMA
+from omnigraph.values.table_key import TableKey
 
 Row = tuple[Any, ...]
 
@@ -95,10 +96,10 @@ class Ours:
         from omnigraph.storage.stage_rows import stage_append
 
         graph = omnigraph.init(str(place / "graph"), SCHEMA)
-        for key, name in (("node:Person", "person"), ("edge:Knows", "knows")):
+        for key, name in ((TableKey("node:Person"), "person"), (TableKey("edge:Knows"), "knows")):
             rows = pq.read_table(place / f"{name}.parquet")
 
-            def prepare(txn: WriteTxn, key: str = key, rows: Any = rows) -> PublishPlan:
+            def prepare(txn: WriteTxn, key: TableKey = key, rows: Any = rows) -> PublishPlan:
                 staged = stage_append(txn.store, txn.table(key), rows)
                 return PublishPlan("load", {key: staged}, gc_epoch=txn.base.state.head.gc_epoch)
 
@@ -120,7 +121,7 @@ class Ours:
         from omnigraph.engine.adjacency.topology import EdgeTables, build_topology
 
         state = self.graph.snapshot
-        person, knows = state.table("node:Person"), state.table("edge:Knows")
+        person, knows = state.table(TableKey("node:Person")), state.table(TableKey("edge:Knows"))
         began = perf_counter()
         build_topology(EdgeTables(knows, person, person), with_edge_ids=False)
         return perf_counter() - began

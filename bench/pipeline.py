@@ -40,6 +40,7 @@ from omnigraph.spark.stage import LoadJob
 from omnigraph.spark.staged_fragments import StagedFragment, pack_positions
 from omnigraph.storage.fragments import describe_fragments
 from omnigraph.values.ids import new_ulid
+from omnigraph.values.table_key import TableKey
 
 SCHEMA = """
 node Paper { doi: String @key  title: String  year: I32  @range(year, 1900..2100) }
@@ -180,15 +181,19 @@ class Bench:
     def look_up(self) -> "Clock":
         """Endpoints that lead nowhere, by the index of ids that a load uses."""
         graph = self.graph
-        key, place = "node:Paper", job_of(graph, "append").pinned_graph
-        held = {one: graph.snapshot.tables[one].rows for one in (key, "edge:Cites")}
+        key, place = TableKey("node:Paper"), job_of(graph, "append").pinned_graph
+        held = {one: graph.snapshot.tables[one].rows for one in (key, TableKey("edge:Cites"))}
         nodes = {key: NodeIdSource(key, (), held[key], looks_up_stored=False)}
         ends = EndpointLookup(
-            new_ulid(), place, nodes, {"edge:Cites": [("src", key), ("dst", key)]}
+            new_ulid(), place, nodes, {TableKey("edge:Cites"): [("src", key), ("dst", key)]}
         )
         edges = [
             StagedFragment(
-                "edge:Cites", facts, pack_positions(np.arange(rows)), rows, ids_generated=True
+                TableKey("edge:Cites"),
+                facts,
+                pack_positions(np.arange(rows)),
+                rows,
+                ids_generated=True,
             )
             for facts, rows in describe_fragments(graph.snapshot.table("edge:Cites"))
         ]

@@ -40,7 +40,7 @@ class LogFilter:
             return False
         if self.since is not None and commit.published < self.since:
             return False
-        names = {key.partition(":")[2] for key in commit.tables}
+        names = {key.type_name for key in commit.tables}
         return self.type_name is None or self.type_name in names
 
 

@@ -24,6 +24,7 @@ from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.recover import install_recovery_hook
 from omnigraph.storage.store import Store
 from omnigraph.values.names import strip_name
+from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from omnigraph.history.manifest import LoadedManifest
@@ -163,12 +164,12 @@ class Handle:
 
     def record_read(self, snapshot: Snapshot, query: CompiledQuery) -> None:
         """Add the tables that a query read to the read set."""
-        keys = (f"{read.kind}:{read.type_name}" for read in query.operation.reads)
+        keys = (TableKey.of(read.kind, read.type_name) for read in query.operation.reads)
         self._read_set.record_read(
             {key: snapshot.tables[key] for key in keys if key in snapshot.tables}
         )
 
-    def require_unchanged(self, keys: Iterable[str]) -> UnchangedReads:
+    def require_unchanged(self, keys: Iterable[TableKey]) -> UnchangedReads:
         """The condition of a strict write: these tables are as the caller has read them."""
         return self._read_set.require_unchanged(keys)
 

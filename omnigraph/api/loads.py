@@ -191,7 +191,7 @@ def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> Unchanged
         tables = handle.branch_head.refresh().state.tables
         return ReadSet(tables).require_unchanged(tables)
     names = set(source)
-    keys = (key for key in handle.snapshot.tables if key.partition(":")[2] in names)
+    keys = (key for key in handle.snapshot.tables if key.type_name in names)
     return handle.require_unchanged(keys)
 
 

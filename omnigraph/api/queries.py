@@ -35,6 +35,7 @@ from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.schema.type_names import resolve_type
+from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -140,7 +141,7 @@ def table(handle: Handle, name: str, *, kind: str | None = None) -> Any:
     handle.require_open()
     snapshot = handle.snapshot
     entity_type = resolve_type(snapshot.schema.ir.catalog, name, kind)
-    return snapshot.table(f"{entity_type.kind}:{name}").dataset
+    return snapshot.table(TableKey.of(entity_type.kind, name)).dataset
 
 
 def run_query(handle: Handle, call: QueryCall) -> Result:

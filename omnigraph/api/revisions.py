@@ -19,6 +19,7 @@ from omnigraph.merging.merge import MergeRequest
 from omnigraph.merging.planner import MergeOptions
 from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
+from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,4 +127,4 @@ def _trace_entity(handle: Handle, type_name: str, key: Any, kind: str | None) ->
     entity_type = resolve_type(snapshot.schema.ir.catalog, type_name, kind)
     is_node = entity_type.kind == "node"
     entity_id = resolve_node_id(snapshot.schema.ir, type_name, key) if is_node else str(key)
-    return EntityTracer(snapshot, f"{entity_type.kind}:{type_name}", entity_id)
+    return EntityTracer(snapshot, TableKey.of(entity_type.kind, type_name), entity_id)

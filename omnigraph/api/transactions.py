@@ -61,6 +61,7 @@ from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.storage.store import Store
 from omnigraph.values import ids
 from omnigraph.values.names import require_text
+from omnigraph.values.table_key import TableKey
 
 RecordWrite = Callable[[Commit | None, UnchangedReads], Commit | None]
 Params = Mapping[str, Any] | None
@@ -75,7 +76,7 @@ class _Work:
     mint: IdGenerator = field(default_factory=IdGenerator)
     operations: list[WriteOperation] = field(default_factory=list)
     requests: list[object] = field(default_factory=list)
-    read_keys: set[str] = field(default_factory=set)
+    read_keys: set[TableKey] = field(default_factory=set)
     snapshot: Snapshot | None = None
     replayed: bool = False
 
@@ -195,7 +196,9 @@ class Transaction(Guarded):
         work = self._open_work()
         if work.snapshot is None:
             work.snapshot = overlay_snapshot(work.overlay)
-        work.read_keys.update(f"{read.kind}:{read.type_name}" for read in query.operation.reads)
+        work.read_keys.update(
+            TableKey.of(read.kind, read.type_name) for read in query.operation.reads
+        )
         answer = run_read(work.snapshot, query, arguments, mode="python")
         target = {"branch": self._line.name, "snapshot": None}
         return Result(answer.table, query_name=query.name, params=arguments, target=target)

@@ -101,7 +101,7 @@ def _print_result(
     commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
     show.result(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}")
     for edge in merge_result.parallel_edges[:3]:
-        type_name = edge.key.partition(":")[2]
+        type_name = edge.key.type_name
         show.note(f"both branches added the same {type_name}: '{edge.ours}' and '{edge.theirs}'")
     print_lost_edges(merge_result, (into, source))
 

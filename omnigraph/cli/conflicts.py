@@ -156,7 +156,7 @@ def lost_edge_documents(
     """Return the same edges as JSON-compatible data."""
     return [
         {
-            "type_name": lost_edge.key.partition(":")[2],
+            "type_name": lost_edge.key.type_name,
             "entity_id": lost_edge.id,
             "from": lost_edge.src,
             "to": lost_edge.dst,

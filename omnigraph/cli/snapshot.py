@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from omnigraph.values.table_key import TableKey
+
 from . import show
 from .address import open_snapshot, resolve_root, store_option, uri_argument
 from .options import settings, shared_options
@@ -48,7 +50,7 @@ def _snapshot_document(opened_snapshot: "Snapshot") -> dict[str, Any]:
     }
 
 
-def _dataset_document(opened_snapshot: "Snapshot", type_key: str) -> dict[str, Any]:
+def _dataset_document(opened_snapshot: "Snapshot", type_key: TableKey) -> dict[str, Any]:
     """Describe one type: published version, version that plain Lance tools see, index coverage."""
     from omnigraph.storage.index import index_coverage, kinds_by_index_key
     from omnigraph.storage.table_head import list_attached_versions
@@ -59,8 +61,8 @@ def _dataset_document(opened_snapshot: "Snapshot", type_key: str) -> dict[str, A
     }
     index_kinds = kinds_by_index_key(table)
     return {
-        "entity_kind": type_key.partition(":")[0],
-        "type_name": type_key.partition(":")[2],
+        "entity_kind": type_key.kind,
+        "type_name": type_key.type_name,
         "dataset_path": entry.location,
         "published_dataset_version": entry.version,
         "native_dataset_branch": entry.branch,

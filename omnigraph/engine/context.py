@@ -18,6 +18,7 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.storage.table import Table
+from omnigraph.values.table_key import TableKey
 
 from .cache import root_identity
 from .limits import QueryMeter
@@ -65,17 +66,17 @@ class ExecutionContext:
     trace: dict[int, OperatorStats] | None = None
     scanned_rows: dict[str, ScannedRows] = field(default_factory=dict)
     adjacency_cache: dict[Any, Any] = field(default_factory=dict)
-    _tables: dict[str, Table] = field(default_factory=dict)
+    _tables: dict[TableKey, Table] = field(default_factory=dict)
     _table_identities: dict[str, tuple[str, str, int]] = field(default_factory=dict)
 
-    def table(self, table_key: str) -> Table:
+    def table(self, table_key: TableKey) -> Table:
         """Return the table for a key such as `node:Person`, at the snapshot's version."""
         opened_table = self._tables.get(table_key)
         if opened_table is None:
             opened_table = self._tables[table_key] = self.snapshot.table(table_key)
         return opened_table
 
-    def table_identity(self, table_key: str) -> tuple[str, str, int]:
+    def table_identity(self, table_key: TableKey) -> tuple[str, str, int]:
         """Return what identifies a table version uniquely across all roots."""
         identity = self._table_identities.get(table_key)
         if identity is None:
@@ -84,11 +85,11 @@ class ExecutionContext:
             identity = self._table_identities[table_key] = (root_key, table.location, table.version)
         return identity
 
-    def row_count(self, table_key: str) -> int:
+    def row_count(self, table_key: TableKey) -> int:
         """Return the row count of a table from the manifest, without opening the table."""
         return self.snapshot.tables[table_key].row_count
 
-    def declared_type(self, table_key: str) -> NodeType | EdgeType:
+    def declared_type(self, table_key: TableKey) -> NodeType | EdgeType:
         """Return the declaration for a table key."""
         return type_for_key(self.catalog, table_key)
 

@@ -6,6 +6,7 @@ Only for explained plans and for choices that cannot change a result.
 from typing import Any
 
 from omnigraph.lang.query import plan
+from omnigraph.values.table_key import TableKey
 
 from .context import ExecutionContext
 from .physical import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbour
@@ -21,7 +22,9 @@ def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -
     match operator:
         case plan.NodeScan():
             type_names = operator.implementers or (operator.type_name,)
-            node_count = sum(_table_rows(context, f"node:{type_name}") for type_name in type_names)
+            node_count = sum(
+                _table_rows(context, TableKey.node(type_name)) for type_name in type_names
+            )
             input_rows *= node_count * _selectivity(operator.filters)
         case DistinctValueScan():
             return estimate_rows(context, operator.scan, input_rows)
@@ -43,7 +46,7 @@ def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -
     return input_rows  # a key lookup finds one node; `optional` keeps every row
 
 
-def _table_rows(context: ExecutionContext, table_key: str) -> int:
+def _table_rows(context: ExecutionContext, table_key: TableKey) -> int:
     table_entry = context.snapshot.tables.get(table_key)
     return table_entry.row_count if table_entry is not None else 0
 
@@ -55,8 +58,8 @@ def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand) -> flo
         edge = context.catalog.edge(step.edge_type)
         if edge is not None:
             start_type = edge.target if step.direction == "in" else edge.source
-            edges_per_node = _table_rows(context, f"edge:{edge.name}") / max(
-                _table_rows(context, f"node:{start_type}"), 1
+            edges_per_node = _table_rows(context, TableKey.edge(edge.name)) / max(
+                _table_rows(context, TableKey.node(start_type)), 1
             )
             mean_degree += edges_per_node * (2 if step.direction == "both" else 1)
     reached_nodes = sum(
@@ -64,13 +67,14 @@ def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand) -> flo
         for hop_count in range(expansion.min_hops, min(expansion.max_hops, 8) + 1)
     )
     return min(
-        reached_nodes, float(_table_rows(context, f"node:{expansion.target_type}") or reached_nodes)
+        reached_nodes,
+        float(_table_rows(context, TableKey.node(expansion.target_type)) or reached_nodes),
     )
 
 
 def _max_targets(context: ExecutionContext, expansion: plan.Expand) -> float:
     """Return the number of nodes that an expansion can reach at most."""
-    return float(_table_rows(context, f"node:{expansion.target_type}"))
+    return float(_table_rows(context, TableKey.node(expansion.target_type)))
 
 
 def _selectivity(filters: tuple[plan.Predicate, ...]) -> float:

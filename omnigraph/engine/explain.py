@@ -17,6 +17,7 @@ from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.print_plan import operator_text, value_text
 from omnigraph.storage.index import indexes_used_by
 from omnigraph.values.coerce import ParameterMode
+from omnigraph.values.table_key import TableKey
 
 from .adjacency.neighbours import may_probe
 from .context import ExecutionContext, OperatorStats
@@ -182,21 +183,21 @@ def _full_text_indexes(context: ExecutionContext, operator: Any) -> Iterator[str
     if not isinstance(operator, plan.NodeScan):
         return
     for type_name in operator.implementers or (operator.type_name,):
-        full_text_match = plan_text_lookup(context, f"node:{type_name}", operator.filters)
+        full_text_match = plan_text_lookup(context, TableKey.node(type_name), operator.filters)
         if full_text_match is not None:
             yield full_text_match.index_name
 
 
 def _indexed_filters(context: ExecutionContext, operator: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(operator, KeyScan):
-        yield context.table(f"node:{operator.scan.type_name}"), pc.field("id") == "any"
+        yield context.table(TableKey.node(operator.scan.type_name)), pc.field("id") == "any"
     if isinstance(operator, DistinctValueScan):
         operator = operator.scan  # unless the values are in memory, as with any scan
     if isinstance(operator, plan.NodeScan):
         for type_name in operator.implementers or (operator.type_name,):
-            pushed_filter, _ = split_filters(context, f"node:{type_name}", operator.filters)
+            pushed_filter, _ = split_filters(context, TableKey.node(type_name), operator.filters)
             if pushed_filter is not None:
-                yield context.table(f"node:{type_name}"), pushed_filter
+                yield context.table(TableKey.node(type_name)), pushed_filter
     if isinstance(operator, DistinctExpand):
         operator = operator.expansion
     if isinstance(operator, plan.Expand):
@@ -205,7 +206,10 @@ def _indexed_filters(context: ExecutionContext, operator: Any) -> Iterator[tuple
                 _ENDPOINT_COLUMNS[step.direction] if may_probe(context, step.edge_type) else ()
             )
             for type_name in endpoint_columns:
-                yield context.table(f"edge:{step.edge_type}"), pc.field(type_name).isin(["any"])
+                yield (
+                    context.table(TableKey.edge(step.edge_type)),
+                    pc.field(type_name).isin(["any"]),
+                )
 
 
 def _result_steps(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterator[str]:
@@ -227,7 +231,7 @@ def _ranking_text(context: ExecutionContext, read_plan: plan.ReadPlan) -> str:
     node_scans = (scan for scan in read_plan.operators if isinstance(scan, plan.NodeScan))
     ranked_scans = [scan for scan in node_scans if scan.variable == ranking.field.variable]
     table_keys = [
-        f"node:{index_name}"
+        TableKey.node(index_name)
         for scan in ranked_scans
         for index_name in scan.implementers or (scan.type_name,)
     ]

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from omnigraph.lang.query import plan
 from omnigraph.storage import scan as storage
+from omnigraph.values.table_key import TableKey
 
 from .context import ExecutionContext, ScannedRows
 from .expressions.evaluate import TableSource, true_mask
@@ -97,9 +98,9 @@ def _scan_seed_rows(
     context: ExecutionContext, scan: plan.NodeScan, shown_columns: set[str]
 ) -> Iterator[Rows]:
     """Yield the nodes of a scan in batches, with the columns that the result shows."""
-    table_keys = [f"node:{type_name}" for type_name in scan.implementers]
+    table_keys = [TableKey.node(type_name) for type_name in scan.implementers]
     if context.catalog.node(scan.type_name) is not None:
-        table_keys = [f"node:{scan.type_name}"]
+        table_keys = [TableKey.node(scan.type_name)]
     for type_index, table_key in enumerate(table_keys):
         storage_filter, remaining_filters = split_filters(context, table_key, scan.filters)
         read_columns = sorted(

@@ -23,6 +23,7 @@ from omnigraph.publish.plan import (
     check_requirements,
 )
 from omnigraph.publish.publish import publish
+from omnigraph.values.table_key import TableKey
 
 from .data_check import check_data, checked_table_keys
 from .proposal import SchemaPlan
@@ -88,7 +89,9 @@ def _apply_long_running(
         for stored_type in schema_plan.before.ir.type_identities
         if stored_type.kind != "interface"
     )
-    table_keys = tuple(f"{stored_type.kind}:{stored_type.name}" for stored_type in stored_types)
+    table_keys = tuple(
+        TableKey.of(stored_type.kind, stored_type.name) for stored_type in stored_types
+    )
     return publish_long_operation(
         branch, SCHEMA_APPLY_OPERATION, stage_publish, metadata, table_keys
     )
@@ -100,7 +103,7 @@ class _CachedDataCheck:
     def __init__(self, schema_plan: SchemaPlan) -> None:
         self.schema_plan = schema_plan
         self.checked_keys = checked_table_keys(schema_plan)
-        self.passed_contents: dict[str, str] | None = None
+        self.passed_contents: dict[TableKey, str] | None = None
 
     def __call__(self, txn: WriteTxn) -> list[Requirement]:
         """Raise for data that does not fit; return requirements that keep the checked content."""

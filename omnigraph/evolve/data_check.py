@@ -34,6 +34,7 @@ from omnigraph.rules.violation import Violation
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.find import read_batches
 from omnigraph.storage.table import Table
+from omnigraph.values.table_key import TableKey
 
 from .proposal import SchemaPlan
 from .type_transitions import TypeTransition, type_transitions
@@ -41,7 +42,7 @@ from .type_transitions import TypeTransition, type_transitions
 MAX_REPORTED = 10  # entities listed in an error
 
 
-def checked_table_keys(schema_plan: SchemaPlan) -> set[str]:
+def checked_table_keys(schema_plan: SchemaPlan) -> set[TableKey]:
     """Return the keys, before the migration, of the tables whose rows must be checked."""
     transitions = list(_plan_transitions(schema_plan))
     type_keys = {
@@ -208,13 +209,13 @@ def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]
 def _check_endpoints(
     edge_type: NodeType | EdgeType,
     txn: WriteTxn,
-    type_key: str,
-    old_key_by_new_key: Mapping[str, str],
+    type_key: TableKey,
+    old_key_by_new_key: Mapping[TableKey, TableKey],
 ) -> Iterator[Violation]:
     """Find edges whose endpoints are not nodes of the types that the edge type now joins."""
     assert isinstance(edge_type, EdgeType)  # noqa: S101 - only edges have endpoints
     existing_ids = {
-        node_type: _read_node_ids(txn, old_key_by_new_key.get(f"node:{node_type}"))
+        node_type: _read_node_ids(txn, old_key_by_new_key.get(TableKey.node(node_type)))
         for node_type in {edge_type.source, edge_type.target}
     }
     for batch in read_batches(txn.table(type_key), ["id", "src", "dst"]):
@@ -231,7 +232,7 @@ def _check_endpoints(
                 )
 
 
-def _read_node_ids(txn: WriteTxn, type_key: str | None) -> pa.Array:
+def _read_node_ids(txn: WriteTxn, type_key: TableKey | None) -> pa.Array:
     """Return the ids of all nodes of a type; a new type has none."""
     id_columns = (
         []

@@ -21,6 +21,7 @@ from omnigraph.storage.layout import table_directory
 from omnigraph.storage.reshape import reshape_table
 from omnigraph.storage.table import Table, commit, create_table
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 
 from .proposal import SchemaPlan
 from .type_transitions import TypeTransition, added_types, dropped_types, type_transitions
@@ -33,9 +34,9 @@ _FRAGMENT_BYTES = 256 << 20  # bytes per fragment
 class StagedTables:
     """The table entries that the new manifest adds and removes."""
 
-    adopted: dict[str, TableEntry] = field(default_factory=dict)
-    registered: dict[str, TableEntry] = field(default_factory=dict)
-    dropped_keys: set[str] = field(default_factory=set)
+    adopted: dict[TableKey, TableEntry] = field(default_factory=dict)
+    registered: dict[TableKey, TableEntry] = field(default_factory=dict)
+    dropped_keys: set[TableKey] = field(default_factory=set)
     erased_locations: set[str] = field(default_factory=set)
     requirements: list[SameVersion] = field(default_factory=list)
     files: dict[str, FileChecksum] = field(default_factory=dict)
@@ -114,7 +115,7 @@ def _next_entry(
 
 
 def _stage_dropped(
-    schema_plan: SchemaPlan, txn: WriteTxn, type_key: str, staged_tables: StagedTables
+    schema_plan: SchemaPlan, txn: WriteTxn, type_key: TableKey, staged_tables: StagedTables
 ) -> None:
     entry = txn.table_entry(type_key)
     assert entry is not None  # noqa: S101 - a manifest has a table for every type of its schema

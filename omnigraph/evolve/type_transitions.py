@@ -15,6 +15,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.reshape import TargetColumn
+from omnigraph.values.table_key import TableKey
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,12 @@ class TypeTransition:
     new_type: NodeType | EdgeType
 
     @property
-    def old_key(self) -> str:
+    def old_key(self) -> TableKey:
         """Table key before the migration."""
         return table_key(self.old_type)
 
     @property
-    def new_key(self) -> str:
+    def new_key(self) -> TableKey:
         """Table key after the migration."""
         return table_key(self.new_type)
 

@@ -20,9 +20,10 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.type_names import unknown_type_error
+from omnigraph.lang.schema.type_names import type_for_key, unknown_type_error
 from omnigraph.storage.failures import DamagedError, to_storage_error
 from omnigraph.values.names import quote_name, require_names
+from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, TableEntry
 from .cursor import hash_facts
@@ -254,7 +255,7 @@ def _snapshot_before(commit_range: CommitRange) -> Snapshot:
 
 
 def _snapshot_after(old_snapshot: Snapshot, commit: Commit) -> Snapshot:
-    merged_tables: dict[str, TableEntry | None] = {**old_snapshot.tables, **commit.tables}
+    merged_tables: dict[TableKey, TableEntry | None] = {**old_snapshot.tables, **commit.tables}
     return replace(
         old_snapshot,
         commit_id=commit.id,
@@ -272,7 +273,7 @@ def _diff_types(
     if old_snapshot.schema_row.hash != new_snapshot.schema_row.hash:
         _check_property_names(old_snapshot, new_snapshot, change_filter)
     for _, type_id, table_key in _changed_types(old_snapshot, new_snapshot):
-        if change_filter.includes_type(table_key.partition(":")[0], type_id):
+        if change_filter.includes_type(table_key.kind, type_id):
             table_changes = diff_table(old_snapshot, new_snapshot, table_key)
             included_changes = (
                 table_changes
@@ -293,29 +294,25 @@ def _check_property_names(
             old_snapshot, old_key
         ) == _property_names(new_snapshot, table_key):
             continue
-        kind, _, type_name = table_key.partition(":")
-        if change_filter.includes_type(kind, new_snapshot.schema.ir.type_id(kind, type_name)):  # type: ignore[arg-type]
+        kind, type_name = table_key.kind, table_key.type_name
+        if change_filter.includes_type(kind, new_snapshot.schema.ir.type_id(kind, type_name)):
             raise ChangeSchemaBoundary(graph_commit_id=new_snapshot.commit_id, type_name=type_name)
 
 
-def _property_names(snapshot: Snapshot, table_key: str) -> frozenset[str]:
-    kind, _, type_name = table_key.partition(":")
-    catalog = snapshot.schema.ir.catalog
-    declared_type = catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
-    return (
-        frozenset(declared_property.name for declared_property in declared_type.properties)
-        if declared_type is not None
-        else frozenset()
-    )
+def _property_names(snapshot: Snapshot, table_key: TableKey) -> frozenset[str]:
+    declared_type = type_for_key(snapshot.schema.ir.catalog, table_key)
+    return frozenset(declared_property.name for declared_property in declared_type.properties)
 
 
-def _changed_types(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[tuple[int, int, str]]:
+def _changed_types(
+    old_snapshot: Snapshot, new_snapshot: Snapshot
+) -> list[tuple[int, int, TableKey]]:
     """Return the tables that differ, nodes before edges, then by type id."""
     changed_tables = []
     for table_key in changed_table_keys(old_snapshot, new_snapshot):
-        kind, _, type_name = table_key.partition(":")
+        kind, type_name = table_key.kind, table_key.type_name
         schema = (new_snapshot if table_key in new_snapshot.tables else old_snapshot).schema.ir
         changed_tables.append(
-            (ENTITY_KINDS.index(kind), schema.type_id(kind, type_name), table_key)  # type: ignore[arg-type]
+            (ENTITY_KINDS.index(kind), schema.type_id(kind, type_name), table_key)
         )
     return sorted(changed_tables)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from omnigraph.values.table_key import TableKey
+
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
@@ -18,7 +20,7 @@ class TableEntry:
     that last changed the table logically; `lance_version` is the exact detached version.
     """
 
-    key: str
+    key: TableKey
     location: str
     version: int
     lance_version: int
@@ -40,7 +42,7 @@ class TableEntry:
         ]
 
     @classmethod
-    def from_json(cls, table_key: str, compact_form: list[Any]) -> "TableEntry":
+    def from_json(cls, table_key: TableKey, compact_form: list[Any]) -> "TableEntry":
         """Parse the compact form of a table entry."""
         location, version, lance_version, content_id, row_count, branch, max_field_id = compact_form
         detached_version = int(lance_version)
@@ -56,7 +58,7 @@ class TableEntry:
         )
 
 
-TableMap = Mapping[str, TableEntry]
+TableMap = Mapping[TableKey, TableEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Commit:
     actor: str | None = None
     message: str | None = None
     schema: SchemaRow | None = None
-    tables: Mapping[str, TableEntry | None] = field(default_factory=dict)
+    tables: Mapping[TableKey, TableEntry | None] = field(default_factory=dict)
     key: str | None = None
     request: str | None = None
     streams: Mapping[str, str] = field(default_factory=dict)
@@ -169,8 +171,9 @@ class Commit:
             message=stored_facts.get("message"),
             schema=SchemaRow(*schema) if schema else None,
             tables={
-                table_key: packed_entry and TableEntry.from_json(table_key, packed_entry)
-                for table_key, packed_entry in packed_tables.items()
+                (table_key := TableKey(key_text)): packed_entry
+                and TableEntry.from_json(table_key, packed_entry)
+                for key_text, packed_entry in packed_tables.items()
             },
             key=stored_facts.get("idempotency_key"),
             request=stored_facts.get("request_hash"),

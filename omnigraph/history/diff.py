@@ -21,6 +21,7 @@ from omnigraph.storage.find import read_rows
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
+from omnigraph.values.table_key import TableKey
 
 from .entities import TableChanges
 from .log import HistoryLog
@@ -32,7 +33,7 @@ _RowIds = npt.NDArray[np.uint64]
 _MAX_DIRECT_ROWS = 4_096  # above this many rows, check first whether maintenance only moved them
 
 
-def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
+def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[TableKey]:
     """Return the sorted keys of tables whose content differs; reads no table.
 
     A table that was only renamed appears under its new key.
@@ -47,7 +48,7 @@ def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[s
     )
 
 
-def _content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str) -> bool:
+def _content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> bool:
     old_entry, new_entry = (
         old_snapshot.tables.get(find_old_key(old_snapshot, new_snapshot, table_key)),
         new_snapshot.tables.get(table_key),
@@ -55,7 +56,7 @@ def _content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: 
     return old_entry is None or new_entry is None or old_entry.content_id != new_entry.content_id
 
 
-def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str) -> str:
+def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableKey:
     """Return the old key of a table of the new snapshot: a renamed table keeps its location."""
     new_entry = new_snapshot.tables.get(table_key)
     if new_entry is None or table_key in old_snapshot.tables:
@@ -71,7 +72,7 @@ def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str)
 
 
 def diff_snapshots(
-    old_snapshot: Snapshot, new_snapshot: Snapshot, table_keys: Iterable[str] | None = None
+    old_snapshot: Snapshot, new_snapshot: Snapshot, table_keys: Iterable[TableKey] | None = None
 ) -> Iterator[TableChanges]:
     """Yield the changes of every table that differs, or of the given ones, table by table."""
     for table_key in (
@@ -85,7 +86,7 @@ def diff_snapshots(
 def diff_table(
     old_snapshot: Snapshot,
     new_snapshot: Snapshot,
-    table_key: str,
+    table_key: TableKey,
     *,
     compare_all_rows: bool = False,
     column_defaults: Mapping[str, pa.Scalar] | None = None,
@@ -109,7 +110,7 @@ def diff_table(
 def _diff_table(
     old_snapshot: Snapshot,
     new_snapshot: Snapshot,
-    table_key: str,
+    table_key: TableKey,
     *,
     compare_all_rows: bool,
     column_defaults: Mapping[str, pa.Scalar] | None,
@@ -123,7 +124,7 @@ def _diff_table(
         and column_defaults is None
         and not _have_same_properties(old_table, new_table)
     ):
-        type_name = table_key.partition(":")[2]
+        type_name = table_key.type_name
         raise ChangeSchemaBoundary(graph_commit_id=new_snapshot.commit_id, type_name=type_name)
     if (
         old_table is not None
@@ -147,7 +148,10 @@ def _diff_table(
 
 
 def _diff_around_maintenance(
-    old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str, table_pair: tuple[Table, Table]
+    old_snapshot: Snapshot,
+    new_snapshot: Snapshot,
+    table_key: TableKey,
+    table_pair: tuple[Table, Table],
 ) -> TableChanges | None:
     """Diff a table before and after its maintenance only; None if that reads no fewer rows."""
     old_table, new_table = table_pair
@@ -169,7 +173,9 @@ def _diff_around_maintenance(
         return None
 
 
-def count_rows_to_compare(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str) -> int:
+def count_rows_to_compare(
+    old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey
+) -> int:
     """Return an upper bound of the rows to compare in a table of both snapshots; reads no row."""
     old_table, new_table = old_snapshot.table(table_key), new_snapshot.table(table_key)
     if old_table.location != new_table.location:
@@ -196,7 +202,7 @@ def count_rows_to_compare(old_snapshot: Snapshot, new_snapshot: Snapshot, table_
 
 def _diff_segments(
     store: Store,
-    table_key: str,
+    table_key: TableKey,
     path_segments: Iterable[VersionStep],
     new_table: Table,
     row_limit: int,
@@ -250,7 +256,7 @@ def _exclude_ids(row_tables: Iterable[pa.Table], excluded_ids: pa.Array) -> list
 
 def diff_tables(
     store: Store,
-    table_key: str,
+    table_key: TableKey,
     old_table: Table | None,
     new_table: Table | None,
     *,
@@ -289,7 +295,7 @@ def diff_tables(
     )
 
 
-def empty_changes(table_key: str, table: Table) -> TableChanges:
+def empty_changes(table_key: TableKey, table: Table) -> TableChanges:
     """Return the changes of a table that did not change."""
     empty_rows = row_schema(table.schema).empty_table()
     return TableChanges(table_key, empty_rows, empty_rows, empty_rows, empty_rows)
@@ -319,7 +325,7 @@ def _find_differing_rows(
 
 
 def match_rows_by_id(
-    table_key: str, old_rows: pa.Table, new_rows: pa.Table, arrow_schema: pa.Schema
+    table_key: TableKey, old_rows: pa.Table, new_rows: pa.Table, arrow_schema: pa.Schema
 ) -> TableChanges:
     """Match rows of two states by entity id; a row that is equal in both is not a change."""
     old_rows, new_rows = (

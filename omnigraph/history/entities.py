@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.storage.equality import same_values
+from omnigraph.values.table_key import TableKey
 
 Op = Literal["insert", "update", "delete"]
 OPS: tuple[Op, ...] = ("insert", "update", "delete")
@@ -47,7 +48,7 @@ class EntityChange:
 class TableChanges:
     """The changes of one type, each table sorted by id; both `updated` tables are aligned."""
 
-    key: str
+    key: TableKey
     inserted: pa.Table
     updated_before: pa.Table
     updated_after: pa.Table
@@ -135,13 +136,13 @@ def _iter_rows(changed_rows: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def _build_change(
-    table_key: str,
+    table_key: TableKey,
     op: Op,
     old_row: dict[str, Any] | None,
     new_row: dict[str, Any] | None,
     changed_properties: tuple[str, ...] = (),
 ) -> EntityChange:
-    kind, _, type_name = table_key.partition(":")
+    kind, type_name = table_key.kind, table_key.type_name
     entity_id = (new_row or old_row or {})["id"]
     property_images = _select_properties(old_row, kind), _select_properties(new_row, kind)
     endpoint_images = (

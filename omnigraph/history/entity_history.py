@@ -17,6 +17,7 @@ from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.equality import same_values
 from omnigraph.storage.find import find
 from omnigraph.storage.table import Table, open_table
+from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, TableEntry
 from .diff import align_columns, match_rows_by_id
@@ -88,7 +89,7 @@ class _EntityRow:
 class EntityTracer:
     """Traces an entity through all ancestors of a snapshot."""
 
-    def __init__(self, snapshot: Snapshot, table_key: str, entity_id: str) -> None:
+    def __init__(self, snapshot: Snapshot, table_key: TableKey, entity_id: str) -> None:
         newest_entry = snapshot.table_entry(table_key)
         self._snapshot, self._table_key, self._entity_id = snapshot, table_key, entity_id
         self._commits = sort_newest_first(snapshot.log.ancestors(snapshot.commit_id).values())
@@ -119,7 +120,7 @@ class EntityTracer:
         """Return for each property of the entity the commit that set its current value."""
         current_row = self._row_at_commit(self._snapshot.commit_id)
         if current_row is None or not current_row.matched_rows.num_rows:
-            type_name = self._table_key.partition(":")[2]
+            type_name = self._table_key.type_name
             raise EntityNotFound(f"there is no {type_name} '{self._entity_id}' here")
         property_names = [
             property_name

@@ -13,6 +13,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.checksums import FileChecksum, FileChecksums
 from omnigraph.storage.store import Store, version_file_names
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, TableEntry
 from .log import HistoryLog
@@ -23,7 +24,7 @@ _SEALED_MEMBER = "sealed"
 _VERSION_FILE = "v"  # the file of the table version itself, which the table entry identifies
 _DATA_PREFIX, _DATA_SUFFIX = "data/", ".lance"
 
-ChangedTables = Mapping[str, TableEntry | None]
+ChangedTables = Mapping[TableKey, TableEntry | None]
 
 
 def record_checksums(
@@ -99,7 +100,7 @@ def read_checksums(store: Store, commit: Commit) -> dict[str, FileChecksum]:
     return {
         _expand_file_name(entry, short_name): FileChecksum.from_json(checksum_facts)
         for table_key, table_files in packed_checksums.items()
-        if (entry := commit.tables.get(table_key)) is not None
+        if (entry := commit.tables.get(TableKey(table_key))) is not None
         for short_name, checksum_facts in table_files.items()
     }
 

@@ -17,6 +17,7 @@ from omnigraph.errors import CommitNotFound, HistoryReclaimed, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, SchemaRow, TableEntry
 from .state import GraphState, LogChunk, commit_rows, parse_commit_row
@@ -32,7 +33,7 @@ class ChunkEndState:
     """All tables and the schema at the last commit of a chunk: walks may stop there."""
 
     commit_id: str
-    tables: Mapping[str, TableEntry]
+    tables: Mapping[TableKey, TableEntry]
     schema: SchemaRow
 
 
@@ -114,9 +115,9 @@ class HistoryLog:
             commit = self.get(commit.parents[0])
         yield from sort_newest_first(self.ancestors(commit.id).values())
 
-    def tables_and_schema_at(self, commit_id: str) -> tuple[dict[str, TableEntry], SchemaRow]:
+    def tables_and_schema_at(self, commit_id: str) -> tuple[dict[TableKey, TableEntry], SchemaRow]:
         """Return the tables and the schema at any commit, from what commits say they changed."""
-        tables: dict[str, TableEntry | None] = {}
+        tables: dict[TableKey, TableEntry | None] = {}
         schema: SchemaRow | None = None
         for commit in self.first_parents(commit_id):
             end_state = self._end_states.get(commit.id)

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.storage.failures import DamagedError, panics_as_errors
 from omnigraph.storage.store import Store
+from omnigraph.values.table_key import TableKey
 
 from . import refs
 from .commit import TableEntry
 from .missing_manifest import absent_manifest_error, lost_versions_error
 from .refs import Ref
 
-TableEntries = Mapping[str, TableEntry]
+TableEntries = Mapping[TableKey, TableEntry]
 _RESTORE_HINT = (
     "run `omnigraph check` to list them, then restore them from a backup;"
     " other tables and older commits may be intact"
@@ -24,7 +25,9 @@ _RESTORE_HINT = (
 _UNRELATED_KINDS = ("transient", "precondition")
 
 
-def missing_files_error(store: Store, table_key: str, missing_names: Sequence[str]) -> DamagedError:
+def missing_files_error(
+    store: Store, table_key: TableKey, missing_names: Sequence[str]
+) -> DamagedError:
     """Return the error for a table whose files were lost."""
     reason = f"{describe_missing_files(store, table_key, missing_names)}; nothing was changed"
     return DamagedError(reason, kind="not_found", hint=_RESTORE_HINT)
@@ -41,7 +44,7 @@ def missing_manifest_error(store: Store, ref: Ref) -> OmnigraphError:
     )
 
 
-def describe_missing_files(store: Store, table_key: str, missing_names: Sequence[str]) -> str:
+def describe_missing_files(store: Store, table_key: TableKey, missing_names: Sequence[str]) -> str:
     """Describe which files of a table are missing."""
     remainder = f" and {len(missing_names) - 1} more" if len(missing_names) > 1 else ""
     return f"files of {table_key} are missing in {store.root.uri}: {missing_names[0]}{remainder}"
@@ -60,7 +63,7 @@ def first_missing_files_error(store: Store, table_entries: TableEntries) -> Dama
 
 def find_damaged_tables(
     store: Store, table_entries: TableEntries, *, read_rows: bool
-) -> dict[str, DamagedError]:
+) -> dict[TableKey, DamagedError]:
     """Return the unreadable tables with their errors; `read_rows` reads every row to find out."""
     checked_tables = (
         (table_key, _find_table_damage(store, table_key, entry, read_rows))
@@ -70,7 +73,7 @@ def find_damaged_tables(
 
 
 def _find_table_damage(
-    store: Store, table_key: str, entry: TableEntry, read_rows: bool
+    store: Store, table_key: TableKey, entry: TableEntry, read_rows: bool
 ) -> DamagedError | None:
     from omnigraph.storage.raw_files import read_raw_batches, read_row_count
     from omnigraph.storage.transfer import version_files

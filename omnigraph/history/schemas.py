@@ -18,6 +18,7 @@ from omnigraph.lang.schema.ir import SchemaIR, hash_ir
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 
 from .commit import SchemaRow
 from .state import GraphState
@@ -113,7 +114,7 @@ def read_erased_directories(store: Store, state: GraphState) -> frozenset[str]:
     return frozenset(read_schema(store, state.schema).erased_directories)
 
 
-def dropped_history_error(table_key: str, commit_id: str) -> HistoryReclaimed:
+def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaimed:
     """Return the error for a past commit's table that was dropped with its history."""
     return HistoryReclaimed(
         f"{table_key} as of commit {commit_id} was dropped with its history",

@@ -19,6 +19,7 @@ from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
 from omnigraph.values.ids import is_ulid
+from omnigraph.values.table_key import TableKey
 
 from .branch_state import BranchState
 from .branches import list_branches, open_branch
@@ -43,7 +44,7 @@ class Snapshot:
     commit_id: str
     manifest_version: int
     schema_row: SchemaRow
-    tables: dict[str, TableEntry]
+    tables: dict[TableKey, TableEntry]
     log: HistoryLog
     is_past: bool = False
     erased_directories: frozenset[str] = (
@@ -60,18 +61,16 @@ class Snapshot:
         """The schema that this state was written with."""
         return read_schema(self.store, self.schema_row)
 
-    def table_entry(self, table_key: str) -> TableEntry:
+    def table_entry(self, table_key: TableKey) -> TableEntry:
         """Return the entry of a table; raise `InputError` if the snapshot has no such type."""
         entry = self.tables.get(table_key)
         if entry is None:
-            kind, separator, type_name = table_key.partition(":")
-            known_names = [key.partition(":")[2] for key in self.tables if key.startswith(kind)]
-            if not separator:
-                raise unknown_type_error(table_key, known_names)
-            raise unknown_type_error(type_name, known_names, kind)
+            kind = table_key.kind
+            known_names = [key.type_name for key in self.tables if key.kind == kind]
+            raise unknown_type_error(table_key.type_name, known_names, kind)
         return entry
 
-    def table(self, table_key: str) -> Table:
+    def table(self, table_key: TableKey) -> Table:
         """Open a table at its pinned version.
 
         Raises `HistoryReclaimed` if a cleanup removed it. A cleanup never removes what the newest

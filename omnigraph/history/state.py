@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import InternalError
+from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, SchemaRow, TableEntry
 from .origin import Origin
@@ -78,7 +79,7 @@ class GraphState:
 
     head: BranchHead
     schema: SchemaRow
-    tables: Mapping[str, TableEntry]
+    tables: Mapping[TableKey, TableEntry]
     tail: tuple[Commit, ...] = ()
     chunks: tuple[LogChunk, ...] = ()
     streams: Mapping[str, str] = field(default_factory=dict)
@@ -248,7 +249,7 @@ def _build_table_row(table_entry: TableEntry) -> dict[str, Any]:
 def _parse_table_row(row: Mapping[str, Any]) -> TableEntry:
     metadata = _parse_metadata(row)
     return TableEntry(
-        row["table_key"],
+        TableKey(row["table_key"]),
         row["location"],
         row["table_version"],
         int(metadata["lance_version"]),

@@ -8,6 +8,7 @@ therefore compared step by step, skipping maintenance. It reads only the log.
 from itertools import pairwise
 
 from omnigraph.errors import CommitNotFound, HistoryReclaimed
+from omnigraph.values.table_key import TableKey
 
 from .commit import TableEntry
 from .snapshot import Snapshot
@@ -17,7 +18,7 @@ VersionStep = tuple[TableEntry, TableEntry]
 
 
 def find_version_path(
-    old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: str
+    old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey
 ) -> list[VersionStep] | None:
     """Return version pairs that lead from the old content to the new one; None if no gain.
 
@@ -41,7 +42,7 @@ def find_version_path(
 
 
 def _versions_since_content(
-    new_snapshot: Snapshot, table_key: str, content_id: str
+    new_snapshot: Snapshot, table_key: TableKey, content_id: str
 ) -> list[TableEntry] | None:
     """Return the versions of a table since it last had a given content, oldest first, or None.
 

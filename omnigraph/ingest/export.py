@@ -40,7 +40,7 @@ def export_lines(
     export to `node` or `edge`.
     """
     for entity_type in select_types(snapshot, type_names):
-        is_selected = kinds is None or table_key(entity_type).partition(":")[0] in kinds
+        is_selected = kinds is None or entity_type.kind in kinds
         if is_selected and snapshot.tables[table_key(entity_type)].row_count:
             yield from _export_type(entity_type, snapshot.table(table_key(entity_type)), iso_dates)
 

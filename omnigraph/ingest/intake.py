@@ -19,6 +19,7 @@ from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.rules.delta import Positions
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.blobs import row_schema
+from omnigraph.values.table_key import TableKey
 
 from .columns import FaultCallback, build_column
 from .defaults import defaults_of
@@ -228,7 +229,7 @@ class Intake:
         self.ir = ir
         self.problems = problems
         self.limits = limits
-        self.buffers: dict[str, TypeBuffer] = {}
+        self.buffers: dict[TableKey, TypeBuffer] = {}
 
     def buffer_for(self, entity_type: NodeType | EdgeType) -> TypeBuffer:
         """Return the buffer of a type, creating it on first use."""

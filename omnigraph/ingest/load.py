@@ -22,6 +22,7 @@ from omnigraph.publish.read_set import ReadSet
 from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
+from omnigraph.values.table_key import TableKey
 
 from .files import iter_blocks
 from .frames import is_text_source, take_records
@@ -74,7 +75,7 @@ class ParsedLoad:
     schema_hash: str
     ir: SchemaIR
     delta: Delta
-    record_counts: Mapping[str, int]
+    record_counts: Mapping[TableKey, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def load(
     node_counts = _counts_by_type(parsed_load.record_counts, "node")
     edge_counts = _counts_by_type(parsed_load.record_counts, "edge")
     ids = {
-        table_key.partition(":")[2]: table_delta.row_versions["id"]
+        table_key.type_name: table_delta.row_versions["id"]
         for table_key, table_delta in parsed_load.delta.tables.items()
     }
     return LoadOutcome(mode, commit, node_counts, edge_counts, ids=ids)
@@ -171,7 +172,7 @@ def parse_input(
     return ParsedLoad(mode, schema_row.hash, ir, Delta(table_deltas), record_counts)
 
 
-def _table_delta(table_key: str, buffer: TypeBuffer, load_mode: LoadMode) -> TableDelta:
+def _table_delta(table_key: TableKey, buffer: TypeBuffer, load_mode: LoadMode) -> TableDelta:
     write_mode: DeltaMode = (
         "replace" if load_mode == "overwrite" else "upsert" if load_mode == "merge" else "insert"
     )
@@ -225,9 +226,9 @@ def _prepare_plan(
     return stage(txn, delta, "load", requirements)
 
 
-def _counts_by_type(record_counts: Mapping[str, int], entity_kind: str) -> dict[str, int]:
+def _counts_by_type(record_counts: Mapping[TableKey, int], entity_kind: str) -> dict[str, int]:
     return {
-        table_key.partition(":")[2]: count
+        table_key.type_name: count
         for table_key, count in record_counts.items()
-        if table_key.startswith(f"{entity_kind}:")
+        if table_key.kind == entity_kind
     }

@@ -19,6 +19,7 @@ from omnigraph.storage.blobs import to_stored_rows
 from omnigraph.storage.stage_rows import stage_append, stage_change, stage_overwrite
 from omnigraph.storage.table import StagedChange, Table
 from omnigraph.storage.tail_compaction import with_tail_maintenance
+from omnigraph.values.table_key import TableKey
 
 
 def stage(
@@ -38,14 +39,14 @@ def stage(
     )
 
 
-def _compact_small_tail(txn: WriteTxn, table_key: str, staged: StagedChange) -> StagedChange:
+def _compact_small_tail(txn: WriteTxn, table_key: TableKey, staged: StagedChange) -> StagedChange:
     schema = read_schema(txn.store, txn.base.state.schema)
     index_columns = scalar_indexes(type_for_key(schema.ir.catalog, table_key))
     is_intact = make_intact_test(txn.store, txn.base.state)
     return with_tail_maintenance(txn.store, txn.table(table_key), staged, index_columns, is_intact)
 
 
-def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[str, StagedChange]:
+def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[TableKey, StagedChange]:
     """Return the staged change of every table that changes."""
     staged = {
         table_key: _stage_table(txn, table_delta)

@@ -13,6 +13,7 @@ from omnigraph.history.log import HistoryLog, read_chunk
 from omnigraph.history.schemas import StoredSchema, read_schema_uncached
 from omnigraph.history.state import GraphState, LogChunk
 from omnigraph.storage.store import Store
+from omnigraph.values.table_key import TableKey
 
 from .file_integrity import FileIntegrity, TableVersion, VersionCondition
 from .finding import FindingKind, IntegrityFinding
@@ -188,7 +189,7 @@ def _check_past_versions(
                 )
 
 
-def _logged_versions(branch_log: BranchLog) -> dict[TableVersion, str]:
+def _logged_versions(branch_log: BranchLog) -> dict[TableVersion, TableKey]:
     table_entries = (
         entry for commit in branch_log.commits.values() for entry in commit.tables.values()
     )

@@ -22,6 +22,7 @@ from omnigraph.storage.file_roles import TABLE_ROOTS
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 from omnigraph.storage.table_head import without_caches
+from omnigraph.values.table_key import TableKey
 
 from .branch_log import (
     BranchLog,
@@ -284,7 +285,7 @@ def _table_fingerprint(
     """Return what decides the result: the versions of a table and its endpoints, and the schema."""
     type_keys = [table_key(schema_type)]
     type_keys += (
-        [f"node:{schema_type.source}", f"node:{schema_type.target}"]
+        [TableKey.node(schema_type.source), TableKey.node(schema_type.target)]
         if isinstance(schema_type, EdgeType)
         else []
     )
@@ -300,7 +301,10 @@ def _table_fingerprint(
 
 
 def _report_unreadable(
-    check_run: _CheckRun, type_key: str, table_version: tuple[str, int] | None, error: Exception
+    check_run: _CheckRun,
+    type_key: TableKey,
+    table_version: tuple[str, int] | None,
+    error: Exception,
 ) -> Iterator[IntegrityFinding]:
     if table_version is not None:
         check_run.integrity.read_data_files(table_version)

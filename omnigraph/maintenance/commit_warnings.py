@@ -15,6 +15,7 @@ from omnigraph.rules.declared_indexes import fulltext_indexes, scalar_indexes
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
+from omnigraph.values.table_key import TableKey
 
 from .limits import UNINDEXED, LimitWarning, log_warnings, table_warnings
 
@@ -45,7 +46,7 @@ def count_log_commits(state: GraphState) -> int:
 
 
 def count_unindexed_rows(
-    store: Store, state: GraphState, type_key: str, table: Table, fragments: Sequence[Any]
+    store: Store, state: GraphState, type_key: TableKey, table: Table, fragments: Sequence[Any]
 ) -> int:
     """Return the rows outside the least complete index of those that the schema requires."""
     catalog = read_schema(store, state.schema).ir.catalog

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from omnigraph.values.table_key import TableKey
+
 FindingSeverity = Literal["error", "warning"]
 UnreadableKind = Literal["manifest", "ref", "log", "schema", "version", "file"]
 BrokenRuleKind = Literal["field", "count", "value", "key", "unique", "endpoint", "cardinality"]
@@ -24,7 +26,7 @@ class IntegrityFinding:
     reason: str
     severity: FindingSeverity = "error"
     branch: str | None = None
-    type_key: str | None = None
+    type_key: TableKey | None = None
     entity_id: str | None = None
     name: str | None = None
     hint: str | None = None

@@ -28,6 +28,7 @@ from omnigraph.storage.index import (
 )
 from omnigraph.storage.index_fallback import find_lost_segments
 from omnigraph.storage.table import StagedChange, Table, can_replay
+from omnigraph.values.table_key import TableKey
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 
@@ -113,7 +114,7 @@ def stage_missing_indexes(
     }
 
 
-def index_kinds_of(txn: WriteTxn, table_key: str) -> dict[str, str]:
+def index_kinds_of(txn: WriteTxn, table_key: TableKey) -> dict[str, str]:
     """Return the index keys of a table and the kind of each index."""
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
     return all_indexes(type_for_key(catalog, table_key))
@@ -131,7 +132,7 @@ def extended_indexes(base_table: Table, new_table: Table) -> list[str]:
 
 def _stage_indexes(
     txn: WriteTxn,
-    earlier_staged: Mapping[str, StagedChange],
+    earlier_staged: Mapping[TableKey, StagedChange],
     types: Collection[str] | None,
     executor: Executor,
 ) -> dict[str, StagedChange]:

@@ -30,6 +30,7 @@ from omnigraph.storage.vector_index import (
     nearest_candidates,
     vector_batches,
 )
+from omnigraph.values.table_key import TableKey
 
 from .finding import IntegrityFinding
 
@@ -43,7 +44,7 @@ _NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # neighbours requested; distance th
 REBUILD_HINT = "results may be wrong until the index is rebuilt: run `omnigraph cleanup --erase`"
 
 
-def check_indexes(store: Store, table: Table, type_key: str) -> Iterator[IntegrityFinding]:
+def check_indexes(store: Store, table: Table, type_key: TableKey) -> Iterator[IntegrityFinding]:
     """Check every index of a table with lookups that its kind supports."""
     for slot, index_kind in sorted(kinds_by_index_key(table).items()):
         column, is_full_text = fulltext.index_column(slot), index_kind == fulltext.TEXT_INDEX_KIND

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.storage.sizes import FRAGMENT_ROWS
+from omnigraph.values.table_key import TableKey
 
 FRAGMENTS = 256  # per table; a scan opens each of them
 UNINDEXED = 100_000  # rows that a lookup has to scan
@@ -28,7 +29,7 @@ class LimitWarning:
     found: int
     limit: int
     command: str
-    type_key: str | None = None
+    type_key: TableKey | None = None
 
     def __str__(self) -> str:
         subject = f"{self.type_key} has " if self.type_key else "there are "
@@ -48,7 +49,7 @@ class LimitWarning:
 
 
 def table_warnings(
-    uri: str, type_key: str, row_count: int, fragment_count: int, unindexed_count: int
+    uri: str, type_key: TableKey, row_count: int, fragment_count: int, unindexed_count: int
 ) -> Iterator[LimitWarning]:
     """Return warnings about one table.
 
@@ -64,7 +65,7 @@ def table_warnings(
         yield LimitWarning("rows without an index", unindexed_count, UNINDEXED, command, type_key)
 
 
-def damage_warnings(uri: str, type_key: str) -> Iterator[LimitWarning]:
+def damage_warnings(uri: str, type_key: TableKey) -> Iterator[LimitWarning]:
     """Return a warning about files of a table that are missing or unreadable.
 
     >>> [str(warning) for warning in damage_warnings("g", "node:P")]
@@ -81,7 +82,7 @@ def log_warnings(uri: str, commit_count: int) -> Iterator[LimitWarning]:
 
 
 def unreferenced_data_warnings(
-    uri: str, type_key: str, unreferenced_bytes: int, limit: int
+    uri: str, type_key: TableKey, unreferenced_bytes: int, limit: int
 ) -> Iterator[LimitWarning]:
     """Return warnings about unreferenced data files of one table."""
     if unreferenced_bytes > limit:

@@ -38,6 +38,7 @@ from omnigraph.storage.index import index_coverage
 from omnigraph.storage.table import StagedChange, Table, commit
 from omnigraph.storage.transfer import version_files
 from omnigraph.values.names import require_names
+from omnigraph.values.table_key import TableKey
 
 from .index_maintenance import (
     MAINTENANCE_ACTOR,
@@ -67,11 +68,11 @@ class _PreparedTable:
 @dataclass(slots=True)
 class _OptimizeRun:
     branch: BranchState
-    table_keys: list[str]
-    prepared: dict[str, _PreparedTable] = field(default_factory=dict)
+    table_keys: list[TableKey]
+    prepared: dict[TableKey, _PreparedTable] = field(default_factory=dict)
     gc_epoch: int = 0
     attempts: int = 0
-    damage_by_key: dict[str, DamagedError] = field(default_factory=dict)
+    damage_by_key: dict[TableKey, DamagedError] = field(default_factory=dict)
 
 
 def optimize(
@@ -140,7 +141,7 @@ def estimate_read_bytes(branch: BranchState, types: Collection[str] | None = Non
     )
 
 
-def _estimate_table_bytes(txn: WriteTxn, table_key: str) -> int:
+def _estimate_table_bytes(txn: WriteTxn, table_key: TableKey) -> int:
     try:
         with as_storage_errors("none"):
             tables = _open_nonempty_tables(txn, [table_key])
@@ -163,23 +164,23 @@ def _bytes_to_process(table: Table, index_kinds: Mapping[str, str]) -> int:
     return rewrite_bytes + fragment_bytes(table, set().union(*uncovered))
 
 
-def _select_keys(txn: WriteTxn, types: Iterable[str] | None) -> list[str]:
+def _select_keys(txn: WriteTxn, types: Iterable[str] | None) -> list[TableKey]:
     all_keys = sorted(txn.base.state.tables)
     if types is None:
         return all_keys
     requested = set(require_names(types))
-    key_by_name = {table_key.partition(":")[2]: table_key for table_key in all_keys}
+    key_by_name = {table_key.type_name: table_key for table_key in all_keys}
     unknown_names = sorted(requested - set(key_by_name) - set(all_keys))
     if unknown_names:
         raise unknown_type_error(unknown_names[0], key_by_name)
     return [
         table_key
         for table_key in all_keys
-        if table_key in requested or table_key.partition(":")[2] in requested
+        if table_key in requested or table_key.type_name in requested
     ]
 
 
-def _open_nonempty_tables(txn: WriteTxn, table_keys: Iterable[str]) -> dict[str, Table]:
+def _open_nonempty_tables(txn: WriteTxn, table_keys: Iterable[TableKey]) -> dict[TableKey, Table]:
     opened = {table_key: txn.table(table_key) for table_key in table_keys}
     entries = txn.base.state.tables
     return {
@@ -189,7 +190,7 @@ def _open_nonempty_tables(txn: WriteTxn, table_keys: Iterable[str]) -> dict[str,
     }
 
 
-def _undamaged_keys(optimize_run: _OptimizeRun) -> list[str]:
+def _undamaged_keys(optimize_run: _OptimizeRun) -> list[TableKey]:
     return [
         table_key
         for table_key in optimize_run.table_keys
@@ -311,7 +312,7 @@ def _plan_publish(
         for table_key in optimize_run.prepared
         if table_key not in reusable and table_key in manifest.tables
     ]
-    staged_pieces: dict[str, StagedChange] = {}
+    staged_pieces: dict[TableKey, StagedChange] = {}
     for table_key in outdated_keys:
         max_fragments = (
             limit or FIRST_RETRY_FRAGMENTS
@@ -349,7 +350,7 @@ def _plan_publish(
     )
 
 
-def _is_base_current(entries: Any, table_key: str, prepared_table: _PreparedTable) -> bool:
+def _is_base_current(entries: Any, table_key: TableKey, prepared_table: _PreparedTable) -> bool:
     current_entry = entries.get(table_key)
     base_identity = (prepared_table.base_entry.content_id, prepared_table.base_entry.lance_version)
     return (
@@ -358,7 +359,7 @@ def _is_base_current(entries: Any, table_key: str, prepared_table: _PreparedTabl
     )
 
 
-def _require_same_version(table_key: str, entry: TableEntry) -> SameVersion:
+def _require_same_version(table_key: TableKey, entry: TableEntry) -> SameVersion:
     return SameVersion(table_key, entry.content_id, entry.lance_version, entry.version)
 
 
@@ -382,7 +383,7 @@ def _has_outdated_tables(optimize_run: _OptimizeRun, table_commit: Commit | None
 
 
 def _report_table(
-    optimize_run: _OptimizeRun, base_txn: WriteTxn, table_key: str, commits: Iterable[Commit]
+    optimize_run: _OptimizeRun, base_txn: WriteTxn, table_key: TableKey, commits: Iterable[Commit]
 ) -> TableMaintenance:
     entry = base_txn.base.state.tables[table_key]
     unchanged = TableMaintenance(

@@ -35,6 +35,7 @@ from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.store import Store
 from omnigraph.storage.table_head import FIRST_VERSION, read_head_rows, without_caches
+from omnigraph.values.table_key import TableKey
 
 from .branch_log import read_branch_log
 from .check import check_graph
@@ -145,11 +146,16 @@ class _TableDrift:
     `already_reported`: an earlier repair reported that this drift must be left alone.
     """
 
-    type_key: str
+    table_key: TableKey
     version: int
     drift: Drift
-    on_other_branch: bool = False
+    other_branch: str | None = None
     already_reported: bool = False
+
+    @property
+    def label(self) -> str:
+        """The table as reports name it, with its branch if that is another one."""
+        return f"{self.table_key}@{self.other_branch}" if self.other_branch else self.table_key
 
 
 def _read_table_drifts(branch_state: BranchState, store: Store) -> Iterator[_TableDrift]:
@@ -166,8 +172,7 @@ def _read_table_drifts(branch_state: BranchState, store: Store) -> Iterator[_Tab
         }
         seen_locations |= {entry.location for entry in other_tables.values()}
         for table_drift in _read_state_drifts(store, replace(state, tables=other_tables)):
-            labelled_key = f"{table_drift.type_key}@{head.label}"
-            yield replace(table_drift, type_key=labelled_key, on_other_branch=True)
+            yield replace(table_drift, other_branch=head.label)
 
 
 def _read_state_drifts(store: Store, state: GraphState) -> Iterator[_TableDrift]:
@@ -194,17 +199,20 @@ def _table_report(
     confirm: bool,
     force: bool,
     adopted_heads: Mapping[str, int],
-    errors_by_type: Mapping[str, str],
+    errors_by_type: Mapping[TableKey, str],
 ) -> DatasetRepair:
     drift = table_drift.drift
     was_adopted = drift.location in adopted_heads
     action, skip_reason = _choose_action(table_drift, confirm, force)
-    if skip_reason == _BREAKS_RULES and table_drift.type_key not in errors_by_type:
+    if skip_reason == _BREAKS_RULES and table_drift.table_key not in errors_by_type:
         action, skip_reason = "no_effect", None  # the appended version held no rows
-    if skip_reason == _BREAKS_RULES and errors_by_type.get(table_drift.type_key) == _DAMAGED_BRANCH:
+    if (
+        skip_reason == _BREAKS_RULES
+        and errors_by_type.get(table_drift.table_key) == _DAMAGED_BRANCH
+    ):
         skip_reason = "damaged"
     return DatasetRepair(
-        table_drift.type_key,
+        table_drift.label,
         drift.classification,
         "forced" if was_adopted else action,
         tuple(step.operation for step in drift.steps),
@@ -212,7 +220,7 @@ def _table_report(
         drift.head_version,
         was_adopted,
         None if was_adopted else skip_reason,
-        drift.error or (errors_by_type.get(table_drift.type_key) if action == "refused" else None),
+        drift.error or (errors_by_type.get(table_drift.table_key) if action == "refused" else None),
     )
 
 
@@ -232,8 +240,8 @@ def _choose_action(
         return harmless_actions[classification], None
     if table_drift.already_reported and not force:
         return "no_op", "seen"
-    if table_drift.on_other_branch or not confirm:
-        return "preview", "other_branch" if table_drift.on_other_branch else "needs_confirm"
+    if table_drift.other_branch or not confirm:
+        return "preview", "other_branch" if table_drift.other_branch else "needs_confirm"
     if classification == "appended":
         return "refused", "needs_force" if not force else _BREAKS_RULES
     return "refused", "not_only_appended_rows"
@@ -241,9 +249,9 @@ def _choose_action(
 
 def _adopt_rows(
     branch_state: BranchState, *, is_forced: bool
-) -> tuple[Commit | None, dict[str, str]]:
+) -> tuple[Commit | None, dict[TableKey, str]]:
     """Adopt appended rows in one commit; tables whose rows break a rule are left out."""
-    errors_by_type: dict[str, str] = {}
+    errors_by_type: dict[TableKey, str] = {}
     if not is_forced:
         return None, errors_by_type
 
@@ -254,19 +262,19 @@ def _adopt_rows(
     return publish(branch_state, prepare, CommitMetadata(actor=FORCE_ACTOR)), errors_by_type
 
 
-def _plan_adoption(txn: WriteTxn, errors_by_type: dict[str, str]) -> PublishPlan | None:
+def _plan_adoption(txn: WriteTxn, errors_by_type: dict[TableKey, str]) -> PublishPlan | None:
     """Plan the adoption on this base; the base's log tells what was adopted before."""
     state = txn.base.state
     contract = read_schema(txn.store, state.schema)
-    deltas: dict[str, TableDelta] = {}
+    deltas: dict[TableKey, TableDelta] = {}
     adopted_heads: dict[str, int] = {}
     for table_drift in _read_state_drifts(txn.store, state):
         if table_drift.drift.classification != "appended":
             continue
         try:
-            deltas[table_drift.type_key] = _appended_delta(txn, contract, table_drift)
+            deltas[table_drift.table_key] = _appended_delta(txn, contract, table_drift)
         except OmnigraphError as error:
-            errors_by_type[table_drift.type_key] = error.message
+            errors_by_type[table_drift.table_key] = error.message
         else:
             adopted_heads[table_drift.drift.location] = table_drift.drift.head_version
     return _plan_valid_tables(txn, contract, deltas, adopted_heads, errors_by_type)
@@ -274,7 +282,7 @@ def _plan_adoption(txn: WriteTxn, errors_by_type: dict[str, str]) -> PublishPlan
 
 def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDrift) -> TableDelta:
     """Return the rows of HEAD that were not adopted before, with the columns of the table."""
-    type_key = table_drift.type_key
+    type_key = table_drift.table_key
     drift = table_drift.drift
     fresh_store = without_caches(txn.store)
     table = txn.table(type_key)
@@ -312,7 +320,7 @@ def _has_same_columns(actual_schema: pa.Schema, expected_schema: pa.Schema) -> b
     )
 
 
-def _check_keys(contract: StoredSchema, type_key: str, rows: pa.Table) -> None:
+def _check_keys(contract: StoredSchema, type_key: TableKey, rows: pa.Table) -> None:
     """Check that ids are not empty and match the keys."""
     faults: list[str] = []
 
@@ -334,9 +342,9 @@ def _check_keys(contract: StoredSchema, type_key: str, rows: pa.Table) -> None:
 def _plan_valid_tables(
     txn: WriteTxn,
     contract: StoredSchema,
-    deltas: dict[str, TableDelta],
+    deltas: dict[TableKey, TableDelta],
     adopted_heads: dict[str, int],
-    errors_by_type: dict[str, str],
+    errors_by_type: dict[TableKey, str],
 ) -> PublishPlan | None:
     """Plan all tables that obey the rules together; others are left out and reported."""
     state = txn.base.state

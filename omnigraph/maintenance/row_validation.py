@@ -26,6 +26,7 @@ from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.find import read_batches
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
+from omnigraph.values.table_key import TableKey
 
 from .finding import FindingKind, IntegrityFinding
 
@@ -44,7 +45,7 @@ class TableValidator:
 
     store: Store
     contract: StoredSchema
-    tables: Mapping[str, TableEntry]
+    tables: Mapping[TableKey, TableEntry]
     node_ids: dict[str, pa.Array] = field(default_factory=dict)
     row_count: int = 0
 
@@ -96,7 +97,7 @@ class TableValidator:
 
     def _find_dangling_edges(self, edge_type: EdgeType, edge_rows: pa.Table) -> Iterator[Violation]:
         for endpoint in endpoint_columns(edge_type):
-            node_ids = self.node_ids.get(endpoint[2].partition(":")[2])
+            node_ids = self.node_ids.get(endpoint[2].type_name)
             if node_ids is None:
                 continue  # the node table could not be read, which is reported
             dangling_rows = edge_rows.filter(
@@ -181,7 +182,7 @@ def _empty_table(table: Table, column_names: list[str]) -> pa.Table:
     return pa.schema([table.schema.field(column) for column in column_names]).empty_table()
 
 
-def _find_repeated_ids(type_key: str, rows: pa.Table) -> Iterator[IntegrityFinding]:
+def _find_repeated_ids(type_key: TableKey, rows: pa.Table) -> Iterator[IntegrityFinding]:
     if len(pc.unique(rows["id"])) == rows.num_rows:
         return
     id_counts = pc.value_counts(rows["id"])

@@ -29,6 +29,7 @@ from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_unchecked_version
 from omnigraph.storage.transfer import version_files
+from omnigraph.values.table_key import TableKey
 
 from .cache_usage import read_cache_usage
 from .commit_warnings import count_log_commits, count_unindexed_rows
@@ -51,7 +52,7 @@ class DatasetStatus:
     `error` says why a damaged table could not be examined; `rows` is what the branch records.
     """
 
-    type_key: str
+    type_key: TableKey
     rows: int
     deleted_rows: int
     fragments: int
@@ -171,7 +172,7 @@ def _read_datasets(
 
 
 def _table_error(
-    store: Store, type_key: str, entry: TableEntry, files_by_name: Mapping[str, ListedObject]
+    store: Store, type_key: TableKey, entry: TableEntry, files_by_name: Mapping[str, ListedObject]
 ) -> str | None:
     """Return why a table cannot be examined, for example a missing file; None if it can."""
     version_path = f"{entry.location}/_versions/d{entry.lance_version}.manifest"

@@ -13,10 +13,11 @@ import pyarrow as pa
 from omnigraph.errors import EntityConflict
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.rules.violation import Violation
+from omnigraph.values.table_key import TableKey
 
 from .sides import ContestedEntity, TableSides
 
-EntityKey = tuple[str, str]  # table key and id
+EntityKey = tuple[TableKey, str]  # table key and id
 _MAX_VALUE_LENGTH = 60  # characters of a value in a message
 
 
@@ -25,7 +26,7 @@ class DetectedConflict:
     """A conflict, and the entities that resolving it for one side affects."""
 
     conflict: EntityConflict
-    table_key: str
+    table_key: TableKey
     involved_entities: tuple[EntityKey, ...]
 
     @property
@@ -43,11 +44,11 @@ class DetectedConflict:
 
 
 def conflict_of_entity(
-    table_key: str, entity: ContestedEntity, our_branch: str, their_branch: str
+    table_key: TableKey, entity: ContestedEntity, our_branch: str, their_branch: str
 ) -> DetectedConflict:
     """Return the conflict of an entity that both sides changed differently."""
     describe = _MESSAGE_BY_KIND[entity.kind]
-    kind, _, type_name = table_key.partition(":")
+    kind, type_name = table_key.kind, table_key.type_name
     conflict = EntityConflict(
         kind,
         type_name,
@@ -65,7 +66,7 @@ def conflict_of_entity(
 def conflict_of_violation(
     violation: Violation,
     entity_type: NodeType | EdgeType,
-    sides_of: Callable[[str], TableSides],
+    sides_of: Callable[[TableKey], TableSides],
     our_branch: str,
     their_branch: str,
 ) -> DetectedConflict:
@@ -89,7 +90,7 @@ def conflict_of_violation(
         if violation.column
         else ()
     )
-    kind, _, type_name = violation.type_key.partition(":")
+    kind, type_name = violation.type_key.kind, violation.type_key.type_name
     message = _violation_message(violation, sides_of, entity_type, our_branch, their_branch)
     conflict = EntityConflict(
         kind,
@@ -114,11 +115,16 @@ def property_values(row: pa.Table | None) -> dict[str, Any] | None:
 
 
 def _involved_entities(
-    violation: Violation, entity_type: NodeType | EdgeType, sides_of: Callable[[str], TableSides]
+    violation: Violation,
+    entity_type: NodeType | EdgeType,
+    sides_of: Callable[[TableKey], TableSides],
 ) -> tuple[EntityKey, ...]:
     entity_key = (violation.type_key, violation.entity_id or "")
     if violation.rule == "endpoint" and isinstance(entity_type, EdgeType):
-        return entity_key, (f"node:{_endpoint_type(entity_type, violation)}", str(violation.value))
+        return entity_key, (
+            TableKey.node(_endpoint_type(entity_type, violation)),
+            str(violation.value),
+        )
     if violation.rule == "@unique" and violation.conflicting_id is not None:
         return entity_key, (violation.type_key, violation.conflicting_id)
     if violation.rule == "@card":
@@ -135,7 +141,7 @@ def _endpoint_type(edge_type: EdgeType, violation: Violation) -> str:
 
 def _violation_message(
     violation: Violation,
-    sides_of: Callable[[str], TableSides],
+    sides_of: Callable[[TableKey], TableSides],
     entity_type: NodeType | EdgeType,
     our_branch: str,
     their_branch: str,
@@ -157,13 +163,13 @@ def _violation_message(
 
 def _orphan_message(
     violation: Violation,
-    sides_of: Callable[[str], TableSides],
+    sides_of: Callable[[TableKey], TableSides],
     edge_type: EdgeType,
     our_branch: str,
     their_branch: str,
 ) -> str:
     node_type = _endpoint_type(edge_type, violation)
-    node_sides = sides_of(f"node:{node_type}")
+    node_sides = sides_of(TableKey.node(node_type))
     deleted_by_us = node_sides.row_on("ours", str(violation.value)) is None
     deleting_branch, using_branch = (
         (our_branch, their_branch) if deleted_by_us else (their_branch, our_branch)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from omnigraph.lang.schema.catalog import Catalog, EdgeType
+from omnigraph.values.table_key import TableKey
 
 from .conflicts import EntityKey
 from .sides import Choice, TableSides
@@ -24,7 +25,7 @@ class LostEdge(NamedTuple):
     `side` is the one that deleted it.
     """
 
-    key: str
+    key: TableKey
     id: str
     src: str
     dst: str
@@ -32,12 +33,12 @@ class LostEdge(NamedTuple):
     side: Choice
 
     def __str__(self) -> str:
-        type_name = self.key.partition(":")[2]
+        type_name = self.key.type_name
         return f"{type_name} '{self.id}' ({self.src} -> {self.dst}) was deleted with '{self.node}'"
 
 
 def find_lost_edges(
-    catalog: Catalog, sides_of: Callable[[str], TableSides], decisions: EntityDecisions
+    catalog: Catalog, sides_of: Callable[[TableKey], TableSides], decisions: EntityDecisions
 ) -> tuple[LostEdge, ...]:
     """Return the edges deleted with nodes that a decision keeps, by type and id."""
     edges_found: list[LostEdge] = []
@@ -49,12 +50,12 @@ def find_lost_edges(
 
 
 def _decided_deletions(
-    side: Choice, sides_of: Callable[[str], TableSides], decisions: EntityDecisions
-) -> dict[str, dict[str, bool]]:
+    side: Choice, sides_of: Callable[[TableKey], TableSides], decisions: EntityDecisions
+) -> dict[TableKey, dict[str, bool]]:
     """Nodes that a side deleted and a decision covers, with whether each stays."""
-    stays_by_node: dict[str, dict[str, bool]] = {}
+    stays_by_node: dict[TableKey, dict[str, bool]] = {}
     for (table_key, node_id), decision in decisions.items():
-        if table_key.startswith("node:") and sides_of(table_key).is_deleted_on(side, node_id):
+        if table_key.kind == "node" and sides_of(table_key).is_deleted_on(side, node_id):
             row = (
                 decision
                 if isinstance(decision, pa.Table)
@@ -67,18 +68,18 @@ def _decided_deletions(
 def _lost_edges_of_type(
     edge_type: EdgeType,
     side: Choice,
-    stays_by_node: Mapping[str, Mapping[str, bool]],
-    sides_of: Callable[[str], TableSides],
+    stays_by_node: Mapping[TableKey, Mapping[str, bool]],
+    sides_of: Callable[[TableKey], TableSides],
     decisions: EntityDecisions,
 ) -> Iterator[LostEdge]:
-    endpoint_keys = {"src": f"node:{edge_type.source}", "dst": f"node:{edge_type.target}"}
+    endpoint_keys = {"src": TableKey.node(edge_type.source), "dst": TableKey.node(edge_type.target)}
     kept_nodes = {
         endpoint: {node_id for node_id, stays in stays_by_node.get(table_key, {}).items() if stays}
         for endpoint, table_key in endpoint_keys.items()
     }
     if not any(kept_nodes.values()):
         return
-    table_key, edge_sides = f"edge:{edge_type.name}", sides_of(f"edge:{edge_type.name}")
+    table_key, edge_sides = TableKey.edge(edge_type.name), sides_of(TableKey.edge(edge_type.name))
     node_arrays = {
         endpoint: pa.array(sorted(node_ids), pa.string())
         for endpoint, node_ids in kept_nodes.items()
@@ -102,8 +103,8 @@ def _lost_edges_of_type(
 def _node_stays(
     node_key: EntityKey,
     side: Choice,
-    stays_by_node: Mapping[str, Mapping[str, bool]],
-    sides_of: Callable[[str], TableSides],
+    stays_by_node: Mapping[TableKey, Mapping[str, bool]],
+    sides_of: Callable[[TableKey], TableSides],
 ) -> bool:
     table_key, node_id = node_key
     decided_stay = stays_by_node.get(table_key, {}).get(node_id)

@@ -29,6 +29,7 @@ from omnigraph.storage.fragments import (
 )
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import StagedChange, Table
+from omnigraph.values.table_key import TableKey
 
 from .recursive_base import find_rows
 from .sides import Choice, Granularity, TableSides, find_row
@@ -39,11 +40,13 @@ SOURCE_ROW_ID = "#row"  # row id, on the other side, of a row whose values are n
 class OffloadEngine(Protocol):
     """Another engine that compares tables, and writes rows of one version to another table."""
 
-    def select_tables(self, merge_inputs: MergeInputs, table_keys: Sequence[str]) -> frozenset[str]:
+    def select_tables(
+        self, merge_inputs: MergeInputs, table_keys: Sequence[TableKey]
+    ) -> frozenset[TableKey]:
         """Select the tables that this engine compares."""
 
     def compare(
-        self, merge_inputs: MergeInputs, table_key: str, granularity: Granularity
+        self, merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity
     ) -> "OffloadedSides":
         """Return what both sides changed in a table."""
 
@@ -335,7 +338,7 @@ def make_offloaded_delta(
     )
 
 
-def stage_delta(txn: WriteTxn, delta: Delta) -> dict[str, StagedChange]:
+def stage_delta(txn: WriteTxn, delta: Delta) -> dict[TableKey, StagedChange]:
     """Stage the change of every table that changes, offloaded or not."""
     offloaded_tables = {
         key: table_delta
@@ -354,7 +357,7 @@ def stage_delta(txn: WriteTxn, delta: Delta) -> dict[str, StagedChange]:
 
 
 def unchanged_sides(
-    merge_inputs: MergeInputs, table_key: str, granularity: Granularity
+    merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity
 ) -> OffloadedSides:
     """Return sides without changes to take, through which entities can still be looked up."""
     unchanged = empty_changes(table_key, merge_inputs.target_snapshot.table(table_key))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.storage.equality import same_rows
+from omnigraph.values.table_key import TableKey
 
 from .sides import TableSides
 
@@ -17,7 +18,7 @@ from .sides import TableSides
 class ParallelEdgePair(NamedTuple):
     """Two equivalent edges of one type: the id on the target, and the id that is merged."""
 
-    key: str
+    key: TableKey
     ours: str
     theirs: str
 
@@ -25,11 +26,7 @@ class ParallelEdgePair(NamedTuple):
 def find_parallel_edges(table_sides: TableSides) -> Iterator[ParallelEdgePair]:
     """Yield edges that both sides added with different ids and equal content, paired by id."""
     our_rows, their_rows = table_sides.added_rows()
-    if (
-        not table_sides.table_key.startswith("edge:")
-        or not our_rows.num_rows
-        or not their_rows.num_rows
-    ):
+    if not table_sides.table_key.is_edge or not our_rows.num_rows or not their_rows.num_rows:
         return
     our_candidates = _rows_absent_from(our_rows, their_rows)
     their_candidates = _rows_absent_from(their_rows, our_rows)

@@ -20,6 +20,7 @@ from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.difference import compare_versions
+from omnigraph.values.table_key import TableKey
 
 from .conflicts import DetectedConflict, EntityKey, conflict_of_entity, conflict_of_violation
 from .limits import MergeLimits, check_delta_size
@@ -47,7 +48,7 @@ class MergePlan:
 
     conflicts: tuple[DetectedConflict, ...]
     delta: Delta
-    adopted_tables: Mapping[str, TableEntry]
+    adopted_tables: Mapping[TableKey, TableEntry]
     parallel_edges: tuple[ParallelEdgePair, ...] = ()
     merged_properties: int = 0
     requirements: tuple[Requirement, ...] = ()  # what the rules read from the target
@@ -63,16 +64,16 @@ class MergePlanner:
         self.merge_inputs = merge_inputs
         self.options = options or MergeOptions()
         self.catalog = merge_inputs.target_snapshot.schema.ir.catalog
-        self._sides_by_key: dict[str, TableSides] = {}
+        self._sides_by_key: dict[TableKey, TableSides] = {}
 
-    def changed_tables(self) -> list[str]:
+    def changed_tables(self) -> list[TableKey]:
         """Return the tables that the source changed, in order; reads no rows."""
         all_keys = sorted(
             {*self.merge_inputs.target_snapshot.tables, *self.merge_inputs.source_snapshot.tables}
         )
         return [key for key in all_keys if self._source_changed(key)]
 
-    def table_sides(self, table_key: str) -> TableSides:
+    def table_sides(self, table_key: TableKey) -> TableSides:
         """Return what both sides changed in a table."""
         if table_key not in self._sides_by_key:
             self._sides_by_key[table_key] = self._compare_sides(table_key)
@@ -163,7 +164,7 @@ class MergePlanner:
             self.merge_inputs.source_snapshot.table(table_key),
         ).is_empty
 
-    def adopted_entry(self, table_key: str) -> TableEntry:
+    def adopted_entry(self, table_key: TableKey) -> TableEntry:
         """Return a table of the source as the target will name it."""
         their_entry = self.merge_inputs.source_snapshot.tables[table_key]
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
@@ -172,7 +173,7 @@ class MergePlanner:
             their_entry, version=version, branch=self.merge_inputs.target_snapshot.branch
         )
 
-    def _source_changed(self, table_key: str) -> bool:
+    def _source_changed(self, table_key: TableKey) -> bool:
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         their_entry = self.merge_inputs.source_snapshot.tables.get(table_key)
         source_content = their_entry.content_id if their_entry else None
@@ -180,7 +181,7 @@ class MergePlanner:
             return False
         return any(content != source_content for content in self._base_content_ids(table_key))
 
-    def _base_content_ids(self, table_key: str) -> list[str | None]:
+    def _base_content_ids(self, table_key: TableKey) -> list[str | None]:
         reference = (
             self.merge_inputs.target_snapshot
             if table_key in self.merge_inputs.target_snapshot.tables
@@ -193,14 +194,14 @@ class MergePlanner:
         return [None if base is None else base.content_id for base in base_entries]
 
     @cached_property
-    def _offloaded_keys(self) -> frozenset[str]:
+    def _offloaded_keys(self) -> frozenset[TableKey]:
         """Keys of the tables that another engine compares."""
         if self.options.offload_engine is None:
             return frozenset()
         candidate_keys = [key for key in self.changed_tables() if self._has_one_base(key)]
         return self.options.offload_engine.select_tables(self.merge_inputs, candidate_keys)
 
-    def _has_one_base(self, table_key: str) -> bool:
+    def _has_one_base(self, table_key: TableKey) -> bool:
         """Whether both sides of a table started from one content."""
         merge_inputs = self.merge_inputs
         in_all_versions = all(
@@ -213,7 +214,7 @@ class MergePlanner:
         )
         return in_all_versions and len(set(self._base_content_ids(table_key))) == 1
 
-    def _compare_sides(self, table_key: str) -> TableSides:
+    def _compare_sides(self, table_key: TableKey) -> TableSides:
         merge_inputs, granularity = self.merge_inputs, self.options.granularity
         engine = self.options.offload_engine
         if engine is not None and self._offloaded_keys and self._has_one_base(table_key):
@@ -248,7 +249,7 @@ class MergePlanner:
             else first_base_sides
         )
 
-    def _target_changed(self, table_key: str) -> bool:
+    def _target_changed(self, table_key: TableKey) -> bool:
         """Whether the target changed a table since any base."""
         target_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         target_content = target_entry.content_id if target_entry else None
@@ -256,7 +257,7 @@ class MergePlanner:
             base_content != target_content for base_content in self._base_content_ids(table_key)
         )
 
-    def _can_adopt(self, table_key: str, decisions: Decisions) -> bool:
+    def _can_adopt(self, table_key: TableKey, decisions: Decisions) -> bool:
         """Whether the target can adopt the table version of the other side.
 
         It can if the target still has exactly the base version: nothing of its own would be lost.

@@ -16,6 +16,7 @@ from omnigraph.history.refs import find_ref
 from omnigraph.publish.long_operations import publish_long_operation
 from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameHead, WriteTxn
 from omnigraph.rules.delta import Delta
+from omnigraph.values.table_key import TableKey
 
 from .offloaded import stage_delta
 
@@ -23,7 +24,7 @@ from .offloaded import stage_delta
 def publish_merge(
     merge_inputs: MergeInputs,
     delta: Delta,
-    adopted: Mapping[str, TableEntry],
+    adopted: Mapping[TableKey, TableEntry],
     commit_metadata: CommitMetadata,
     details: Mapping[str, Any],
 ) -> Commit:

@@ -21,9 +21,11 @@ from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.equality import same_rows
 from omnigraph.storage.find import find
+from omnigraph.values.table_key import TableKey
 
 from .sides import Granularity, TableSides, changed_ids
 
+_NO_TABLE = TableKey("")  # of rows that were merged in memory
 _BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and ids without a certain base value
 
 
@@ -58,7 +60,10 @@ def sides_from_recursive_base(
 
 
 def _merged_base_rows(
-    merge_inputs: MergeInputs, commit_ids: tuple[str, ...], table_key: str, entity_ids: pa.Array
+    merge_inputs: MergeInputs,
+    commit_ids: tuple[str, ...],
+    table_key: TableKey,
+    entity_ids: pa.Array,
 ) -> _BaseRows:
     """Return entities as they are in the merge of some commits."""
     merged_rows = _rows_at_commit(merge_inputs, commit_ids[0], table_key, entity_ids)
@@ -86,9 +91,9 @@ def _merge_rows(
     """Merge two sets of rows over a third: single changes are taken, double ones are uncertain."""
     schema = first_rows.schema
     sides = TableSides(
-        "",
-        match_rows_by_id("", base_rows, first_rows, schema),
-        match_rows_by_id("", base_rows, second_rows, schema),
+        _NO_TABLE,
+        match_rows_by_id(_NO_TABLE, base_rows, first_rows, schema),
+        match_rows_by_id(_NO_TABLE, base_rows, second_rows, schema),
     )
     inserted_rows, updated_rows, deleted_ids = sides.changes_to_take()
     touched_ids = pa.concat_arrays([updated_rows["id"].combine_chunks(), deleted_ids])
@@ -103,7 +108,7 @@ def _merge_rows(
 
 
 def _rows_at_commit(
-    merge_inputs: MergeInputs, commit_id: str, table_key: str, entity_ids: pa.Array
+    merge_inputs: MergeInputs, commit_id: str, table_key: TableKey, entity_ids: pa.Array
 ) -> pa.Table:
     return _rows_by_id(
         snapshot_at(merge_inputs.target_snapshot, merge_inputs.target_snapshot.log, commit_id),
@@ -114,13 +119,16 @@ def _rows_at_commit(
 
 
 def _rows_by_id(
-    snapshot: Snapshot, target_snapshot: Snapshot, table_key: str, entity_ids: pa.Array
+    snapshot: Snapshot, target_snapshot: Snapshot, table_key: TableKey, entity_ids: pa.Array
 ) -> pa.Table:
     return find_rows(snapshot, target_snapshot, table_key, {"id": entity_ids})
 
 
 def find_rows(
-    snapshot: Snapshot, target_snapshot: Snapshot, table_key: str, condition: Mapping[str, pa.Array]
+    snapshot: Snapshot,
+    target_snapshot: Snapshot,
+    table_key: TableKey,
+    condition: Mapping[str, pa.Array],
 ) -> pa.Table:
     """Return the entities of a snapshot in the columns of the target."""
     target_schema = target_snapshot.table(table_key).schema

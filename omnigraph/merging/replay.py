@@ -24,6 +24,7 @@ from omnigraph.publish.plan import ExpectedHead, PublishPlan, SameLookupResult, 
 from omnigraph.publish.publish import publish
 from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find import find
+from omnigraph.values.table_key import TableKey
 
 from .merge import MergeReport, MergeRequest, merge_details
 from .planner import MergePlanner
@@ -42,7 +43,7 @@ _CONFLICT_HINTS: dict[ReplayKind, str] = {
 class _RewritePlanner(MergePlanner):
     """Plans changes row by row: a replay must never name an old table version."""
 
-    def _can_adopt(self, table_key: str, decisions: Decisions) -> bool:
+    def _can_adopt(self, table_key: TableKey, decisions: Decisions) -> bool:
         return False
 
 
@@ -112,7 +113,7 @@ def _plan_replay(
     if not schemas_agree(changed_snapshot.schema, target_snapshot.schema):
         commit_id = changed_snapshot.commit_id if kind == "cherry_pick" else base_snapshot.commit_id
         raise _schema_changed_error(kind, commit_id, target_branch.name)
-    check_strategy(request.strategy, [key.partition(":")[2] for key in target_snapshot.tables])
+    check_strategy(request.strategy, [key.type_name for key in target_snapshot.tables])
     merge_inputs = MergeInputs(
         None, target_branch, manifest, target_snapshot, changed_snapshot, (base_snapshot,), "merged"
     )

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph.history.entities import TableChanges
 from omnigraph.storage.equality import same_rows, same_values
+from omnigraph.values.table_key import TableKey
 
 Choice = Literal["ours", "theirs"]
 Granularity = Literal["entity", "property"]
@@ -44,7 +45,7 @@ class TableSides:
     are contested wherever the sides differ.
     """
 
-    table_key: str
+    table_key: TableKey
     ours: TableChanges
     theirs: TableChanges
     granularity: Granularity = "entity"

@@ -41,6 +41,7 @@ from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import create_table
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
@@ -152,9 +153,9 @@ def _list_types(ir: SchemaIR) -> list[NodeType | EdgeType]:
 
 def _create_tables(
     store: Store, ir: SchemaIR, commit_id: str
-) -> tuple[dict[str, TableEntry], Mapping[str, Any]]:
+) -> tuple[dict[TableKey, TableEntry], Mapping[str, Any]]:
     """Create the empty tables of a schema; return them and their packed file checksums."""
-    created_tables: dict[str, TableEntry] = {}
+    created_tables: dict[TableKey, TableEntry] = {}
     files: dict[str, FileChecksum] = {}
     for graph_type in _list_types(ir):
         table_key = arrow.table_key(graph_type)
@@ -208,7 +209,7 @@ def _missing_manifest_error(store: Store, error: Exception) -> OmnigraphError:
 
 def _genesis_state(
     commit_id: str,
-    tables: dict[str, TableEntry],
+    tables: dict[TableKey, TableEntry],
     schema: SchemaRow,
     actor: str | None,
     packed_checksums: Mapping[str, Any],

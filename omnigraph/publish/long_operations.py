@@ -28,6 +28,7 @@ from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import can_replay
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 
 from . import intent as intents
 from .intent import Intent
@@ -47,7 +48,7 @@ def publish_long_operation(
     operation: str,
     stage_plan: PlanStager,
     commit_metadata: CommitMetadata,
-    table_keys: tuple[str, ...] = (),
+    table_keys: tuple[TableKey, ...] = (),
     intent_facts: Mapping[str, Any] | None = None,
 ) -> Commit | None:
     """Stage a long operation under the protection of an intent, and publish it once.
@@ -175,7 +176,7 @@ def _build_intent(
     base_manifest: LoadedManifest,
     operation: str,
     commit_metadata: CommitMetadata,
-    table_keys: tuple[str, ...],
+    table_keys: tuple[TableKey, ...],
 ) -> Intent:
     return Intent(
         id=ids.new_ulid(),

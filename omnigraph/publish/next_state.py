@@ -20,6 +20,7 @@ from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.table import can_replay
 from omnigraph.storage.table import commit as commit_table
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,13 @@ class DetachedTable:
 
 
 def rebase_tables(
-    txn: WriteTxn, plan: PublishPlan, earlier_tables: Mapping[str, DetachedTable]
-) -> dict[str, DetachedTable] | None:
+    txn: WriteTxn, plan: PublishPlan, earlier_tables: Mapping[TableKey, DetachedTable]
+) -> dict[TableKey, DetachedTable] | None:
     """Write detached versions on top of the tables of this base; None if a change does not apply.
 
     A table that has not moved since the last attempt keeps its detached version.
     """
-    rebased_tables: dict[str, DetachedTable] = {}
+    rebased_tables: dict[TableKey, DetachedTable] = {}
     for table_key, staged_change in plan.writes.items():
         base_entry = txn.base.state.tables.get(table_key)
         if base_entry is None:
@@ -86,10 +87,10 @@ def build_commit(
     txn: WriteTxn,
     plan: PublishPlan,
     metadata: CommitMetadata,
-    detached_tables: Mapping[str, DetachedTable],
+    detached_tables: Mapping[TableKey, DetachedTable],
 ) -> Commit:
     """Build the commit; the record of file checksums may be written here, before the swap."""
-    changed_tables: dict[str, TableEntry | None] = {
+    changed_tables: dict[TableKey, TableEntry | None] = {
         table_key: detached_table.new_entry for table_key, detached_table in detached_tables.items()
     }
     changed_tables |= {
@@ -124,7 +125,10 @@ def build_commit(
 
 
 def build_next_state(
-    txn: WriteTxn, plan: PublishPlan, commit: Commit, detached_tables: Mapping[str, DetachedTable]
+    txn: WriteTxn,
+    plan: PublishPlan,
+    commit: Commit,
+    detached_tables: Mapping[TableKey, DetachedTable],
 ) -> GraphState:
     """Build the state to swap in; sealed log chunks are written here, before the swap."""
     base_state = txn.base.state

@@ -16,6 +16,7 @@ from omnigraph.storage.find import find, json_values, rows_digest
 from omnigraph.storage.scan import find_rows
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import StagedChange, Table, open_table
+from omnigraph.values.table_key import TableKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,11 @@ class WriteTxn:
     created_at: int
     is_retry: bool = False
 
-    def table_entry(self, table_key: str) -> TableEntry | None:
+    def table_entry(self, table_key: TableKey) -> TableEntry | None:
         """Return the base's entry of a table, or None."""
         return self.base.state.tables.get(table_key)
 
-    def table(self, table_key: str) -> Table:
+    def table(self, table_key: TableKey) -> Table:
         """Open a table at the version that the base references."""
         entry = self.table_entry(table_key)
         if entry is None:
@@ -59,7 +60,7 @@ class Requirement(Protocol):
 class SameContent:
     """The rows of a table have not changed; maintenance in between is allowed."""
 
-    table_key: str
+    table_key: TableKey
     content_id: str
     version: int
 
@@ -85,7 +86,7 @@ class SameVersion:
     published in between.
     """
 
-    table_key: str
+    table_key: TableKey
     content_id: str
     lance_version: int
     version: int
@@ -169,7 +170,7 @@ class ExpectedHead:
 class AbsentIds:
     """No entity with these ids exists. The absence of a row is a read, too."""
 
-    table_key: str
+    table_key: TableKey
     ids: tuple[str, ...]
 
     def to_json(self) -> list[Any]:
@@ -190,7 +191,7 @@ class SameLookupResult:
     `lookup_values` are the searched values by column, `expected_rows` the result or its digest.
     """
 
-    table_key: str
+    table_key: TableKey
     content_id: str
     lookup_values: tuple[tuple[str, Any], ...]
     expected_rows: Any
@@ -226,7 +227,7 @@ class SameLookupResult:
 class AbsentTable:
     """A table does not exist; another writer may create it first."""
 
-    table_key: str
+    table_key: TableKey
 
     def to_json(self) -> list[Any]:
         """Return the requirement as JSON data."""
@@ -255,12 +256,12 @@ class PublishPlan:
     """
 
     operation: str
-    writes: Mapping[str, StagedChange] = field(default_factory=dict)
+    writes: Mapping[TableKey, StagedChange] = field(default_factory=dict)
     requirements: tuple[Requirement, ...] = ()
     maintenance: bool = False
-    new_tables: Mapping[str, TableEntry] = field(default_factory=dict)
-    dropped_tables: frozenset[str] = frozenset()
-    adopted_tables: Mapping[str, TableEntry] = field(default_factory=dict)
+    new_tables: Mapping[TableKey, TableEntry] = field(default_factory=dict)
+    dropped_tables: frozenset[TableKey] = frozenset()
+    adopted_tables: Mapping[TableKey, TableEntry] = field(default_factory=dict)
     schema: SchemaRow | None = None
     incoming_commits: tuple[Commit, ...] = ()
     merged_head: str | None = None
@@ -286,7 +287,7 @@ class PublishPlan:
         )
 
 
-def _require_unchanged(table_key: str, entry: TableEntry | None) -> Requirement:
+def _require_unchanged(table_key: TableKey, entry: TableEntry | None) -> Requirement:
     return (
         AbsentTable(table_key)
         if entry is None

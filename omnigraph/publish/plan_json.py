@@ -10,6 +10,7 @@ from typing import Any
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
 from omnigraph.storage.checksums import FileChecksum
 from omnigraph.storage.staged_json import staged_from_json, staged_to_json
+from omnigraph.values.table_key import TableKey
 
 from .plan import (
     AbsentIds,
@@ -28,15 +29,19 @@ from .read_set import UnchangedReads
 
 PLAN_VERSION = 1  # version of this JSON form
 _REQUIREMENT_FACTORIES: dict[str, Callable[..., Requirement]] = {
-    "same_content": SameContent,
-    "same_version": SameVersion,
+    "same_content": lambda key, *facts: SameContent(TableKey(key), *facts),
+    "same_version": lambda key, *facts: SameVersion(TableKey(key), *facts),
     "same_head": SameHead,
     "same_schema": SameSchema,
     "head_was": ExpectedHead,
-    "absent_ids": lambda key, values: AbsentIds(key, tuple(values)),
-    "absent_table": AbsentTable,
+    "absent_ids": lambda key, values: AbsentIds(TableKey(key), tuple(values)),
+    "absent_table": lambda key: AbsentTable(TableKey(key)),
     "same_answer": lambda key, content, where, answer, columns: SameLookupResult(
-        key, content, tuple((name, values) for name, values in where), answer, tuple(columns)
+        TableKey(key),
+        content,
+        tuple((name, values) for name, values in where),
+        answer,
+        tuple(columns),
     ),
     "watch": UnchangedReads.from_json,
 }
@@ -70,8 +75,8 @@ def plan_from_json(stored_plan: Mapping[str, Any], txn: WriteTxn) -> PublishPlan
     return PublishPlan(
         stored_plan["operation"],
         {
-            table_key: staged_from_json(packed_staged, txn.table(table_key))
-            for table_key, packed_staged in stored_plan["writes"].items()
+            (table_key := TableKey(key_text)): staged_from_json(packed_staged, txn.table(table_key))
+            for key_text, packed_staged in stored_plan["writes"].items()
         },
         tuple(
             requirement_from_json(packed_requirement)
@@ -79,7 +84,7 @@ def plan_from_json(stored_plan: Mapping[str, Any], txn: WriteTxn) -> PublishPlan
         ),
         maintenance=stored_plan["maintenance"],
         new_tables=_parse_table_entries(stored_plan["registered"]),
-        dropped_tables=frozenset(stored_plan["dropped"]),
+        dropped_tables=frozenset(map(TableKey, stored_plan["dropped"])),
         adopted_tables=_parse_table_entries(stored_plan["adopted"]),
         schema=SchemaRow(*schema) if schema else None,
         incoming_commits=tuple(
@@ -110,10 +115,10 @@ def plan_version(stored_plan: Mapping[str, Any]) -> int:
     return version
 
 
-def _parse_table_entries(packed_tables: Mapping[str, Any]) -> dict[str, TableEntry]:
+def _parse_table_entries(packed_tables: Mapping[str, Any]) -> dict[TableKey, TableEntry]:
     return {
-        table_key: TableEntry.from_json(table_key, packed_entry)
-        for table_key, packed_entry in packed_tables.items()
+        (table_key := TableKey(key_text)): TableEntry.from_json(table_key, packed_entry)
+        for key_text, packed_entry in packed_tables.items()
     }
 
 

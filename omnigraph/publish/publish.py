@@ -44,6 +44,7 @@ from omnigraph.storage.failures import (
     as_storage_errors,
 )
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 
 from .idempotency import find_replayed_commit
 from .plan import (
@@ -191,7 +192,7 @@ def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None
 
 def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Commit | _PrepareAgain:
     """Swap the plan in, rebasing it on the newer state after each lost swap."""
-    detached_tables: dict[str, DetachedTable] = {}
+    detached_tables: dict[TableKey, DetachedTable] = {}
     for attempt in range(MAX_SWAP_ATTEMPTS):
         if attempt:
             # The first attempt was checked during preparation. This base is newer: another writer

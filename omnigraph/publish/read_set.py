@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.values.table_key import TableKey
 
 from .plan import SameContent, WriteTxn
 
@@ -23,7 +24,7 @@ class UnchangedReads:
     """
 
     contents: tuple[SameContent, ...] = ()
-    base_content_ids: dict[str, str] = field(default_factory=dict)
+    base_content_ids: dict[TableKey, str] = field(default_factory=dict)
     commit_id: str | None = None
 
     def to_json(self) -> list[Any]:
@@ -33,7 +34,12 @@ class UnchangedReads:
     @classmethod
     def from_json(cls, encoded_contents: Iterable[Any]) -> "UnchangedReads":
         """Parse the arguments of the JSON form."""
-        return cls(tuple(SameContent(*encoded[1:]) for encoded in encoded_contents))
+        return cls(
+            tuple(
+                SameContent(TableKey(table_key), content_id, version)
+                for _, table_key, content_id, version in encoded_contents
+            )
+        )
 
     def check(self, txn: WriteTxn) -> None:
         """Compare the current content ids with those that were read, and record the base."""
@@ -52,16 +58,16 @@ class UnchangedReads:
 class ReadSet:
     """The tables as last read; a write never makes unread changes count as read."""
 
-    def __init__(self, tables: Mapping[str, TableEntry]) -> None:
+    def __init__(self, tables: Mapping[TableKey, TableEntry]) -> None:
         self._lock = threading.Lock()
         self._tables = dict(tables)
 
-    def record_read(self, tables: Mapping[str, TableEntry]) -> None:
+    def record_read(self, tables: Mapping[TableKey, TableEntry]) -> None:
         """Record that these tables were read; other tables were not."""
         with self._lock:
             self._tables = {**self._tables, **tables}
 
-    def require_unchanged(self, table_keys: Iterable[str] = ()) -> UnchangedReads:
+    def require_unchanged(self, table_keys: Iterable[TableKey] = ()) -> UnchangedReads:
         """Return the requirement that these tables have not changed since they were read."""
         with self._lock:
             return UnchangedReads(
@@ -87,7 +93,7 @@ class ReadSet:
                 if (read_entry and read_entry.content_id) == base_content_id:
                     self._replace_entry(table_key, entry)
 
-    def _replace_entry(self, table_key: str, entry: TableEntry | None) -> None:
+    def _replace_entry(self, table_key: TableKey, entry: TableEntry | None) -> None:
         if entry is None:  # dropped
             self._tables.pop(table_key, None)
         else:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang.schema.catalog import EdgeType
+from omnigraph.values.table_key import TableKey
 
 from .delta import NO_IDS, Delta, Positions, TableDelta, as_single_array
 from .lookup import Lookup
@@ -21,7 +22,7 @@ def cardinality_violations(
     edge_type: EdgeType, delta: Delta, lookup: Lookup
 ) -> Iterator[Violation]:
     """Yield sources with too few or too many edges in the final state."""
-    edge_delta = delta.get(f"edge:{edge_type.name}")
+    edge_delta = delta.get(TableKey.edge(edge_type.name))
     if edge_delta is None or (edge_type.min_cardinality == 0 and edge_type.max_cardinality is None):
         return
     stored_sources = _read_stored_sources(edge_delta, lookup)
@@ -76,7 +77,7 @@ def _touched_sources(
     )
     source_chunks += [stored_sources] if stored_sources is not None else []
     sources = pa.chunked_array(source_chunks, pa.string()).unique()
-    node_delta = delta.get(f"node:{edge_type.source}")
+    node_delta = delta.get(TableKey.node(edge_type.source))
     if node_delta is None or not len(sources):
         return sources
     if node_delta.replaces_table:
@@ -129,7 +130,7 @@ def cardinality_violation(
     reason = f"source '{source_id}' has {edges}, and must have {expected_bound}"
     # Too many edges stay too many even if other rows of the input are rejected.
     required_id = source_id if edge_count < edge_type.min_cardinality else None
-    table_key = f"edge:{edge_type.name}"
+    table_key = TableKey.edge(edge_type.name)
     return Violation(
         "@card", table_key, source_id, None, reason, input_line, edge_count, required_id=required_id
     )

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.values.table_key import TableKey
+
 NEW_ROW = -1  # certainly new: the id was just generated
 UNRESOLVED_ROW = -2  # must be looked up
 
@@ -36,7 +38,7 @@ class TableDelta:
     `row_rules_checked`: the row rules were already applied to every version.
     """
 
-    table_key: str
+    table_key: TableKey
     row_versions: pa.Table
     latest_positions: Positions
     row_ids: Positions
@@ -89,10 +91,10 @@ class Delta:
     `edges_cascaded`: the removed rows include the edges of all removed nodes.
     """
 
-    tables: Mapping[str, TableDelta] = field(default_factory=dict)
+    tables: Mapping[TableKey, TableDelta] = field(default_factory=dict)
     edges_cascaded: bool = False
 
-    def get(self, table_key: str) -> TableDelta | None:
+    def get(self, table_key: TableKey) -> TableDelta | None:
         """Return the changes of one table, if there are any."""
         return self.tables.get(table_key)
 
@@ -108,7 +110,7 @@ DeltaMode = Literal["fresh", "insert", "upsert", "replace"]
 
 
 def build_table_delta(
-    table_key: str,
+    table_key: TableKey,
     row_versions: pa.Table,
     mode: DeltaMode,
     *,

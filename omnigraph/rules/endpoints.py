@@ -14,21 +14,22 @@ import pyarrow.compute as pc
 from omnigraph.errors import ClientError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.values import PropertyType, ScalarType, coerce_loaded, entity_id
+from omnigraph.values.table_key import TableKey
 
 from .delta import NO_IDS, Delta, TableDelta, as_single_array
 from .lookup import Lookup
 from .violation import Violation
 
-EndpointColumn = tuple[EdgeType, str, str]  # the edge type, `src` or `dst`, the node table key
+EndpointColumn = tuple[EdgeType, str, TableKey]  # the edge type, `src` or `dst`, the node table key
 _FIELD_BY_COLUMN = {"src": "from", "dst": "to"}
 
 
 def endpoint_columns(edge_type: EdgeType) -> tuple[EndpointColumn, EndpointColumn]:
     """Return both endpoints of an edge type."""
-    return (edge_type, "src", f"node:{edge_type.source}"), (
+    return (edge_type, "src", TableKey.node(edge_type.source)), (
         edge_type,
         "dst",
-        f"node:{edge_type.target}",
+        TableKey.node(edge_type.target),
     )
 
 
@@ -49,7 +50,7 @@ def endpoint_violations(catalog: Catalog, delta: Delta, lookup: Lookup) -> Itera
                 )
 
 
-def _endpoint_node_keys(catalog: Catalog, delta: Delta) -> list[str]:
+def _endpoint_node_keys(catalog: Catalog, delta: Delta) -> list[TableKey]:
     endpoint_keys = {
         node_key for edge_type in catalog.edges for _, _, node_key in endpoint_columns(edge_type)
     }
@@ -71,20 +72,20 @@ def _removed_node_ids(node_delta: TableDelta | None, lookup: Lookup) -> pa.Array
 
 
 def _find_dangling(
-    catalog: Catalog, delta: Delta, lookup: Lookup, removed_by_key: dict[str, pa.Array]
+    catalog: Catalog, delta: Delta, lookup: Lookup, removed_by_key: dict[TableKey, pa.Array]
 ) -> Iterator[Violation]:
     endpoints = [
         endpoint
         for edge_type in catalog.edges
         for endpoint in endpoint_columns(edge_type)
-        if f"edge:{edge_type.name}" in delta.tables
+        if TableKey.edge(edge_type.name) in delta.tables
     ]
     existing_by_key = {
         node_key: _existing_endpoint_ids(node_key, endpoints, delta, lookup, removed_by_key)
         for node_key in {node_key for _, _, node_key in endpoints}
     }
     for edge_type, column, node_key in endpoints:
-        edge_delta = delta.tables[f"edge:{edge_type.name}"]
+        edge_delta = delta.tables[TableKey.edge(edge_type.name)]
         if not edge_delta.rows.num_rows:
             continue
         endpoint_ids = as_single_array(edge_delta.rows[column])
@@ -104,10 +105,10 @@ def dangling_violation(
 ) -> Violation:
     """Return the violation of an edge (`id`, `src` and `dst`) that lacks this endpoint."""
     edge_type, column, node_key = endpoint
-    endpoint_id, type_name = edge_row[column], node_key.partition(":")[2]
+    endpoint_id, type_name = edge_row[column], node_key.type_name
     return Violation(
         "endpoint",
-        f"edge:{edge_type.name}",
+        TableKey.edge(edge_type.name),
         edge_row["id"],
         column,
         f"{column} '{endpoint_id}' not found in {type_name}",
@@ -158,15 +159,15 @@ _INTEGER_SCALARS = (ScalarType.I32, ScalarType.I64, ScalarType.U32, ScalarType.U
 
 
 def _existing_endpoint_ids(
-    node_key: str,
+    node_key: TableKey,
     endpoints: list[EndpointColumn],
     delta: Delta,
     lookup: Lookup,
-    removed_by_key: dict[str, pa.Array],
+    removed_by_key: dict[TableKey, pa.Array],
 ) -> pa.Array:
     """Return the endpoint ids of written edges that exist in the final state."""
     written_columns = [
-        (delta.tables[f"edge:{edge_type.name}"], column)
+        (delta.tables[TableKey.edge(edge_type.name)], column)
         for edge_type, column, target_key in endpoints
         if target_key == node_key
     ]
@@ -196,16 +197,16 @@ def _existing_endpoint_ids(
 def _find_orphaned(
     edge_type: EdgeType,
     column: str,
-    node_key: str,
+    node_key: TableKey,
     delta: Delta,
     lookup: Lookup,
     removed_ids: pa.Array,
 ) -> Iterator[Violation]:
     """Yield unchanged stored edges that point to a removed node."""
-    edge_delta = delta.get(f"edge:{edge_type.name}")
+    edge_delta = delta.get(TableKey.edge(edge_type.name))
     if edge_delta is not None and edge_delta.replaces_table:
         return
-    stored_edges = lookup.find(f"edge:{edge_type.name}", {column: removed_ids}, ["id", column])
+    stored_edges = lookup.find(TableKey.edge(edge_type.name), {column: removed_ids}, ["id", column])
     if edge_delta is not None:
         for excluded_ids in (edge_delta.ids, edge_delta.removed_ids):
             stored_edges = stored_edges.filter(
@@ -214,7 +215,7 @@ def _find_orphaned(
     for edge_id, endpoint_id in zip(
         stored_edges["id"].to_pylist(), stored_edges[column].to_pylist(), strict=True
     ):
-        reason = f"{column} '{endpoint_id}' not found in {node_key.partition(':')[2]}"
+        reason = f"{column} '{endpoint_id}' not found in {node_key.type_name}"
         yield Violation(
-            "endpoint", f"edge:{edge_type.name}", edge_id, column, reason, value=endpoint_id
+            "endpoint", TableKey.edge(edge_type.name), edge_id, column, reason, value=endpoint_id
         )

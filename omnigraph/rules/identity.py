@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.values.table_key import TableKey
+
 from .delta import NEW_ROW, UNRESOLVED_ROW, Delta, TableDelta, as_single_array
 from .lookup import Lookup
 from .violation import Violation
@@ -38,7 +40,7 @@ def repeated_ids(table_delta: TableDelta) -> Iterator[Violation]:
 
 def resolve_existing(delta: Delta, lookup: Lookup) -> tuple[Delta, list[Violation]]:
     """Return the delta with all stored rows resolved, and the id conflicts of strict inserts."""
-    resolved_tables: dict[str, TableDelta] = {}
+    resolved_tables: dict[TableKey, TableDelta] = {}
     id_conflicts: list[Violation] = []
     for table_delta in delta.tables.values():
         resolved_tables[table_delta.table_key], table_conflicts = _resolve_table(
@@ -57,7 +59,7 @@ def _resolve_table(table_delta: TableDelta, lookup: Lookup) -> tuple[TableDelta,
         if len(unresolved) < len(table_delta.ids)
         else table_delta.ids
     )
-    endpoint_columns = ["src", "dst"] if table_delta.table_key.startswith("edge:") else []
+    endpoint_columns = ["src", "dst"] if table_delta.table_key.is_edge else []
     stored_rows = lookup.find(
         table_delta.table_key, {"id": unresolved_ids}, ["id", *endpoint_columns], with_row_ids=True
     )

@@ -13,6 +13,7 @@ import pyarrow as pa
 from omnigraph.publish.plan import Requirement, SameContent, SameLookupResult, WriteTxn
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find import find, read_rows
+from omnigraph.values.table_key import TableKey
 
 
 class Lookup(Protocol):
@@ -20,7 +21,7 @@ class Lookup(Protocol):
 
     def find(
         self,
-        table_key: str,
+        table_key: TableKey,
         values_by_column: Mapping[str, pa.Array],
         columns: Sequence[str],
         *,
@@ -28,7 +29,7 @@ class Lookup(Protocol):
     ) -> pa.Table:
         """Return stored rows whose columns have one of these values, with row ids if requested."""
 
-    def scan(self, table_key: str, columns: Sequence[str]) -> pa.Table:
+    def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
         """Return all stored rows of a table."""
 
 
@@ -41,7 +42,7 @@ class RecordingLookup:
 
     def find(
         self,
-        table_key: str,
+        table_key: TableKey,
         values_by_column: Mapping[str, pa.Array],
         columns: Sequence[str],
         *,
@@ -60,7 +61,7 @@ class RecordingLookup:
         )
         return matching_rows
 
-    def select(self, table_key: str, columns: Sequence[str], storage_filter: Any) -> pa.Table:
+    def select(self, table_key: TableKey, columns: Sequence[str], storage_filter: Any) -> pa.Table:
         """Return rows that pass a storage filter, with row ids; requires an unchanged table."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
@@ -69,7 +70,7 @@ class RecordingLookup:
             return _empty_answer(row_schema(table.schema), columns, with_row_ids=True)
         return read_rows(table, columns, storage_filter, with_row_ids=True)
 
-    def scan(self, table_key: str, columns: Sequence[str]) -> pa.Table:
+    def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
         """Return whole columns; requires an unchanged table."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))

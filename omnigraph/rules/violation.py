@@ -13,6 +13,7 @@ from omnigraph.errors import (
     PropertyValueError,
     UniqueViolation,
 )
+from omnigraph.values.table_key import TableKey
 
 Rule = Literal[
     "@range", "@check", "enum", "required", "value", "@unique", "key", "endpoint", "@card"
@@ -34,7 +35,7 @@ class Violation:
     """
 
     rule: Rule
-    type_key: str
+    type_key: TableKey
     entity_id: str | None = None
     column: str | tuple[str, ...] | None = None
     reason: str | None = None
@@ -49,7 +50,7 @@ class Violation:
     @property
     def type_name(self) -> str:
         """Name of the type."""
-        return self.type_key.partition(":")[2]
+        return self.type_key.type_name
 
     @property
     def conflict_kind(self) -> str:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.cardinality import cardinality_violation
 from omnigraph.rules.endpoints import EndpointColumn, dangling_violation, endpoint_columns
 from omnigraph.rules.violation import Violation
+from omnigraph.values.table_key import TableKey
 
 from .endpoint_lookup import EndpointLookup, NodeIdSource, endpoint_columns_of, find_lost_endpoints
 from .pinned_graph import entity_type_of
@@ -60,7 +62,7 @@ class LoadCheckContext:
 
     def entity_type(self, type_number: int) -> NodeType | EdgeType:
         """Return a type by its number in the task reports."""
-        return entity_type_of(self.load_job.schema_ir, self.load_job.table_keys[type_number])
+        return type_for_key(self.load_job.schema_ir.catalog, self.load_job.table_keys[type_number])
 
     def key_rows(self, *table_keys: str) -> "DataFrame":
         """Ids, endpoints and positions of the records of some types, with the columns of `KEY_ROWS`.
@@ -84,7 +86,7 @@ class LoadCheckContext:
         unique_keys = [
             key
             for key in self.input_keys
-            if unique_groups(entity_type_of(self.load_job.schema_ir, key))
+            if unique_groups(type_for_key(self.load_job.schema_ir.catalog, key))
         ]
         make_rows = make_tuple_rows(self.load_job.schema_ir, self.load_job.table_keys)
         return reported_tuples.unionAll(
@@ -94,7 +96,7 @@ class LoadCheckContext:
         )
 
     def _staged_rows(
-        self, table_keys: Sequence[str], select_columns: Any, make_rows: Any, ddl: str
+        self, table_keys: Sequence[TableKey], select_columns: Any, make_rows: Any, ddl: str
     ) -> "DataFrame":
         fragments = [
             fragment
@@ -105,11 +107,11 @@ class LoadCheckContext:
         read_fragment = map_fragment_rows(self.load_job.pinned_graph, select_columns, make_rows)
         return map_staged_fragments(self.spark, fragments, read_fragment, ddl)
 
-    def stored_rows(self, table_key: str, columns: Sequence[str]) -> "DataFrame":
+    def stored_rows(self, table_key: TableKey, columns: Sequence[str]) -> "DataFrame":
         """Read the stored rows of a type."""
         return scan(self.spark, self.snapshot, table_key, columns)
 
-    def has_stored_rows(self, table_key: str) -> bool:
+    def has_stored_rows(self, table_key: TableKey) -> bool:
         """Whether a type has stored rows."""
         return table_key in self.load_job.filled_keys
 
@@ -142,7 +144,7 @@ def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], fro
 PositionsById = dict[tuple[int, str], list[int]]
 
 
-def _find_repeated_ids(context: LoadCheckContext, table_keys: frozenset[str]) -> PositionsById:
+def _find_repeated_ids(context: LoadCheckContext, table_keys: frozenset[TableKey]) -> PositionsById:
     """Ids that several records have, with their positions in order."""
     if not table_keys:
         return {}
@@ -214,7 +216,8 @@ def _repeated_id_violations(
 
 def _repeated_tuple_violations(context: LoadCheckContext) -> Iterator[Violation]:
     if not any(
-        unique_groups(entity_type_of(context.load_job.schema_ir, key)) for key in context.input_keys
+        unique_groups(type_for_key(context.load_job.schema_ir.catalog, key))
+        for key in context.input_keys
     ):
         return
     tuple_rows = context.tuple_rows()
@@ -277,12 +280,12 @@ def _drop_replaced(rows: "DataFrame", replaced_positions: frozenset[int]) -> "Da
     return rows.where(~rows.spot.isin(sorted(replaced_positions))) if replaced_positions else rows
 
 
-def _find_lost_endpoints(context: LoadCheckContext) -> tuple[list[Violation], frozenset[str]]:
+def _find_lost_endpoints(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:
     """Look up edges without a node in an index of ids; also return types without repeated ids."""
     edge_types = {
-        f"edge:{edge_type.name}": edge_type
+        TableKey.edge(edge_type.name): edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
-        if f"edge:{edge_type.name}" in context.input_keys
+        if TableKey.edge(edge_type.name) in context.input_keys
     }
     columns_by_edge = {
         edge_key: [
@@ -329,7 +332,7 @@ def _endpoint_violation(
     )
 
 
-def _node_id_source(context: LoadCheckContext, node_key: str) -> NodeIdSource:
+def _node_id_source(context: LoadCheckContext, node_key: TableKey) -> NodeIdSource:
     """Where to find the ids that a node type has after the load."""
     fragments = context.staged_fragments.get(node_key, ())
     is_replaced = context.replaces_types and node_key in context.input_keys
@@ -338,7 +341,7 @@ def _node_id_source(context: LoadCheckContext, node_key: str) -> NodeIdSource:
         fragment.row_count
         for type_fragments in context.staged_fragments.values()
         for fragment in type_fragments
-        if "edge:" in fragment.table_key
+        if fragment.table_key.is_edge
     )
     looks_up_stored = stored_count > edge_count * _LOOKUP_RATIO
     return NodeIdSource(
@@ -353,7 +356,7 @@ def _dangling_violations(
     edge_types = [
         edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
-        if f"edge:{edge_type.name}" in context.input_keys
+        if TableKey.edge(edge_type.name) in context.input_keys
     ]
     endpoints = [endpoint for edge_type in edge_types for endpoint in endpoint_columns(edge_type)]
     for unwritten_key in sorted(
@@ -372,15 +375,15 @@ def _dangling_violations(
 
 def _find_missing_ids(
     context: LoadCheckContext,
-    node_key: str,
+    node_key: TableKey,
     endpoints: list[EndpointColumn],
     replaced_positions: frozenset[int],
 ) -> list[str]:
     """Ids that written edges use and that no node has after the load."""
     used_ids = [
-        _drop_replaced(context.key_rows(f"edge:{edge_type.name}"), replaced_positions).selectExpr(
-            f"{column} as id"
-        )
+        _drop_replaced(
+            context.key_rows(TableKey.edge(edge_type.name)), replaced_positions
+        ).selectExpr(f"{column} as id")
         for edge_type, column, _ in endpoints
     ]
     existing_ids = []
@@ -403,11 +406,11 @@ def _violations_at_missing_nodes(
     context: LoadCheckContext,
     edge_type: EdgeType,
     column: str,
-    node_key: str,
+    node_key: TableKey,
     missing_ids: list[str],
     replaced_positions: frozenset[int],
 ) -> Iterator[Violation]:
-    edge_rows = _drop_replaced(context.key_rows(f"edge:{edge_type.name}"), replaced_positions)
+    edge_rows = _drop_replaced(context.key_rows(TableKey.edge(edge_type.name)), replaced_positions)
     dangling_rows = (
         edge_rows.where(edge_rows[column].isin(missing_ids))
         .select("id", "src", "dst", "spot")
@@ -427,7 +430,7 @@ def _orphan_violations(context: LoadCheckContext) -> Iterator[Violation]:
     if not context.replaces_types:
         return
     for edge_type in context.load_job.schema_ir.catalog.edges:
-        edge_key = f"edge:{edge_type.name}"
+        edge_key = TableKey.edge(edge_type.name)
         for _, column, node_key in endpoint_columns(edge_type):
             if edge_key in context.input_keys or node_key not in context.input_keys:
                 continue
@@ -436,7 +439,7 @@ def _orphan_violations(context: LoadCheckContext) -> Iterator[Violation]:
 
 
 def _stored_edges_without_node(
-    context: LoadCheckContext, edge_key: str, column: str, node_key: str
+    context: LoadCheckContext, edge_key: TableKey, column: str, node_key: TableKey
 ) -> Iterator[Violation]:
     retained_ids = context.key_rows(node_key).where("id is not null").selectExpr(f"id as {column}")
     orphaned_rows = (
@@ -445,7 +448,7 @@ def _stored_edges_without_node(
         .toArrow()
     )
     for orphan in orphaned_rows.to_pylist():
-        reason = f"{column} '{orphan[column]}' not found in {node_key.partition(':')[2]}"
+        reason = f"{column} '{orphan[column]}' not found in {node_key.type_name}"
         yield Violation("endpoint", edge_key, orphan["id"], column, reason, value=orphan[column])
 
 
@@ -455,7 +458,7 @@ def _cardinality_violations(
     bounded_edges = {
         edge_key: edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
-        if (edge_key := f"edge:{edge_type.name}") in context.input_keys
+        if (edge_key := TableKey.edge(edge_type.name)) in context.input_keys
         and (edge_type.min_cardinality > 0 or edge_type.max_cardinality is not None)
     }
     edges_only_in_load = {
@@ -472,7 +475,7 @@ def _cardinality_violations(
 
 def _count_loaded_edges(
     context: LoadCheckContext,
-    edge_types: Mapping[str, EdgeType],
+    edge_types: Mapping[TableKey, EdgeType],
     replaced_positions: frozenset[int],
 ) -> Iterator[Violation]:
     """Cardinality violations of types without stored edges: only loaded edges count."""
@@ -509,7 +512,7 @@ def _count_all_edges(
     """Sources with too few or too many edges after the load, stored edges included."""
     from pyspark.sql import functions as f
 
-    edge_key = f"edge:{edge_type.name}"
+    edge_key = TableKey.edge(edge_type.name)
     loaded_rows = _drop_replaced(context.key_rows(edge_key), replaced_positions)
     counted_rows = loaded_rows.select("src", "spot", f.lit(1).alias("n"))
     touched_sources = [loaded_rows.select("src")]
@@ -528,7 +531,7 @@ def _count_all_edges(
             replaced_edges = REPLACED_EDGE_ROWS.select_from(context.task_reports, [edge_number])
             touched_sources.append(replaced_edges.select("src"))
     sources = reduce(lambda a, b: a.unionAll(b), touched_sources).distinct()
-    source_key = f"node:{edge_type.source}"
+    source_key = TableKey.node(edge_type.source)
     if context.replaces_types and source_key in context.input_keys:
         sources = sources.join(
             context.key_rows(source_key).selectExpr("id as src"), "src", "left_semi"

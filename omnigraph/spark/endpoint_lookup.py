@@ -21,6 +21,7 @@ from omnigraph.rules.delta import as_single_array
 from omnigraph.rules.endpoints import endpoint_columns
 from omnigraph.storage.find import find
 from omnigraph.storage.find import read_batches as stored_batches
+from omnigraph.values.table_key import TableKey
 
 from .id_index import IdIndex, open_id_index
 from .pinned_graph import PinnedGraph
@@ -40,7 +41,7 @@ LOST_ENDPOINT_SCHEMA = pa.schema(
 class NodeIdSource:
     """Where the ids of a node type are: in fragments of the load, and among stored rows."""
 
-    node_key: str
+    node_key: TableKey
     staged_fragments: Sequence[StagedFragment]
     indexed_stored_ids: int  # number of stored ids that belong in the index
     looks_up_stored: bool  # whether stored ids are looked up in the table instead
@@ -55,10 +56,10 @@ class EndpointLookup:
 
     load_id: str
     pinned_graph: PinnedGraph
-    id_sources: Mapping[str, NodeIdSource]
-    endpoint_columns: Mapping[str, Sequence[tuple[str, str]]]
+    id_sources: Mapping[TableKey, NodeIdSource]
+    endpoint_columns: Mapping[TableKey, Sequence[tuple[str, TableKey]]]
 
-    def open_index(self, node_key: str) -> IdIndex:
+    def open_index(self, node_key: TableKey) -> IdIndex:
         """Open the index of a node type's ids on this machine, building it if needed."""
         id_source = self.id_sources[node_key]
         id_count = id_source.indexed_stored_ids + sum(
@@ -69,7 +70,7 @@ class EndpointLookup:
             index_folder, id_count, lambda: _read_ids(self.pinned_graph, id_source)
         )
 
-    def find_lost(self, node_key: str, id_index: IdIndex, endpoint_ids: pa.Array) -> Any:
+    def find_lost(self, node_key: TableKey, id_index: IdIndex, endpoint_ids: pa.Array) -> Any:
         """Return the positions of endpoints that no node has."""
         missing_positions = id_index.missing_positions(endpoint_ids)
         if not len(missing_positions) or not self.id_sources[node_key].looks_up_stored:
@@ -103,10 +104,10 @@ def _read_ids(pinned_graph: PinnedGraph, id_source: NodeIdSource) -> Iterator[pa
 def find_lost_endpoints(
     spark: "SparkSession",
     lookup: EndpointLookup,
-    table_keys: Sequence[str],
+    table_keys: Sequence[TableKey],
     edge_fragments: Sequence[StagedFragment],
     reported_edges: "DataFrame | None",
-) -> tuple[list[dict[str, Any]], frozenset[str]]:
+) -> tuple[list[dict[str, Any]], frozenset[TableKey]]:
     """Return every endpoint without a node, and the node types that may contain an id twice.
 
     `edge_fragments` are the staged fragments of edges; `reported_edges` are the other edge records,
@@ -120,7 +121,9 @@ def find_lost_endpoints(
             reported_edges.mapInArrow(_make_report_task(lookup, table_keys), LOST_ENDPOINT_DDL)
         )
     lost_rows = lost_frame.toArrow().to_pylist()
-    types_with_repeats = frozenset(item["edge"] for item in lost_rows if item["side"] is None)
+    types_with_repeats = frozenset(
+        TableKey(item["edge"]) for item in lost_rows if item["side"] is None
+    )
     return [item for item in lost_rows if item["side"] is not None], types_with_repeats
 
 
@@ -171,7 +174,7 @@ def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batch
             )
 
 
-def _make_report_task(lookup: EndpointLookup, table_keys: Sequence[str]) -> Any:
+def _make_report_task(lookup: EndpointLookup, table_keys: Sequence[TableKey]) -> Any:
     """Make the Spark function that finds lost endpoints of reported edges."""
 
     def run(batches: Batches) -> Batches:
@@ -185,7 +188,7 @@ def _make_report_task(lookup: EndpointLookup, table_keys: Sequence[str]) -> Any:
     return run
 
 
-def _lost_in_table(lookup: EndpointLookup, edge_key: str, edge_rows: pa.Table) -> Batches:
+def _lost_in_table(lookup: EndpointLookup, edge_key: TableKey, edge_rows: pa.Table) -> Batches:
     for column, node_key in lookup.endpoint_columns[edge_key]:
         positions = lookup.find_lost(
             node_key, lookup.open_index(node_key), as_single_array(edge_rows[column])
@@ -201,7 +204,7 @@ def _lost_in_table(lookup: EndpointLookup, edge_key: str, edge_rows: pa.Table) -
         )
 
 
-def _repeated_type_row(node_key: str) -> pa.RecordBatch:
+def _repeated_type_row(node_key: TableKey) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"edge": node_key}], schema=LOST_ENDPOINT_SCHEMA)
 
 
@@ -220,6 +223,6 @@ def _lost_endpoint_rows(
     yield from pa.table(arrays_by_name).cast(LOST_ENDPOINT_SCHEMA).to_batches()
 
 
-def endpoint_columns_of(edge_type: EdgeType) -> list[tuple[str, str]]:
+def endpoint_columns_of(edge_type: EdgeType) -> list[tuple[str, TableKey]]:
     """Both endpoints of an edge type: the column, and the key of the node type it refers to."""
     return [(column, node_key) for _, column, node_key in endpoint_columns(edge_type)]

@@ -23,6 +23,7 @@ from omnigraph.storage.find import take_with_blobs
 from omnigraph.storage.fragments import fragment_row_counts, read_fragments
 from omnigraph.storage.plain_datasets import commit_plain_dataset, write_plain_fragments
 from omnigraph.values.ids import new_ulid
+from omnigraph.values.table_key import TableKey
 
 from .export_target import ExportTarget, parse_export_target
 from .pinned_graph import PinnedGraph, pin_graph
@@ -65,7 +66,7 @@ class ExportTask:
     """What a task that writes one part needs."""
 
     pinned_graph: PinnedGraph
-    table_key: str
+    table_key: TableKey
     file_format: ExportFormat
     entity_type: NodeType | EdgeType
     schema: pa.Schema

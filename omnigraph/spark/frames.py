@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.snapshot import Snapshot
+from omnigraph.values.table_key import TableKey
 
 from .export import Exported, ExportFormat, export_on_spark
 from .read_leases import lease_for_table
@@ -28,13 +29,13 @@ class SparkGraph:
         self, name: str, columns: Sequence[str] | None = None, where: Any = None
     ) -> "DataFrame":
         """Return the nodes of a type: id and properties."""
-        return self._scan_table(f"node:{name}", columns, where)
+        return self._scan_table(TableKey.node(name), columns, where)
 
     def edges(
         self, name: str, columns: Sequence[str] | None = None, where: Any = None
     ) -> "DataFrame":
         """Return the edges of a type: id, src, dst and properties."""
-        return self._scan_table(f"edge:{name}", columns, where)
+        return self._scan_table(TableKey.edge(name), columns, where)
 
     def table(
         self, name: str, columns: Sequence[str] | None = None, where: Any = None
@@ -43,8 +44,8 @@ class SparkGraph:
 
         `where` is an Arrow expression, which Lance applies before rows reach Spark.
         """
-        kind = "node" if f"node:{name}" in self.snapshot.tables else "edge"
-        return self._scan_table(f"{kind}:{name}", columns, where)
+        kind = "node" if TableKey.node(name) in self.snapshot.tables else "edge"
+        return self._scan_table(TableKey.of(kind, name), columns, where)
 
     def export(
         self,
@@ -72,7 +73,7 @@ class SparkGraph:
         )
 
     def _scan_table(
-        self, table_key: str, columns: Sequence[str] | None, row_filter: Any
+        self, table_key: TableKey, columns: Sequence[str] | None, row_filter: Any
     ) -> "DataFrame":
         self.snapshot.table_entry(table_key)
         lease = (

@@ -44,6 +44,7 @@ from omnigraph.storage.fragments import (
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 
 from . import steps
 from .check import LoadCheckContext, find_set_violations
@@ -161,7 +162,7 @@ class LoadAttempt:
             requirements,
         )
         self.problems: list[LoadProblem] = []
-        self.record_counts: dict[str, int] = {}
+        self.record_counts: dict[TableKey, int] = {}
         self.load_id = ids.new_ulid()
         self.written_bytes = 0
         self.step_tracker = steps.StepTracker(spark, bulk_load.progress)
@@ -181,9 +182,9 @@ class LoadAttempt:
             return LoadOutcome(self.bulk_load.mode, problems=tuple(self.problems), summary=summary)
         node_counts, edge_counts = (
             {
-                key.partition(":")[2]: record_count
+                key.type_name: record_count
                 for key, record_count in sorted(self.record_counts.items())
-                if key[:4] == kind
+                if key.kind == kind
             }
             for kind in ("node", "edge")
         )
@@ -285,14 +286,14 @@ class LoadAttempt:
 
     def make_job(self, snapshot: Snapshot) -> LoadJob:
         """Describe the load for its tasks."""
-        pinned_tables = {
+        pinned_tables: dict[str, PinnedVersion] = {
             key: (table_entry.location, table_entry.lance_version)
             for key, table_entry in snapshot.tables.items()
         }
         return LoadJob(
             snapshot.schema.ir,
             pin_graph(snapshot.store, pinned_tables),
-            tuple(sorted(pinned_tables)),
+            tuple(sorted(snapshot.tables)),
             self.bulk_load.mode,
             frozenset(key for key, table_entry in snapshot.tables.items() if table_entry.row_count),
             not self.bulk_load.dry_run,
@@ -378,16 +379,16 @@ class LoadAttempt:
         self,
         txn: WriteTxn,
         load_job: LoadJob,
-        staged_tables: Mapping[str, StagedChange],
-        input_keys: frozenset[str],
+        staged_tables: Mapping[TableKey, StagedChange],
+        input_keys: frozenset[TableKey],
     ) -> PublishPlan:
         read_keys = set(input_keys)
         for edge_type in load_job.schema_ir.catalog.edges:
-            if f"edge:{edge_type.name}" in input_keys:
+            if TableKey.edge(edge_type.name) in input_keys:
                 read_keys |= {key for _, _, key in endpoint_columns(edge_type)}
         if load_job.mode == "overwrite":
             read_keys |= {
-                f"edge:{edge_type.name}" for edge_type in load_job.schema_ir.catalog.edges
+                TableKey.edge(edge_type.name) for edge_type in load_job.schema_ir.catalog.edges
             }
         table_entries = txn.base.state.tables
         content_requirements = [
@@ -409,7 +410,7 @@ class LoadAttempt:
 
 def _stage_table(
     txn: WriteTxn,
-    table_key: str,
+    table_key: TableKey,
     mode: LoadMode,
     fragments: Sequence[Any],
     removed_addresses: Sequence[Any],

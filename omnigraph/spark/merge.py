@@ -33,6 +33,7 @@ from omnigraph.storage.find import take_with_blobs
 from omnigraph.storage.fragments import fragment_row_counts
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
+from omnigraph.values.table_key import TableKey
 
 from .arrow_bytes import unpack_table
 from .compare import (
@@ -76,7 +77,9 @@ class SparkMerge:
     session: Any = None
     forced: bool = False
 
-    def select_tables(self, merge_inputs: MergeInputs, table_keys: Sequence[str]) -> frozenset[str]:
+    def select_tables(
+        self, merge_inputs: MergeInputs, table_keys: Sequence[TableKey]
+    ) -> frozenset[str]:
         """Select the tables to compare on Spark; none if the merge is small."""
         if self.forced:
             return frozenset(table_keys)
@@ -97,7 +100,7 @@ class SparkMerge:
         )
 
     def compare(
-        self, merge_inputs: MergeInputs, table_key: str, granularity: Granularity
+        self, merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity
     ) -> OffloadedSides:
         """Return what both sides changed in a table."""
         entity_type = type_for_key(merge_inputs.target_snapshot.schema.ir.catalog, table_key)
@@ -186,7 +189,7 @@ def _pinned_version(table: Table) -> tuple[str, int]:
     return table.location, table.version
 
 
-def _max_changed_rows(merge_inputs: MergeInputs, table_key: str) -> int:
+def _max_changed_rows(merge_inputs: MergeInputs, table_key: TableKey) -> int:
     """Upper bound of the changed rows, computed without opening a table."""
     return sum(
         2 * snapshot.tables[table_key].row_count
@@ -198,7 +201,7 @@ def _max_changed_rows(merge_inputs: MergeInputs, table_key: str) -> int:
     )
 
 
-def _count_changed_rows(merge_inputs: MergeInputs, table_key: str) -> int:
+def _count_changed_rows(merge_inputs: MergeInputs, table_key: TableKey) -> int:
     """Count the rows of both sides that have to be compared."""
     return sum(
         count_rows_to_compare(merge_inputs.base_snapshot, side_snapshot, table_key)
@@ -206,7 +209,9 @@ def _count_changed_rows(merge_inputs: MergeInputs, table_key: str) -> int:
     )
 
 
-def _differing_fragments(merge_inputs: MergeInputs, table_key: str) -> list[DifferingFragments]:
+def _differing_fragments(
+    merge_inputs: MergeInputs, table_key: TableKey
+) -> list[DifferingFragments]:
     """The fragments in which the sides differ from the base, grouped for tasks."""
     base_table, fragment_sets = merge_inputs.base_snapshot.table(table_key), []
     for side, snapshot in (
@@ -242,7 +247,7 @@ def _differing_fragments(merge_inputs: MergeInputs, table_key: str) -> list[Diff
 
 def _offloaded_sides(
     merge_inputs: MergeInputs,
-    table_key: str,
+    table_key: TableKey,
     granularity: Granularity,
     three_way: ThreeWayTable,
     tables_by_kind: Mapping[str, list[pa.Table]],
@@ -294,7 +299,7 @@ def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Tabl
 
 def _clashing_changes(
     merge_inputs: MergeInputs,
-    table_key: str,
+    table_key: TableKey,
     three_way: ThreeWayTable,
     clashing_rows: pa.Table,
     side: str,
@@ -314,7 +319,7 @@ def _clashing_changes(
 
 
 def _parallel_candidates(
-    merge_inputs: MergeInputs, table_key: str, added_edges: pa.Table, inserted_rows: pa.Table
+    merge_inputs: MergeInputs, table_key: TableKey, added_edges: pa.Table, inserted_rows: pa.Table
 ) -> tuple[pa.Table, pa.Table]:
     """Edges that each side added between nodes for which the other side added one too."""
     our_table = merge_inputs.target_snapshot.table(table_key)

@@ -33,9 +33,9 @@ class PinnedGraph:
         """Open the root, or return the cached store."""
         return _open_cached_store(self.uri, self.durability, self.options)
 
-    def table(self, table_key: str) -> Table:
-        """Open a table at its pinned version."""
-        return open_table(self.store(), *self.tables[table_key])
+    def table(self, name: str) -> Table:
+        """Open a table at its pinned version; `name` is its key, or any other name in `tables`."""
+        return open_table(self.store(), *self.tables[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +66,6 @@ def pin_graph(store: Store, tables: Mapping[str, PinnedVersion]) -> PinnedGraph:
     """Describe a store and pinned table versions so that they can be shipped to executors."""
     options = () if store.root.is_local else tuple(sorted(store.root.options.items()))
     return PinnedGraph(store.root.uri, dict(tables), store.durability, options)
-
-
-def entity_type_of(schema_ir: SchemaIR, table_key: str) -> NodeType | EdgeType:
-    """Return the type of a table key."""
-    kind, _, type_name = table_key.partition(":")
-    entity_type: NodeType | EdgeType | None = (
-        schema_ir.catalog.node(type_name) if kind == "node" else schema_ir.catalog.edge(type_name)
-    )
-    assert entity_type is not None  # noqa: S101 - keys come from a manifest with the same schema
-    return entity_type
 
 
 @lru_cache(maxsize=8)

@@ -25,6 +25,7 @@ from omnigraph.publish.read_lease import build_read_intent, protect_snapshot
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
+from omnigraph.values.table_key import TableKey
 
 from .pinned_graph import PinnedGraph, pin_graph
 
@@ -80,7 +81,7 @@ class DataFrameLease:
 
 
 def lease_for_table(
-    branch_state: BranchState, snapshot: Snapshot, table_key: str
+    branch_state: BranchState, snapshot: Snapshot, table_key: TableKey
 ) -> DataFrameLease:
     """Return a lease on one table of a snapshot; nothing is written before a task reads."""
     intent = build_read_intent(_branch_of_snapshot(snapshot, branch_state), snapshot)

@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.delta import Positions
+from omnigraph.values.table_key import TableKey
 
 from .pinned_graph import entity_type_of
 from .report_rows import KEY_ROWS, TUPLE_ROWS
@@ -65,7 +67,7 @@ def tuple_batches(
 def key_columns(fragment: StagedFragment) -> list[str]:
     """The columns of a fragment that hold ids and endpoints."""
     columns = [] if fragment.ids_generated else ["id"]
-    return columns + (["src", "dst"] if fragment.table_key.startswith("edge:") else [])
+    return columns + (["src", "dst"] if fragment.table_key.is_edge else [])
 
 
 def make_key_rows(table_keys: Sequence[str]) -> MakeRows:
@@ -92,7 +94,9 @@ def tuple_columns(schema_ir: SchemaIR) -> Callable[[StagedFragment], list[str]]:
             "id",
             *(
                 column
-                for column_group in unique_groups(entity_type_of(schema_ir, fragment.table_key))
+                for column_group in unique_groups(
+                    type_for_key(schema_ir.catalog, fragment.table_key)
+                )
                 for column in column_group
             ),
         }

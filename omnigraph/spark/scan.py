@@ -12,9 +12,11 @@ import pyarrow as pa
 from omnigraph.errors import InputError
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.storage.fragments import fragment_row_counts, read_fragments
+from omnigraph.values.table_key import TableKey
 
-from .pinned_graph import PinnedGraph, entity_type_of, pin_graph
+from .pinned_graph import PinnedGraph, pin_graph
 from .read_leases import DataFrameLease
 from .spark_types import cast_to_spark, columns_of_type, spark_arrow_schema, spark_ddl
 from .versions import check_versions
@@ -28,7 +30,7 @@ _TASK_ROWS = 1 << 20  # rows of one task, if fragments are small
 def scan(  # noqa: PLR0913 - the last two are keyword-only
     spark: "SparkSession",
     snapshot: Snapshot,
-    table_key: str,
+    table_key: TableKey,
     columns: Sequence[str] | None = None,
     row_filter: Any = None,
     *,
@@ -40,7 +42,7 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
     `row_filter` is an Arrow expression; `with_row_ids` adds `_rowid` and `_rowaddr`. With a `lease`
     no cleanup removes what a running task reads.
     """
-    entity_type = entity_type_of(snapshot.schema.ir, table_key)
+    entity_type = type_for_key(snapshot.schema.ir.catalog, table_key)
     column_names = select_columns(table_key, columns_of_type(entity_type), columns)
     check_versions(spark)
     table_entry = snapshot.tables[table_key]
@@ -61,7 +63,7 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
 
 
 def select_columns(
-    table_key: str, known_columns: Sequence[str], columns: Sequence[str] | None
+    table_key: TableKey, known_columns: Sequence[str], columns: Sequence[str] | None
 ) -> list[str]:
     """Return the requested columns, all by default; raise `InputError` for an unknown one."""
     if columns is None:
@@ -92,7 +94,7 @@ def group_fragments(sizes: dict[int, int], max_rows: int = _TASK_ROWS) -> list[l
 
 def _make_reader(
     pinned_graph: PinnedGraph,
-    table_key: str,
+    table_key: TableKey,
     fragment_groups: list[list[int]],
     column_names: list[str],
     row_filter: Any,

@@ -17,17 +17,18 @@ from omnigraph.history.branches import open_branch
 from omnigraph.history.snapshot import Snapshot, load_snapshot
 from omnigraph.ingest.load import LOAD_MODES
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.fragments import fragment_row_counts, read_fragments
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store
+from omnigraph.values.table_key import TableKey
 
 from .filters import SparkFilter, parse_filter
-from .pinned_graph import PinnedGraph, entity_type_of, pin_graph
+from .pinned_graph import PinnedGraph, pin_graph
 from .read_leases import DataFrameLease, lease_for_table
 from .scan import group_fragments, select_columns
 from .spark_types import cast_to_spark, columns_of_type, spark_arrow_schema, spark_ddl
-from .stage import table_key_of
 from .writer import GraphWriter, prepare_type_write
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class GraphSource(api.DataSource):
         """Return a reader of the pinned commit."""
         pinned = self._pinned_snapshot()
         entity_type = self._entity_type(pinned)
-        table_key = f"{entity_type.kind}:{entity_type.name}"
+        table_key = TableKey.of(entity_type.kind, entity_type.name)
         table_entry = pinned.tables[table_key]
         pinned_graph = pin_graph(
             pinned.store, {table_key: (table_entry.location, table_entry.lance_version)}
@@ -114,7 +115,7 @@ class GraphSource(api.DataSource):
         gc_epoch = open_branch(pinned.store, branch_name).last_known().state.head.gc_epoch
         type_write = prepare_type_write(
             pinned,
-            f"{entity_type.kind}:{entity_type.name}",
+            TableKey.of(entity_type.kind, entity_type.name),
             branch_name,
             load_mode or "append",  # type: ignore[arg-type]
             gc_epoch,
@@ -138,11 +139,7 @@ class GraphSource(api.DataSource):
 
     def _entity_type(self, pinned: Snapshot) -> NodeType | EdgeType:
         kind, type_name = self.lowercase_options.get("kind"), self.lowercase_options["type"]
-        schema_ir = pinned.schema.ir
-        table_key = f"{kind}:{type_name}" if kind else table_key_of(schema_ir, type_name)
-        if table_key not in pinned.tables:
-            raise UsageError(reason=f"the graph has no {table_key.replace(':', ' type ')}")
-        return entity_type_of(schema_ir, table_key)
+        return resolve_type(pinned.schema.ir.catalog, type_name, kind, ignore_case=kind is None)
 
     def _selected_columns(self, pinned: Snapshot) -> list[str]:
         entity_type = self._entity_type(pinned)
@@ -151,7 +148,9 @@ class GraphSource(api.DataSource):
             [column.strip() for column in columns_option.split(",")] if columns_option else None
         )
         return select_columns(
-            f"{entity_type.kind}:{entity_type.name}", columns_of_type(entity_type), column_names
+            TableKey.of(entity_type.kind, entity_type.name),
+            columns_of_type(entity_type),
+            column_names,
         )
 
 
@@ -168,7 +167,7 @@ class GraphReader(api.DataSourceReader):
     def __init__(  # noqa: PLR0913, PLR0917 - constructed in one place
         self,
         pinned_graph: PinnedGraph,
-        table_key: str,
+        table_key: TableKey,
         entity_type: NodeType | EdgeType,
         column_names: list[str],
         fragment_groups: list[list[int]],

@@ -67,9 +67,9 @@ class LoadJob:
 
     schema_ir: SchemaIR
     pinned_graph: PinnedGraph
-    table_keys: tuple[str, ...]
+    table_keys: tuple[TableKey, ...]
     mode: LoadMode
-    filled_keys: frozenset[str] = frozenset()
+    filled_keys: frozenset[TableKey] = frozenset()
     writes_fragments: bool = True
     limits: LoadLimits = field(default_factory=LoadLimits)
     fragment_rows: int = FRAGMENT_ROWS
@@ -93,7 +93,7 @@ def make_piece_task(
 
 
 def make_frame_task(
-    load_job: LoadJob, table_key: str, first_number: int
+    load_job: LoadJob, table_key: TableKey, first_number: int
 ) -> Callable[[ReportBatches], ReportBatches]:
     """Make the Spark function that loads a DataFrame of one type; partitions count from `first`."""
 
@@ -104,7 +104,7 @@ def make_frame_task(
         piece_number = first_number + (context.partitionId() if context is not None else 0)
         tables = (
             restore_unsigned(
-                pa.Table.from_batches([batch]), entity_type_of(load_job.schema_ir, table_key)
+                pa.Table.from_batches([batch]), type_for_key(load_job.schema_ir.catalog, table_key)
             )
             for batch in batches
         )
@@ -157,9 +157,9 @@ def _load_piece(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
 
 
 def _load_tables(
-    load_job: LoadJob, piece_number: int, table_key: str, tables: Iterator[pa.Table]
+    load_job: LoadJob, piece_number: int, table_key: TableKey, tables: Iterator[pa.Table]
 ) -> ReportBatches:
-    loader, entity_type = PieceLoader(load_job), entity_type_of(load_job.schema_ir, table_key)
+    loader, entity_type = PieceLoader(load_job), type_for_key(load_job.schema_ir.catalog, table_key)
     row_count, start_position = 0, first_position(piece_number)
     for table in tables:
         take_table(loader.intake, entity_type, table, start_position + row_count)
@@ -169,7 +169,7 @@ def _load_tables(
     yield LineCountReport(piece_number, row_count).to_batch()
 
 
-def table_key_of(schema_ir: SchemaIR, type_name: str) -> str:
+def table_key_of(schema_ir: SchemaIR, type_name: str) -> TableKey:
     """Return the table key of a type; the node type wins if both exist."""
     require_text(type_name, "type")
     entity_type: NodeType | EdgeType | None = schema_ir.catalog.node(
@@ -211,7 +211,7 @@ class PieceLoader:
         self.problems = ProblemCollector()
         self.intake = Intake(load_job.schema_ir, self.problems, load_job.limits)
         self.lookup = PinnedRowLookup(load_job.pinned_graph)
-        self.buffers: dict[str, RowBuffer] = {}
+        self.buffers: dict[TableKey, RowBuffer] = {}
         self.is_valid = True  # once a rule is broken nothing will be published: stop writing
 
     def drain(self) -> ReportBatches:
@@ -238,7 +238,7 @@ class PieceLoader:
                 table_key, type_buffer.record_count, bool(type_buffer.truncated)
             ).to_batch()
 
-    def _type_number(self, table_key: str) -> int:
+    def _type_number(self, table_key: TableKey) -> int:
         return self.load_job.table_keys.index(table_key)
 
     def _report_unreadable(self) -> ReportBatches:
@@ -248,7 +248,7 @@ class PieceLoader:
             yield RejectReport(problem).to_batch()
 
     def _check_rows(
-        self, table_key: str, type_buffer: TypeBuffer, rows: pa.Table, positions: Positions
+        self, table_key: TableKey, type_buffer: TypeBuffer, rows: pa.Table, positions: Positions
     ) -> ReportBatches:
         if self.load_job.skipped_positions:
             kept_mask = ~np.isin(positions, np.fromiter(self.load_job.skipped_positions, np.int64))
@@ -311,7 +311,7 @@ class PieceLoader:
             )
 
     def _report_unwritten(
-        self, table_key: str, rows: pa.Table, positions: Positions, *, ids_generated: bool
+        self, table_key: TableKey, rows: pa.Table, positions: Positions, *, ids_generated: bool
     ) -> ReportBatches:
         """Report records that are in no fragment."""
         entity_type, type_number = (

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omnigraph.rules.delta import Positions
 from omnigraph.storage.fragments import read_staged_fragment
+from omnigraph.values.table_key import TableKey
 
 from .pinned_graph import PinnedGraph
 from .scan import group_fragments
@@ -28,7 +29,7 @@ Batches = Iterator[pa.RecordBatch]
 class StagedFragment:
     """A written fragment; `ids_generated` if all its ids are new, so no other record knows them."""
 
-    table_key: str
+    table_key: TableKey
     metadata: Mapping[str, Any]
     packed_positions: bytes
     row_count: int

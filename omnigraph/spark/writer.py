@@ -25,6 +25,7 @@ from omnigraph.ingest.problem import LoadProblem, ProblemCollector, relocate_pro
 from omnigraph.ingest.unchanged import without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.plan import PublishPlan, Requirement, SameContent, SameSchema, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.rules.check import check_delta
@@ -41,6 +42,7 @@ from omnigraph.storage.fragments import (
 )
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
+from omnigraph.values.table_key import TableKey
 
 from .arrow_bytes import pack_table, unpack_table
 from .pinned_graph import PinnedGraph, PinnedRowLookup, entity_type_of, pin_graph
@@ -58,7 +60,7 @@ class TypeWrite:
     schema_ir: SchemaIR
     schema_hash: str
     pinned_graph: PinnedGraph
-    table_key: str
+    table_key: TableKey
     branch_name: str
     mode: LoadMode
     content_id: str
@@ -69,11 +71,11 @@ class TypeWrite:
     @property
     def entity_type(self) -> NodeType | EdgeType:
         """The type that is written."""
-        return entity_type_of(self.schema_ir, self.table_key)
+        return type_for_key(self.schema_ir.catalog, self.table_key)
 
 
 def prepare_type_write(
-    snapshot: Snapshot, table_key: str, branch_name: str, mode: LoadMode, gc_epoch: int
+    snapshot: Snapshot, table_key: TableKey, branch_name: str, mode: LoadMode, gc_epoch: int
 ) -> TypeWrite:
     """Prepare a write that is based on a snapshot."""
     table_entry = snapshot.tables[table_key]

@@ -10,6 +10,7 @@ from lance.blob import blob_field
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values import PropertyType, ScalarType
+from omnigraph.values.table_key import TableKey
 
 _SCALAR_ARROW_TYPES = {
     ScalarType.STRING: pa.string(),
@@ -26,9 +27,9 @@ _SCALAR_ARROW_TYPES = {
 PROPERTY_ID_KEY = b"omnigraph:property_id"
 
 
-def table_key(entity_type: NodeType | EdgeType) -> str:
+def table_key(entity_type: NodeType | EdgeType) -> TableKey:
     """Return the key of a type's table: `node:Person` or `edge:Knows`."""
-    return f"{entity_type.kind}:{entity_type.name}"
+    return TableKey.of(entity_type.kind, entity_type.name)
 
 
 def arrow_type(property_type: PropertyType) -> pa.DataType:

@@ -6,6 +6,8 @@ No name in a root is ever written twice, except leases: names that could collide
 import re
 from urllib.parse import quote, unquote
 
+from omnigraph.values.table_key import TableKey
+
 MANIFEST = "__manifest"
 BRANCHES = "__branches"
 REFS = "_refs/branches"
@@ -43,13 +45,13 @@ def fnv1a64(hashed_name: str) -> str:
     return f"{hash_value:016x}"
 
 
-def table_directory(table_key: str, ulid: str) -> str:
+def table_directory(table_key: TableKey, ulid: str) -> str:
     """Return the directory of a table; a new one for each registration.
 
-    >>> table_directory("node:Person", "01J0000000000000000000000A")
+    >>> table_directory(TableKey("node:Person"), "01J0000000000000000000000A")
     'nodes/40d76f1f51639ec0-01J0000000000000000000000A'
     """
-    entity_kind, _, type_name = table_key.partition(":")
+    entity_kind, type_name = table_key.kind, table_key.type_name
     return f"{entity_kind}s/{fnv1a64(type_name)}-{ulid}"
 
 

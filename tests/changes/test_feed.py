@@ -21,6 +21,7 @@ from omnigraph.errors import (
     UsageError,
 )
 from omnigraph.values.ids import deterministic_ids
+from omnigraph.values.table_key import TableKey
 from tests.changes.conftest import FIVE, SCHEMA, build, told
 from tests.rig.writes import rewrite, write
 
@@ -131,7 +132,7 @@ def test_a_branch_tells_what_it_inherited(graph: Graph) -> None:
 def test_moved_files_are_an_empty_block(graph: Graph) -> None:
     graph.insert("Person", {"name": "cy"})  # a second fragment
     start = graph.changes.feed().cursor
-    assert write(graph._handle.branch_head, rewrite(), ["node:Person"]) is not None
+    assert write(graph._handle.branch_head, rewrite(), [TableKey("node:Person")]) is not None
     (block,) = graph.changes.feed(cursor=start)
     assert (block.commit.operation, list(block.changes)) == ("optimize", [])
 

@@ -11,6 +11,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import ChangeFeedGap, OmnigraphError, StorageError
+from omnigraph.values.table_key import TableKey
 from tests.changes.conftest import FIVE, SCHEMA, told
 from tests.changes.consumer import exported
 
@@ -18,8 +19,8 @@ from tests.changes.consumer import exported
 def without(graph: Graph, commit_id: str, key: str) -> Graph:
     """The graph without the version of a table that a commit made, as cleanup leaves it."""
     shown = graph.at(commit_id).snapshot
-    entry = shown.tables[key]
-    dataset = shown.table(key).dataset
+    entry = shown.tables[TableKey(key)]
+    dataset = shown.table(TableKey(key)).dataset
     root = Path(graph.uri) / entry.location
     number = dataset.version
     graph.close()
@@ -74,7 +75,7 @@ def test_a_baseline_leads_over_a_gap(graph: Graph) -> None:
 def test_files_that_go_while_they_are_read_are_a_gap(graph: Graph) -> None:
     feed = graph.changes.feed("beginning")
     next(feed)
-    folder = Path(graph.uri) / graph.at("HEAD~3").snapshot.tables["edge:Knows"].location
+    folder = Path(graph.uri) / graph.at("HEAD~3").snapshot.tables[TableKey("edge:Knows")].location
     kept = shutil.move(folder / "data", folder / "elsewhere")
     with pytest.raises(StorageError) as error:  # files were lost: no cleanup does that
         next(feed)

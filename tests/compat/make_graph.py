@@ -19,6 +19,7 @@ from omnigraph.publish.plan import CommitMetadata
 from omnigraph.values.ids import deterministic_ids
 from tests.rig.writes import (
     CITY,
+    LIVES_IN,
     PERSON,
     append,
     delete,
@@ -48,9 +49,7 @@ def make(root: Path) -> None:
             clock.advance(minutes=1)
             write(line, append({f"p{n:02}": n}), signature=CommitMetadata("ada", f"person {n}"))
         write(line, append({"rome": 1, "oslo": 2}), (CITY,), CommitMetadata("bob"))
-        write_long(
-            line, append({"e1": 1, "e2": 2}), ("edge:LivesIn",), CommitMetadata("bob", "edges")
-        )
+        write_long(line, append({"e1": 1, "e2": 2}), (LIVES_IN,), CommitMetadata("bob", "edges"))
         review = graph.branches.create("review/a")
         clock.advance(hours=1)
         write(

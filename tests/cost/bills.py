@@ -16,6 +16,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.history.branch_state import BranchState
 from omnigraph.storage.effects import DurableEffect
 from omnigraph.storage.layout import COMMITS, INTENTS
+from omnigraph.values.table_key import TableKey
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.traffic import Traffic
 from tests.rig.writes import PERSON, append, write
@@ -29,7 +30,7 @@ def wide_schema(types: int) -> str:
     return "".join(f"node T{n} {{ n: I64? }}\n" for n in range(types))
 
 
-def add(line: BranchState, name: str, keys: Sequence[str] = (PERSON,)) -> None:
+def add(line: BranchState, name: str, keys: Sequence[TableKey] = (PERSON,)) -> None:
     """Publish one row without a key of its own: nothing has to be looked up."""
     change = replace(append({name: 1}), needs=lambda *_: ())
     assert write(line, change, keys) is not None

@@ -109,7 +109,7 @@ def _tended(store: Store) -> None:
     _assert_covered(line, *line.refresh().state.tables)
 
 
-def _assert_covered(line: BranchState, *keys: str) -> None:
+def _assert_covered(line: BranchState, *keys: TableKey) -> None:
     for key in keys:
         entry = line.refresh().state.tables[key]
         table = open_table(line.store, entry.location, entry.lance_version)

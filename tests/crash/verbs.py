@@ -28,6 +28,7 @@ from omnigraph.publish.tag_lifecycle import create_tag, delete_tag
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store
+from omnigraph.values.table_key import TableKey
 from tests.crash.schema_verbs import SCHEMA_STARTS, SCHEMA_VERBS
 from tests.crash.upkeep_verbs import UPKEEP_STARTS, UPKEEP_VERBS
 from tests.crash.verb import Verb
@@ -55,7 +56,7 @@ _COPY = ".copy"
 
 
 def _changes(name: str, change: Change) -> dict[str, Verb]:
-    def on(keys: tuple[str, ...]) -> Verb:
+    def on(keys: tuple[TableKey, ...]) -> Verb:
         return Verb(lambda store: write(open_branch(store, MAIN), change, keys))
 
     return {f"{name}-1": on((PERSON,)), f"{name}-3": on(TABLES)}

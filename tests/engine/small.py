@@ -25,6 +25,7 @@ from omnigraph.storage import stage_rows
 from omnigraph.storage import table as tables
 from omnigraph.storage.store import open_store
 from omnigraph.values.ids import new_ulid
+from omnigraph.values.table_key import TableKey
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -59,7 +60,7 @@ class Small:
         """Remove rows by id and put others in their places, or nowhere."""
 
         def plan(txn: WriteTxn) -> PublishPlan:
-            table = txn.table(key)
+            table = txn.table(TableKey(key))
             found = scans.find_rows(table, "id", list(ids), ["id"])
             kept = found["_rowid"].to_pylist()[: len(rows)]
             staged = stage_rows.stage_change(
@@ -68,7 +69,9 @@ class Small:
                 removed_addresses=found["_rowaddr"].to_pylist(),
                 replacements=(kept, shaped(table, rows)) if rows else None,
             )
-            return PublishPlan("update", {key: staged}, (), gc_epoch=txn.base.state.head.gc_epoch)
+            return PublishPlan(
+                "update", {TableKey(key): staged}, (), gc_epoch=txn.base.state.head.gc_epoch
+            )
 
         publish(self.line, plan)
 

@@ -30,6 +30,7 @@ from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import StagedChange, Table
 from omnigraph.values.ids import new_ulid
+from omnigraph.values.table_key import TableKey
 
 SCHEMA = """
 node Person { age: I64? }
@@ -65,7 +66,7 @@ class SmallGraph:
 
     def table(self, key: str) -> Table:
         """A table of the newest state."""
-        return self.context().table(key)
+        return self.context().table(TableKey(key))
 
     def nodes(self, key: str, ids: Iterable[str]) -> None:
         """Append nodes."""
@@ -127,10 +128,12 @@ class SmallGraph:
         """Publish one change of one table, if there is one."""
 
         def prepare(txn: WriteTxn) -> PublishPlan | None:
-            staged = stage(txn, txn.table(key))
+            staged = stage(txn, txn.table(TableKey(key)))
             if staged is None:
                 return None
-            return PublishPlan("test", {key: staged}, gc_epoch=txn.base.state.head.gc_epoch)
+            return PublishPlan(
+                "test", {TableKey(key): staged}, gc_epoch=txn.base.state.head.gc_epoch
+            )
 
         publish(self.line, prepare)
 

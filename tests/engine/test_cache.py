@@ -14,9 +14,10 @@ from omnigraph.engine.adjacency.neighbours import load_topology
 from omnigraph.engine.adjacency.topology import Topology, build_topology
 from omnigraph.engine.adjacency.topology_cache import drop_root
 from omnigraph.engine.cache import MemoryCache, QueryCaches, open_caches, shared_caches
+from omnigraph.values.table_key import TableKey
 from tests.engine.small_graphs import SmallGraph, small_graph
 
-PERSON, KNOWS = "node:Person", "edge:Knows"
+PERSON, KNOWS = TableKey("node:Person"), TableKey("edge:Knows")
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from omnigraph.engine.operators.expand import expand
 from omnigraph.engine.operators.rows import Rows, VariableBinding
 from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.lang.query import plan
+from omnigraph.values.table_key import TableKey
 from tests.engine.small_graphs import Pair, SmallGraph, Ungated, small_graph
 
 PEOPLE = ["a", "b", "c", "d", "e"]
@@ -77,22 +78,24 @@ class Model:
 
 def start_rows(context: ExecutionContext, ids: dict[str, int], starts: list[str | None]) -> Rows:
     known = [-1 if one is None else ids[one] for one in starts]
-    return Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array(known, np.int64))})
+    return Rows.from_bindings(
+        {"p": VariableBinding((TableKey("node:Person"),), np.array(known, np.int64))}
+    )
 
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> SmallGraph:
     made = small_graph(tmp_path_factory.mktemp("graph") / "g")
-    made.nodes("node:Person", ["x", "a", "b"])
-    made.nodes("node:Person", ["c", "d", "e"])
-    made.delete("node:Person", ["x"])
+    made.nodes(TableKey("node:Person"), ["x", "a", "b"])
+    made.nodes(TableKey("node:Person"), ["c", "d", "e"])
+    made.delete(TableKey("node:Person"), ["x"])
     return made
 
 
 def set_edges(graph: SmallGraph, edges: dict[str, list[Pair]]) -> None:
     for name, ends in edges.items():
         graph.overwrite(
-            f"edge:{name}",
+            TableKey(f"edge:{name}"),
             {
                 "id": [f"{name}{at}" for at in range(len(ends))],
                 "src": [one for one, _ in ends],
@@ -194,7 +197,9 @@ def test_edges_between_two_types_do_not_chain(
     graph.edges("edge:WorksAt", [("a", "f"), ("b", "a"), ("b", "f")])
     context = graph.context()
     firms = graph.ids("node:Firm")
-    rows = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array([0, 1], np.int64))})
+    rows = Rows.from_bindings(
+        {"p": VariableBinding((TableKey("node:Person"),), np.array([0, 1], np.int64))}
+    )
     step = (plan.PlanStep("WorksAt", "out"),)
     one = expand(context, rows, plan.Expand("p", "q", step, "Firm", 1, 3))
     pairs = zip(one["p"].row_ids.tolist(), one["q"].row_ids.tolist(), strict=True)
@@ -202,7 +207,9 @@ def test_edges_between_two_types_do_not_chain(
     assert expand(context, rows, plan.Expand("p", "q", step, "Firm", 2, 3)).count == 0
     # A row of another type reaches nothing, though its number may be that of a person.
     mixed = VariableBinding(
-        ("node:Firm", "node:Person"), np.array([0, 0]), np.array([0, 1], np.int16)
+        (TableKey("node:Firm"), TableKey("node:Person")),
+        np.array([0, 0]),
+        np.array([0, 1], np.int16),
     )
     found = expand(context, Rows.from_bindings({"p": mixed}), plan.Expand("p", None, step, "Firm"))
     assert found["p"].type_indexes is not None
@@ -215,6 +222,8 @@ def test_a_hub_that_is_too_much_is_refused_before_it_is_made(tmp_path: Path) -> 
     graph.nodes("node:Person", many)
     graph.edges("edge:Knows", [("n0", one) for one in many])
     context = graph.context(meter=Ungated(QueryLimits(memory=200_000)))
-    hub = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.zeros(100, np.int64))})
+    hub = Rows.from_bindings(
+        {"p": VariableBinding((TableKey("node:Person"),), np.zeros(100, np.int64))}
+    )
     with pytest.raises(ResourceLimitExceeded):
         expand(context, hub, expand_op((plan.PlanStep("Knows", "out"),)))

@@ -13,7 +13,7 @@ from omnigraph.engine.adjacency.topology_patch import patch_topology
 from omnigraph.storage.difference import compare_versions, read_changes
 from tests.engine.small_graphs import SmallGraph, small_graph
 
-PERSON, KNOWS = "node:Person", "edge:Knows"
+PERSON, KNOWS = TableKey("node:Person"), TableKey("edge:Knows")
 NAMES = [f"p{at}" for at in range(6)]
 
 

@@ -14,6 +14,7 @@ from omnigraph.engine.operators.pushdown import to_storage_filter
 from omnigraph.lang.query import plan
 from omnigraph.storage import scan
 from omnigraph.values import PropertyType, ScalarType
+from omnigraph.values.table_key import TableKey
 from tests.engine.small import Small
 
 SCHEMA = """
@@ -92,7 +93,7 @@ def predicates(name: str) -> list[plan.Predicate]:
 def test_storage_decides_as_we_do(table: Small, name: str) -> None:
     shown = table.snapshot
     context = ExecutionContext(shown, shown.schema.ir.catalog, {})
-    stored = context.table("node:T")
+    stored = context.table(TableKey("node:T"))
     every = scan.scan(stored, [name], row_ids=True)
     pushed = 0
     for predicate in predicates(name):
@@ -118,7 +119,7 @@ def test_evaluation_is_by_value(table: Small, name: str) -> None:
         ">=": lambda a, b: a >= b,
     }
     shown = table.snapshot
-    every = scan.scan(shown.table("node:T"), [name])
+    every = scan.scan(shown.table(TableKey("node:T")), [name])
     held = [None, *VALUES[name]]
     if name == "f32":
         held = [None if one is None else float(np.float32(one)) for one in held]
@@ -134,7 +135,7 @@ def test_evaluation_is_by_value(table: Small, name: str) -> None:
 
 @pytest.mark.parametrize(("left", "right"), list(product(list(VALUES)[:6], repeat=2)))
 def test_columns_compare_by_value(table: Small, left: str, right: str) -> None:
-    every = scan.scan(table.snapshot.table("node:T"), sorted({left, right}))
+    every = scan.scan(table.snapshot.table(TableKey("node:T")), sorted({left, right}))
     sides = [plan.PropertyValue("_", name, PropertyType(SCALARS[name])) for name in (left, right)]
     pairs = list(zip(every[left].to_pylist(), every[right].to_pylist(), strict=True))
     found = true_mask(TableSource(every, {}), plan.Compare(sides[0], "<", sides[1])).tolist()

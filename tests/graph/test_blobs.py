@@ -20,16 +20,18 @@ def test_null_empty_and_large_stay_apart(tmp_path: Path) -> None:
 
     def add(name: str) -> None:
         def prepare(txn: WriteTxn) -> PublishPlan:
-            table = txn.table("node:Doc")
+            table = txn.table(TableKey("node:Doc"))
             rows = pa.table({"id": [name], "body": blob_array([values[name]])})
-            return PublishPlan("insert", {"node:Doc": stage_append(txn.store, table, rows)})
+            return PublishPlan(
+                "insert", {TableKey("node:Doc"): stage_append(txn.store, table, rows)}
+            )
 
         publish(graph._handle.branch_head, prepare)
 
     def rewrite(txn: WriteTxn) -> PublishPlan:
-        staged = stage_compaction(txn.store, txn.table("node:Doc"))
+        staged = stage_compaction(txn.store, txn.table(TableKey("node:Doc")))
         assert staged is not None
-        return PublishPlan("optimize", {"node:Doc": staged}, maintenance=True)
+        return PublishPlan("optimize", {TableKey("node:Doc"): staged}, maintenance=True)
 
     for name in values:
         add(name)

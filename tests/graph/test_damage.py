@@ -17,12 +17,13 @@ from omnigraph.errors import (
 )
 from omnigraph.history import log, schemas
 from omnigraph.storage.effects import Fault
+from omnigraph.values.table_key import TableKey
 from tests.graph.conftest import people, tree
 from tests.rig.plugin import S3
 from tests.rig.writes import SCHEMA, append, write
 
 
-def version_file(graph: Graph, key: str = "node:Person") -> Path:
+def version_file(graph: Graph, key: TableKey = TableKey("node:Person")) -> Path:
     entry = graph.snapshot.tables[key]
     return Path(graph.uri, entry.location, "_versions", f"d{entry.lance_version}.manifest")
 

@@ -12,6 +12,7 @@ from omnigraph.errors import CatalogError, InputError, OmnigraphError, StorageEr
 from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.storage import layout
+from omnigraph.values.table_key import TableKey
 from tests.graph.conftest import people, rewrite_manifest
 from tests.rig.writes import SCHEMA, append, write
 
@@ -68,7 +69,7 @@ def test_the_hash_of_a_name_is_frozen(name: str, digits: str) -> None:
 
 def test_a_table_stands_under_the_hash_of_its_name_and_an_id_of_its_own(tmp_path: Path) -> None:
     graphs = [omnigraph.init(tmp_path / name, SCHEMA) for name in "gh"]
-    places = [one.snapshot.tables["node:Person"].location for one in graphs]
+    places = [one.snapshot.tables[TableKey("node:Person")].location for one in graphs]
     assert all(one.startswith("nodes/40d76f1f51639ec0-") for one in places)
     assert len(set(places)) == 2
 
@@ -102,15 +103,16 @@ def test_a_property_that_only_looks_reserved_is_accepted(tmp_path: Path) -> None
 def test_a_dropped_table_is_gone_now_and_there_before(graph: Graph) -> None:
     publish(
         graph._handle.branch_head,
-        lambda _: PublishPlan("drop", dropped_tables=frozenset({"node:City"})),
+        lambda _: PublishPlan("drop", dropped_tables=frozenset({TableKey("node:City")})),
     )
     before = graph.head
     assert "node:City" not in graph.refresh().snapshot.tables
     assert graph.head.tables == {"node:City": None}
     assert "node:City" in graph.at(before.id).snapshot.tables
-    again = graph.at(before.id).snapshot.tables["node:City"]
+    again = graph.at(before.id).snapshot.tables[TableKey("node:City")]
     publish(
-        graph._handle.branch_head, lambda _: PublishPlan("add", new_tables={"node:City": again})
+        graph._handle.branch_head,
+        lambda _: PublishPlan("add", new_tables={TableKey("node:City"): again}),
     )
     assert graph.refresh().table("City").count_rows() == 0
 
@@ -160,7 +162,7 @@ def test_a_commit_without_facts_is_damage(graph: Graph) -> None:
 
 
 def test_what_a_foreign_tool_commits_at_a_table_is_not_visible(graph: Graph) -> None:
-    place = f"{graph.uri}/{graph.snapshot.tables['node:Person'].location}"
+    place = f"{graph.uri}/{graph.snapshot.tables[TableKey.node('Person')].location}"
     before = people(graph)
     foreign = lance.dataset(place).schema.empty_table().from_pylist([{"id": "eve", "n": 9}])
     lance.write_dataset(foreign, place, mode="append")

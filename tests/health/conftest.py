@@ -79,9 +79,9 @@ def smuggle(graph: Graph, key: str, rows: Sequence[Row]) -> None:
     """Publish rows that no rule has seen, as a defect of ours would."""
 
     def prepare(txn: WriteTxn) -> PublishPlan:
-        table = txn.table(key)
+        table = txn.table(TableKey(key))
         given = pa.Table.from_pylist([dict(one) for one in rows], schema=table.schema)
-        return PublishPlan("smuggled", {key: stage_append(txn.store, table, given)})
+        return PublishPlan("smuggled", {TableKey(key): stage_append(txn.store, table, given)})
 
     publish(graph._handle.branch_head, prepare)
 

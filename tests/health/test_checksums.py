@@ -13,12 +13,13 @@ from omnigraph.history import file_checksums
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.local_objects import LocalBackend
 from omnigraph.storage.transfer import version_files
+from omnigraph.values.table_key import TableKey
 from tests.health.conftest import again
 
 PEOPLE = "match { $p: Person } return { $p.name } order { $p.name }"
 
 
-def data_files(graph: Graph, key: str = "node:Person") -> list[Path]:
+def data_files(graph: Graph, key: TableKey = TableKey("node:Person")) -> list[Path]:
     """The data files of the newest version of a table."""
     entry = graph.refresh().snapshot.tables[key]
     names = version_files(graph._handle.store, entry.location, entry.lance_version).data_files
@@ -76,7 +77,7 @@ def test_optimize_leaves_damaged_files_where_check_finds_them(graph: Graph) -> N
     done = again(graph).maintenance.optimize()
     told = {one.type_key: one.error for one in done.damaged}
     assert list(told) == ["node:Person"]
-    assert path.name in str(told["node:Person"])
+    assert path.name in str(told[TableKey("node:Person")])
     assert path in data_files(graph)
     assert not graph.maintenance.check()
 

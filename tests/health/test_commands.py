@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from omnigraph.api.graph import Graph
+from omnigraph.values.table_key import TableKey
 from tests.cli.conftest import Program
 from tests.health.conftest import foreign_append, head, names, smuggle
 
@@ -67,7 +68,7 @@ def test_repair_from_preview_to_the_end(shell: Program, graph: Graph) -> None:
 
 
 def test_damage_names_what_can_still_be_read(shell: Program, graph: Graph) -> None:
-    entry = graph.snapshot.tables["node:Person"]
+    entry = graph.snapshot.tables[TableKey("node:Person")]
     Path(graph.uri, entry.location, "_versions", f"d{entry.lance_version}.manifest").unlink()
     for verb in ("check", "repair"):
         done = shell(verb, graph.uri)

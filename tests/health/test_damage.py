@@ -19,9 +19,10 @@ from omnigraph.maintenance.repair import repair_graph
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.store import open_store
 from omnigraph.storage.transfer import version_files
+from omnigraph.values.table_key import TableKey
 from tests.health.conftest import again, files, foreign_append, head, kinds, names, path_of
 
-PERSON = "node:Person"
+PERSON = TableKey("node:Person")
 FULL = pytest.mark.full
 Spoil = Callable[[Path], object]
 
@@ -46,13 +47,13 @@ def look(graph: Graph, *, quick: bool = False) -> Checkup:
 
 def data_file(graph: Graph, key: str = PERSON) -> Path:
     """The newest data file of a table."""
-    entry = graph.snapshot.tables[key]
+    entry = graph.snapshot.tables[TableKey(key)]
     found = version_files(graph._handle.store, entry.location, entry.lance_version).data_files
     return Path(graph.uri, found[-1])
 
 
 def version_file(graph: Graph, key: str = PERSON) -> Path:
-    entry = graph.snapshot.tables[key]
+    entry = graph.snapshot.tables[TableKey(key)]
     return Path(graph.uri, entry.location, "_versions", f"d{entry.lance_version}.manifest")
 
 
@@ -260,7 +261,7 @@ def test_indexes_that_answer_wrongly(
 def _index_places(graph: Graph) -> list[Path]:
     from omnigraph.storage.table import open_table
 
-    entry = graph.snapshot.tables["node:City"]
+    entry = graph.snapshot.tables[TableKey("node:City")]
     dataset = open_table(graph._handle.store, entry.location, entry.lance_version).dataset
     found = sorted(dataset.describe_indices(), key=lambda one: one.field_names)
     segments = [one.uuid for index in found for one in index.segments]

@@ -11,6 +11,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError, ReadOnlyError, UsageError
 from omnigraph.storage import table_head as heads
 from omnigraph.storage.effects import Fault
+from omnigraph.values.table_key import TableKey
 from tests.health.conftest import (
     Foreign,
     again,
@@ -22,7 +23,7 @@ from tests.health.conftest import (
     path_of,
 )
 
-PERSON = "node:Person"
+PERSON = TableKey("node:Person")
 EVE = {"id": "eve", "name": "eve", "age": 5}
 FIELDS = {
     "type_key",
@@ -177,7 +178,10 @@ def test_upkeep_goes_on_beside_what_others_did(graph: Graph) -> None:
     """HEAD is nothing that a graph stands on: neither is skipped, nor refused, nor taken over."""
     foreign_append(graph, "Person", {"id": "eve", "name": "eve"})
     done = {one.type_key: one for one in graph.maintenance.optimize().datasets}
-    assert (done["node:Person"].committed, done["node:Person"].skipped) == (True, None)
+    assert (done[TableKey("node:Person")].committed, done[TableKey("node:Person")].skipped) == (
+        True,
+        None,
+    )
     assert not graph.maintenance.cleanup(keep=1, grace=0, confirm=True).failed
     assert "eve" not in names(graph)
     (told,) = [one for one in graph.maintenance.repair().datasets if one.type_key == "node:Person"]

@@ -12,6 +12,7 @@ from omnigraph.errors import HistoryReclaimed, StorageError
 from omnigraph.history.commit import TableEntry
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.store import open_store
+from omnigraph.values.table_key import TableKey
 from tests.cli.conftest import Program
 from tests.health.conftest import again
 from tests.health.test_damage import FULL, PERSON, data_file
@@ -138,7 +139,7 @@ def test_nothing_is_asked_again_of_a_store_that_does_not_answer(graph: Graph) ->
 
     store = open_store(graph.uri, effects=Effects(read_only=True))
 
-    def asked() -> dict[str, TableEntry]:
+    def asked() -> dict[TableKey, TableEntry]:
         raise AssertionError
 
     for kind, effect in (("transient", "none"), ("unknown", "unknown")):

@@ -14,9 +14,10 @@ from omnigraph.maintenance.check import check_graph
 from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage.store import open_store
+from omnigraph.values.table_key import TableKey
 from tests.health.conftest import again, smuggle
 
-PERSON, KNOWS = "node:Person", "edge:Knows"
+PERSON, KNOWS = TableKey("node:Person"), TableKey("edge:Knows")
 
 BROKEN: list[tuple[str, str, list[dict[str, Any]], str, str]] = [
     ("value", PERSON, [{"id": "x", "name": "x", "age": 151}], "x", "151 is not in 0..150"),

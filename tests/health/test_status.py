@@ -16,7 +16,7 @@ from omnigraph.storage import object_backend, objects
 from tests.cli.conftest import Program
 from tests.health.conftest import SCHEMA, again, files, foreign_append
 
-PERSON = "node:Person"
+PERSON = TableKey("node:Person")
 
 
 def test_numbers_are_those_of_the_store(graph: Graph) -> None:
@@ -185,7 +185,7 @@ def test_the_look_at_bytes_is_rare_and_one_request(
     monkeypatch.setattr(write_warnings, "TABLE_CHECK_INTERVAL", start + 3)
     for n in range(5):
         graph.insert("City", {"name": f"c{n}"})
-    place = graph.snapshot.tables["node:City"].location
+    place = graph.snapshot.tables[TableKey("node:City")].location
     assert [one for one in asked if one.startswith("nodes")] == [f"{place}/data"]
 
 
@@ -236,7 +236,7 @@ def test_a_snapshot_tells_when_an_optimize_is_due(shell: Program, graph: Graph) 
     told = json.loads(shell("snapshot", graph.uri, "--json").out)
     rows = {one["type_name"]: one for one in told["datasets"]}
     city, person = rows["City"], rows["Person"]
-    entry = graph.snapshot.tables["node:City"]
+    entry = graph.snapshot.tables[TableKey("node:City")]
     assert (city["entity_count"], city["fragment_count"]) == (2, 2)
     assert city["index_coverage"]["id"] == {"kind": "BTREE", "covered_rows": 1}
     assert city["lance_version"] == str(entry.lance_version)

@@ -17,6 +17,7 @@ from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage import cell, layout
 from omnigraph.storage.store import open_store
+from omnigraph.values.table_key import TableKey
 from tests.rig.writes import PERSON, Change, append, plan
 
 _LAST = (1 << 64) - 1
@@ -44,7 +45,7 @@ def write_while(
     line: BranchState,
     change: Change,
     meanwhile: Callable[[], object],
-    keys: tuple[str, ...] = (PERSON,),
+    keys: tuple[TableKey, ...] = (PERSON,),
     signature: CommitMetadata | None = None,
 ) -> Commit | None:
     """One write; when it has staged its tables for the first time, something else happens."""

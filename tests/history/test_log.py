@@ -16,18 +16,20 @@ from omnigraph.history.log import HistoryLog, append_commits, merge_bases, sort_
 from omnigraph.history.state import BranchHead, GraphState, LogChunk
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.store import Store, open_store
+from omnigraph.values.table_key import TableKey
 
 SCHEMA = SchemaRow("sha256:0", "_schemas/0")
 
 
 def commit(name: str, *parents: str, time: int = 0, tables: int = 0) -> Commit:
     """A commit that changed some tables."""
-    changed = {f"node:T{n}": entry(f"node:T{n}", name) for n in range(tables)}
+    keys = [TableKey.node(f"T{n}") for n in range(tables)]
+    changed = {key: entry(key, name) for key in keys}
     schema = None if parents else SCHEMA
     return Commit(name, parents, "insert", "main", 1, 0, time, schema=schema, tables=changed)
 
 
-def entry(key: str, content: str) -> TableEntry:
+def entry(key: TableKey, content: str) -> TableEntry:
     return TableEntry(key, f"nodes/{key[-1]}", 1, (1 << 63) + 1, content, 0)
 
 
@@ -187,7 +189,9 @@ def test_a_chunk_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for _ in range(3):
         HistoryLog(store, state).find("nothing")
         assert (
-            HistoryLog(store, state).tables_and_schema_at("c00010")[0]["node:T0"].content_id
+            HistoryLog(store, state)
+            .tables_and_schema_at("c00010")[0][TableKey("node:T0")]
+            .content_id
             == "c00010"
         )
     assert sorted(read) == sorted(one.name for one in state.chunks)

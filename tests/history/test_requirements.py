@@ -23,6 +23,7 @@ from omnigraph.publish.plan import (
     check_requirements,
 )
 from omnigraph.publish.plan_json import requirement_from_json
+from omnigraph.values.table_key import TableKey
 from tests.history.apart import apart
 from tests.rig.writes import PERSON, append, init_small, rewrite, write
 
@@ -83,6 +84,6 @@ def test_the_absence_of_no_ids_always_holds(root: Path) -> None:
 
 def test_a_table_that_is_not_there_is_a_conflict_not_a_crash(root: Path) -> None:
     with pytest.raises(ReadSetConflict):
-        check_requirements([AbsentIds("node:Gone", ("a",))], _txn(root))
+        check_requirements([AbsentIds(TableKey("node:Gone"), ("a",))], _txn(root))
     with pytest.raises(VersionConflict):
-        check_requirements([SameContent("node:Gone", "c", 1)], _txn(root))
+        check_requirements([SameContent(TableKey("node:Gone"), "c", 1)], _txn(root))

@@ -35,6 +35,7 @@ from omnigraph.storage import table as tables
 from omnigraph.storage.cell import SwapOutcomeUnknown
 from omnigraph.storage.store import open_store
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 from tests.history.apart import apart, once, people
 from tests.rig.writes import (
     PERSON,
@@ -207,11 +208,13 @@ def _register(line: BranchState, column: str) -> None:
     """Add the type Extra with one column of its own."""
 
     def prepare(txn: WriteTxn) -> PublishPlan:
-        location = layout.table_directory("node:Extra", ids.new_ulid())
+        location = layout.table_directory(TableKey("node:Extra"), ids.new_ulid())
         schema = pa.schema([pa.field("id", pa.string(), nullable=False), (column, pa.int64())])
         version = tables.create_table(txn.store, location, schema).version
-        entry = TableEntry("node:Extra", location, 1, version, txn.commit_id, 0, line.name, 2)
-        return PublishPlan("schema_apply", new_tables={"node:Extra": entry})
+        entry = TableEntry(
+            TableKey("node:Extra"), location, 1, version, txn.commit_id, 0, line.name, 2
+        )
+        return PublishPlan("schema_apply", new_tables={TableKey("node:Extra"): entry})
 
     publish(line, prepare)
 
@@ -219,7 +222,7 @@ def _register(line: BranchState, column: str) -> None:
 def _columns(root: Path, branch: str) -> list[str]:
     line = apart(root, branch)
     txn = WriteTxn(line.store, branch, line.last_known(), "", 0)
-    names: list[str] = txn.table("node:Extra").schema.names
+    names: list[str] = txn.table(TableKey("node:Extra")).schema.names
     return names
 
 

@@ -25,11 +25,12 @@ from omnigraph.storage import layout
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import create_table
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 from tests.history.apart import apart, once, people
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import CITY, PERSON, append, init_small, plan, read_graph, write
 
-NEW = "node:New"
+NEW = TableKey("node:New")
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_files_under_an_intent_pass_a_fence(root: Path) -> None:
 # Tables that a plan registers, drops or takes over are read by it.
 
 
-def _registered(txn: WriteTxn, key: str = NEW) -> TableEntry:
+def _registered(txn: WriteTxn, key: TableKey = NEW) -> TableEntry:
     schema = txn.table(PERSON).schema
     made = create_table(txn.store, layout.table_directory(key, ids.new_ulid()), schema)
     return TableEntry(key, made.location, 1, made.version, txn.commit_id, 0, None, 9)

@@ -16,6 +16,7 @@ from omnigraph.history.branches import open_branch
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.publish.branch_lifecycle import create_branch
 from omnigraph.values.ids import deterministic_ids, new_ulid
+from omnigraph.values.table_key import TableKey
 from tests.history.apart import apart, people
 from tests.rig.writes import PERSON, init_small, read_branch, write
 
@@ -102,7 +103,7 @@ def test_a_missing_table_of_the_newest_state_is_damage(line: BranchState) -> Non
         load_snapshot(fresh.store, fresh).table(PERSON)
     assert caught.value.kind == "not_found"
     with pytest.raises(InputError, match="unknown node type 'Nobody'"):
-        load_snapshot(fresh.store, fresh).table("node:Nobody")
+        load_snapshot(fresh.store, fresh).table(TableKey("node:Nobody"))
 
 
 def test_the_schema_of_then_comes_with_the_state(line: BranchState) -> None:

@@ -19,6 +19,7 @@ from omnigraph.errors import (
 )
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadOptions
+from omnigraph.values.table_key import TableKey
 from tests.mutate.conftest import World
 
 REPORT = LoadOptions(on_error="report")
@@ -170,7 +171,7 @@ def test_a_merge_writes_only_what_changes(make: Callable[[str], World]) -> None:
         rows[0][name] = value
         commit = world.load({"N": rows}, "merge").commit
         assert commit is not None
-        assert commit.tables["node:N"] is not None
+        assert commit.tables[TableKey("node:N")] is not None
     assert [one["id"] for one in world.rows("node:N")] == ["a", "b"]
     assert world.rows("node:N")[0]["b"] == b""
 
@@ -280,7 +281,11 @@ def test_defaults_fill_what_is_left_out(make: Callable[[str], World]) -> None:
     world = make('node N { k: String @key  a: I32 @default(7)  b: String? @default("x") }')
     world.load([{"type": "N", "data": {"k": "1"}}, {"type": "N", "data": {"k": "2", "b": None}}])
     world.do('insert N { k: "3" }')
-    assert [(one["a"], one["b"]) for one in world.rows("node:N")] == [(7, "x"), (7, None), (7, "x")]
+    assert [(one["a"], one["b"]) for one in world.rows("node:N")] == [
+        (7, "x"),
+        (7, None),
+        (7, "x"),
+    ]
 
 
 def test_an_overwrite_lands_only_on_what_its_caller_saw(world: World) -> None:
@@ -290,4 +295,4 @@ def test_an_overwrite_lands_only_on_what_its_caller_saw(world: World) -> None:
     world.load([user(login="new")])
     data = [user(login="ann"), user(login="bob")]
     with pytest.raises(VersionConflict):
-        world.load(data, "overwrite", conditions=[shown.require_unchanged(["node:User"])])
+        world.load(data, "overwrite", conditions=[shown.require_unchanged([TableKey("node:User")])])

@@ -10,6 +10,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.storage.find import read_rows
+from omnigraph.values.table_key import TableKey
 from tests.model.merges import Graph as Rows
 from tests.model.merges import History, Rules
 
@@ -20,7 +21,13 @@ edge Knows: Person -> Person { p: I32?  q: String? }
 edge About: Note -> Person { p: I32?  q: String? }
 edge Boss: Person -> Person @card(0..1)
 """
-KEYS = ("node:Person", "node:Note", "edge:Knows", "edge:About", "edge:Boss")
+KEYS = (
+    TableKey("node:Person"),
+    TableKey("node:Note"),
+    TableKey("edge:Knows"),
+    TableKey("edge:About"),
+    TableKey("edge:Boss"),
+)
 RULES = Rules(
     ends={
         "edge:Knows": ("node:Person", "node:Person"),

@@ -16,6 +16,7 @@ from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.equality import same_values
+from omnigraph.values.table_key import TableKey
 from tests.merge.conftest import SCHEMA, Both, edge, person
 
 
@@ -100,8 +101,12 @@ def _compacted(graph: Graph, key: str) -> None:
     """Rewrite the fragments of a table, as maintenance does."""
 
     def prepare(txn: Any) -> PublishPlan | None:
-        staged = stage_compaction(txn.store, txn.table(key))
-        return None if staged is None else PublishPlan("optimize", {key: staged}, maintenance=True)
+        staged = stage_compaction(txn.store, txn.table(TableKey(key)))
+        return (
+            None
+            if staged is None
+            else PublishPlan("optimize", {TableKey(key): staged}, maintenance=True)
+        )
 
     assert publish(graph._handle.branch_head, prepare) is not None
     graph.refresh()
@@ -220,7 +225,7 @@ def test_tables_of_the_same_content_are_never_opened(
 
     real = module.diff_table
 
-    def watched(old: Any, new: Any, key: str) -> Any:
+    def watched(old: Any, new: Any, key: TableKey) -> Any:
         opened.append(key)
         return real(old, new, key)
 
@@ -247,14 +252,14 @@ def test_the_quick_comparison_equals_the_whole_one(
         both.drop(branch, "node:Person", f"p{30 + step:02}")
         both.put(branch, {"node:Person": {f"n{branch}{step}": person(f"n{branch}{step}")}})
         if step == 3:
-            _compacted(both.on(branch), "node:Person")
+            _compacted(both.on(branch), TableKey("node:Person"))
         commits.append(both.on(branch).head.id)
     graph = both.on("main")
     shown = [graph.at(one).snapshot for one in commits]
     for old in shown:
         for new in shown:
-            quick = diff_table(old, new, "node:Person")
-            whole = diff_table(old, new, "node:Person", compare_all_rows=True)
+            quick = diff_table(old, new, TableKey("node:Person"))
+            whole = diff_table(old, new, TableKey("node:Person"), compare_all_rows=True)
             assert list(quick.records()) == list(whole.records())
 
 

@@ -48,17 +48,18 @@ def _forge(graph: Graph, key: str, **values: Any) -> None:
     """Append a row that no rule has seen."""
 
     def prepare(txn: Any) -> PublishPlan:
-        table = txn.table(key)
+        table = txn.table(TableKey(key))
         row = {name: [values.get(name)] for name in table.schema.names}
         return PublishPlan(
-            "load", {key: stage_append(txn.store, table, pa.table(row, schema=table.schema))}
+            "load",
+            {TableKey(key): stage_append(txn.store, table, pa.table(row, schema=table.schema))},
         )
 
     assert publish(graph._handle.branch_head, prepare) is not None
 
 
 def test_a_value_that_no_rule_has_seen_is_refused_by_a_merge(graph: Graph) -> None:
-    _forge(graph.checkout("dev"), "node:Item", id="z", code="z", size="huge")
+    _forge(graph.checkout("dev"), TableKey("node:Item"), id="z", code="z", size="huge")
     graph.update("Item", where="code = 'b'", set={"size": "m"})
     head = graph.head.id
     with pytest.raises(MergeConflict) as caught:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from omnigraph.values.table_key import TableKey
 from tests.merge.conftest import Both, conflicts, edge, person, stored, told
 
 NEW = ("none", "insert y", "insert z")
@@ -31,7 +32,12 @@ def _row(key: str, one: str, p: int, q: str) -> Any:
     return edge("a", "b", p, q) if key == "edge:Knows" else edge("n", "a", p, q)
 
 
-KEYS = ("node:Person", "node:Note", "edge:Knows", "edge:About")
+KEYS = (
+    TableKey("node:Person"),
+    TableKey("node:Note"),
+    TableKey("edge:Knows"),
+    TableKey("edge:About"),
+)
 
 
 def _prepared(both: Both) -> None:

@@ -23,6 +23,7 @@ from omnigraph.merging.sides import TableSides, changed_ids
 from omnigraph.rules import cardinality
 from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import NO_IDS, Delta, TableDelta
+from omnigraph.values.table_key import TableKey
 from tests.model.programs import Program
 
 Patch = pytest.MonkeyPatch
@@ -76,7 +77,7 @@ def swapped_sides(patch: Patch) -> None:
 def resurrected_edges(patch: Patch) -> None:
     """What the target deleted, and the source never touched, comes back."""
 
-    def sides(key: str, ours: TableChanges, theirs: TableChanges, how: Any) -> TableSides:
+    def sides(key: TableKey, ours: TableChanges, theirs: TableChanges, how: Any) -> TableSides:
         back = pc.invert(pc.is_in(ours.deleted["id"], value_set=changed_ids(theirs)))
         again = pa.concat_tables([theirs.inserted, ours.deleted.filter(back)]).sort_by("id")
         kept = ours.deleted.filter(pc.invert(back))

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from omnigraph.api.graph import Graph as Handle
+from omnigraph.values.table_key import TableKey
 from tests.model.programs import PERSON, options_of, strategy_of
 from tests.model.shapes import Entity, Graph, Row
 from tests.model.versions import Conflict, bits
@@ -28,7 +29,7 @@ def decided(session: Any) -> Any:
     return session.commit()
 
 
-def stored(graph: Handle, key: str) -> dict[Entity, Row]:
+def stored(graph: Handle, key: TableKey) -> dict[Entity, Row]:
     """The rows of a table, by entity."""
     rows = graph.snapshot.table(key).dataset.to_table().to_pylist()
     found: dict[Entity, Row] = {(key, row.pop("id")): row for row in rows}

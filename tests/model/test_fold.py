@@ -24,11 +24,12 @@ from omnigraph.history.state import GraphState
 from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 from tests.history.apart import apart
 from tests.rig.writes import CITY, append, init_small, rewrite, write
 
 KINDS = "insert rewrite register drop adopt schema stream refused merge fence insert insert".split()
-Known = tuple[dict[str, TableEntry], SchemaRow]
+Known = tuple[dict[TableKey, TableEntry], SchemaRow]
 
 
 @dataclass
@@ -63,7 +64,7 @@ def _world(template: Path, root: Path) -> World:
     return world
 
 
-def _entry(key: str, content: str, version: int) -> TableEntry:
+def _entry(key: TableKey, content: str, version: int) -> TableEntry:
     return TableEntry(key, f"nodes/{content}", version, (1 << 63) + version, content, version, "x")
 
 
@@ -73,9 +74,11 @@ def _foreign(world: World, length: int, start: str) -> Iterator[Commit]:
     for n in range(length):
         one = ids.new_ulid()
         tables, schema = world.known[parent]
-        entry = _entry("node:Side", one, n + 1)
-        world.known[one] = ({**tables, "node:Side": entry}, schema)
-        yield Commit(one, (parent,), "insert", "side", 1, 0, 0, tables={"node:Side": entry})
+        entry = _entry(TableKey("node:Side"), one, n + 1)
+        world.known[one] = ({**tables, entry.key: entry}, schema)
+        yield Commit(
+            one, (parent,), "insert", "side", 1, 0, 0, tables={TableKey("node:Side"): entry}
+        )
         parent = one
 
 
@@ -83,7 +86,7 @@ def _plan(world: World, kind: str, dice: st.DataObject) -> PublishPlan:
     tables, _ = world.known[world.head]
     made = sorted(key for key in tables if key.startswith("node:N") or key == "node:Side")
     key = dice.draw(st.sampled_from(made)) if made else None
-    name = f"node:N{world.count}"
+    name = TableKey.node(f"N{world.count}")
     if kind == "register":
         entry = _entry(name, ids.new_ulid(), 1)
         return PublishPlan("schema_apply", new_tables={name: entry})

@@ -13,6 +13,7 @@ from omnigraph.history.snapshot import load_snapshot
 from omnigraph.ingest.load import LoadOutcome, load
 from omnigraph.lang.query import compile_query
 from omnigraph.storage.find import read_rows
+from omnigraph.values.table_key import TableKey
 
 SCHEMA = """
 node User {
@@ -63,7 +64,7 @@ class World:
     def rows(self, key: str) -> list[dict[str, Any]]:
         """All rows of a table, by id."""
         shown = load_snapshot(self.line.store, self.line)
-        table = shown.table(key)
+        table = shown.table(TableKey(key))
         found = read_rows(table, table.schema.names).to_pylist()
         return sorted(found, key=lambda one: str(one["id"]))
 
@@ -73,7 +74,7 @@ class World:
 
     def user(self, login: str) -> dict[str, Any]:
         """One user."""
-        return next(one for one in self.rows("node:User") if one["id"] == login)
+        return next(one for one in self.rows(TableKey("node:User")) if one["id"] == login)
 
     @property
     def head(self) -> str:

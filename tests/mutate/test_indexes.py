@@ -13,6 +13,7 @@ from omnigraph.storage import index
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.index import index_coverage
 from omnigraph.storage.table import Table
+from omnigraph.values.table_key import TableKey
 from tests.mutate.conftest import World
 
 SCHEMA = """
@@ -34,7 +35,7 @@ def item(n: int) -> dict[str, object]:
 
 
 def table(world: World, key: str) -> Table:
-    return load_snapshot(world.line.store, world.line).table(key)
+    return load_snapshot(world.line.store, world.line).table(TableKey(key))
 
 
 def truthful(world: World) -> None:
@@ -69,17 +70,23 @@ def test_what_is_indexed(items: World) -> None:
     commit = ensure_indices(items.line)
     assert commit is not None
     assert (commit.actor, commit.operation) == ("omnigraph:maintenance", "ensure_indices")
-    assert set(index_coverage(table(items, "node:Item"))) == {"id", "code", "n", "tag", "f"}
+    assert set(index_coverage(table(items, "node:Item"))) == {
+        "id",
+        "code",
+        "n",
+        "tag",
+        "f",
+    }
     assert set(index_coverage(table(items, "edge:Near"))) == {"id", "src", "dst", "w"}
     assert ensure_indices(items.line) is None
     truthful(items)
 
 
 def test_content_stays(items: World) -> None:
-    before = items.line.refresh().state.tables["node:Item"].content_id
+    before = items.line.refresh().state.tables[TableKey("node:Item")].content_id
     rows = items.rows("node:Item")
     ensure_indices(items.line)
-    assert items.line.refresh().state.tables["node:Item"].content_id == before
+    assert items.line.refresh().state.tables[TableKey("node:Item")].content_id == before
     assert items.rows("node:Item") == rows
 
 
@@ -111,9 +118,9 @@ def test_a_rewrite_loses_coverage_and_not_the_truth(items: World) -> None:
     items.do("delete Item where n = 7")
 
     def rewrite(txn: WriteTxn) -> PublishPlan | None:
-        staged = stage_compaction(txn.store, txn.table("node:Item"))
+        staged = stage_compaction(txn.store, txn.table(TableKey("node:Item")))
         assert staged is not None
-        return PublishPlan("optimize", {"node:Item": staged}, maintenance=True)
+        return PublishPlan("optimize", {TableKey("node:Item"): staged}, maintenance=True)
 
     assert publish(items.line, rewrite) is not None
     truthful(items)

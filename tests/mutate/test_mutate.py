@@ -17,6 +17,7 @@ from omnigraph.errors import (
 )
 from omnigraph.publish.plan import CommitMetadata, ExpectedHead
 from omnigraph.values import ids
+from omnigraph.values.table_key import TableKey
 from tests.mutate.conftest import World
 
 
@@ -171,7 +172,11 @@ def test_deletes_count_every_row_once(world: World) -> None:
 
 def test_edges_are_deleted_by_their_ends(world: World) -> None:
     done = world.do('delete Follows where to = "bob"')
-    assert (done.nodes, done.edges, len(world.ids("node:User"))) == ({}, {"Follows": 1}, 2)
+    assert (done.nodes, done.edges, len(world.ids("node:User"))) == (
+        {},
+        {"Follows": 1},
+        2,
+    )
 
 
 def test_a_condition_on_the_head(world: World) -> None:
@@ -202,7 +207,7 @@ def test_strict_writes_do_not_land_on_what_was_never_shown(world: World) -> None
     with pytest.raises(VersionConflict):
         world.do(
             'update User set { age: 1 } where login = "bob"',
-            conditions=[shown.require_unchanged(["node:User"])],
+            conditions=[shown.require_unchanged([TableKey("node:User")])],
         )
     world.do('insert User { login: "bob", age: 3 }', conditions=[shown.require_unchanged()])
     assert world.user("bob")["age"] == 3

@@ -19,6 +19,7 @@ from omnigraph.rules.delta import Delta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.storage.table import can_replay
 from omnigraph.values.ids import new_ulid
+from omnigraph.values.table_key import TableKey
 from tests.mutate.conftest import World
 
 
@@ -99,8 +100,8 @@ def test_a_rival_beside_it_costs_no_second_staging(
 
 def test_answers_are_requirements_that_can_be_written_down(world: World) -> None:
     lookup = RecordingLookup(txn(world))
-    lookup.find("node:User", {"id": pa.array(["ann", "zed"])}, ["id"])
-    lookup.find("node:User", {"age": pa.array([30], pa.int32())}, ["id", "age"])
+    lookup.find(TableKey("node:User"), {"id": pa.array(["ann", "zed"])}, ["id"])
+    lookup.find(TableKey("node:User"), {"age": pa.array([30], pa.int32())}, ["id", "age"])
     told = [requirement_from_json(one.to_json()) for one in lookup.requirements]
     assert all(isinstance(one, SameLookupResult) for one in told)
     world.do('insert User { login: "other" }')
@@ -117,8 +118,9 @@ def test_replacing_an_empty_table_does_not_fit_one_that_has_rows(world: World) -
     rows = rows.append_column("v", pa.nulls(1, pa.list_(pa.float32(), 2)))
     base = txn(world)
     staged = stage_tables(
-        base, Delta({"node:Event": build_table_delta("node:Event", rows, "replace")})
+        base,
+        Delta({TableKey("node:Event"): build_table_delta(TableKey("node:Event"), rows, "replace")}),
     )
-    assert can_replay(staged["node:Event"], base.table("node:Event"))
+    assert can_replay(staged[TableKey("node:Event")], base.table(TableKey("node:Event")))
     world.do('insert Event { title: "t", at: now() }')
-    assert not can_replay(staged["node:Event"], txn(world).table("node:Event"))
+    assert not can_replay(staged[TableKey("node:Event")], txn(world).table(TableKey("node:Event")))

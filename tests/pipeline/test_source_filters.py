@@ -7,10 +7,11 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import OmnigraphError
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.spark import source
 from omnigraph.spark.filters import SparkFilter, parse_filter
-from omnigraph.spark.pinned_graph import entity_type_of
 from omnigraph.storage.fragments import list_fragment_ids, read_fragments
+from omnigraph.values.table_key import TableKey
 
 SCHEMA = """
 node V {
@@ -67,7 +68,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def where(graph: Any, conditions: Any) -> SparkFilter:
-    return parse_filter(entity_type_of(graph.snapshot.schema.ir, "node:V"), json.dumps(conditions))
+    return parse_filter(
+        type_for_key(graph.snapshot.schema.ir.catalog, TableKey("node:V")), json.dumps(conditions)
+    )
 
 
 def kept(graph: Any, conditions: Any) -> list[str]:
@@ -130,4 +133,4 @@ def test_other_uses_of_a_filtered_source_lose_nothing(spark: Any, graph: Any) ->
 )
 def test_a_filter_that_makes_no_sense_is_refused(graph: Any, text: str, told: str) -> None:
     with pytest.raises(OmnigraphError, match=told):
-        parse_filter(entity_type_of(graph.snapshot.schema.ir, "node:V"), text)
+        parse_filter(type_for_key(graph.snapshot.schema.ir.catalog, TableKey("node:V")), text)

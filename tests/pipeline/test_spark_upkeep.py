@@ -89,7 +89,7 @@ def twins(folder: Path, seed: int) -> tuple[Graph, Graph]:
 
 
 def coverage(graph: Graph) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for key, entry in graph.snapshot.tables.items():
         table = open_table(graph._handle.store, entry.location, entry.lance_version)
         found[key] = index_coverage(table)

@@ -17,6 +17,7 @@ from omnigraph.storage.scan import find_rows
 from omnigraph.storage.stage_rows import stage_change
 from omnigraph.storage.store import open_store
 from omnigraph.values.ids import random_fraction
+from omnigraph.values.table_key import TableKey
 from tests.rig.patience import PATIENCE
 from tests.rig.writes import (
     CITY,
@@ -164,13 +165,13 @@ def drop_city_if_free(root: str, gate: str, careful: bool) -> bool:
     return _decided(root, decide, LIVES_IN if careful else None, gate)
 
 
-def _decided(root: str, decide: PreparePlan, read: str | None, gate: str) -> bool:
+def _decided(root: str, decide: PreparePlan, read: TableKey | None, gate: str) -> bool:
     """Publish what was decided, having planned before anybody swapped."""
     line, met = line_at(root), False
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         nonlocal met
-        made, entry = decide(txn), txn.table_entry(read or "")
+        made, entry = decide(txn), txn.table_entry(read or TableKey(""))
         if not met:
             met = True
             meet(gate)

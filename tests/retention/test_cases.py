@@ -12,6 +12,7 @@ from omnigraph.errors import AlreadyExists, Conflict, HistoryReclaimed
 from omnigraph.maintenance.retention.report import Cleanup
 from omnigraph.publish import read_lease
 from omnigraph.storage.effects import Fault
+from omnigraph.values.table_key import TableKey
 from tests.cli.conftest import Program
 from tests.cli.conftest import omnigraph as shell  # noqa: F401 - a fixture
 from tests.rig.invariants import files
@@ -129,7 +130,7 @@ def test_a_table_that_cannot_be_cleaned_is_told_and_the_others_are(
 ) -> None:
     for n in range(4):
         graph.load({"P": [{"k": "p", "n": n}], "Q": [{"k": f"q{n}"}]}, mode="merge")
-    stuck = graph.snapshot.tables["node:P"].location
+    stuck = graph.snapshot.tables[TableKey("node:P")].location
     from omnigraph.storage import objects
 
     real = objects.ControlObjects.remove
@@ -195,7 +196,7 @@ def test_a_history_of_merges_reads_the_same_after_upkeep(graph: Graph, rounds: i
 def dropped(graph: Graph) -> str:
     """A table that nothing names any more, and its directory."""
     graph.load({"P": [{"k": "p"}], "Q": [{"k": "q"}]}, mode="append")
-    place: str = graph.snapshot.tables["node:Q"].location
+    place: str = graph.snapshot.tables[TableKey("node:Q")].location
     graph.schema.apply("node P { k: String @key  n: I32? }", allow_data_loss=True)
     return place
 

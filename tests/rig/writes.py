@@ -38,6 +38,7 @@ from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.storage.table import StagedChange
 from omnigraph.values.ids import new_ulid
+from omnigraph.values.table_key import TableKey
 from tests.rig import invariants
 
 SCHEMA = """
@@ -45,7 +46,7 @@ node Person { n: I64? }
 node City { n: I64? }
 edge LivesIn: Person -> City { n: I64? }
 """
-PERSON, CITY, LIVES_IN = "node:Person", "node:City", "edge:LivesIn"
+PERSON, CITY, LIVES_IN = TableKey("node:Person"), TableKey("node:City"), TableKey("edge:LivesIn")
 TABLES = (PERSON, CITY, LIVES_IN)
 
 Rows = Mapping[str, int]
@@ -59,7 +60,7 @@ class Change:
 
     operation: str
     stage: Callable[[Store, tables.Table], StagedChange | None]
-    needs: Callable[[WriteTxn, str], tuple[Requirement, ...]]
+    needs: Callable[[WriteTxn, TableKey], tuple[Requirement, ...]]
     maintenance: bool = False
 
 
@@ -101,7 +102,7 @@ def append(rows: Rows) -> Change:
 def upsert(rows: Rows) -> Change:
     """Rows by id: the old ones keep their row ids, the others are new."""
 
-    def needs(txn: WriteTxn, key: str) -> tuple[Requirement, ...]:
+    def needs(txn: WriteTxn, key: TableKey) -> tuple[Requirement, ...]:
         known = set(_present(txn.table(key), rows)["id"].to_pylist())
         return (AbsentIds(key, tuple(one for one in rows if one not in known)),)
 
@@ -141,7 +142,7 @@ def rewrite() -> Change:
 def write(
     line: BranchState,
     change: Change,
-    keys: Sequence[str] = (PERSON,),
+    keys: Sequence[TableKey] = (PERSON,),
     signature: CommitMetadata | None = None,
     conditions: Sequence[Requirement] = (),
 ) -> Commit | None:
@@ -152,7 +153,7 @@ def write(
 def write_long(
     line: BranchState,
     change: Change,
-    keys: Sequence[str] = (PERSON,),
+    keys: Sequence[TableKey] = (PERSON,),
     signature: CommitMetadata | None = None,
 ) -> Commit | None:
     """The same as a long operation, under an intent."""
@@ -165,7 +166,7 @@ def write_long(
     )
 
 
-def plan(txn: WriteTxn, change: Change, keys: Sequence[str] = (PERSON,)) -> PublishPlan | None:
+def plan(txn: WriteTxn, change: Change, keys: Sequence[TableKey] = (PERSON,)) -> PublishPlan | None:
     """One change of some tables, staged on the base of a write."""
     staged = {key: change.stage(txn.store, txn.table(key)) for key in keys}
     writes = {key: one for key, one in staged.items() if one is not None}
@@ -239,6 +240,6 @@ def _replace(store: Store, table: tables.Table, rows: Rows, *, add: bool) -> Sta
     )
 
 
-def _strict(txn: WriteTxn, key: str) -> tuple[Requirement, ...]:
+def _strict(txn: WriteTxn, key: TableKey) -> tuple[Requirement, ...]:
     entry = txn.base.state.tables[key]
     return (SameContent(key, entry.content_id, entry.version),)

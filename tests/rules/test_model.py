@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from omnigraph.lang.schema import compile_schema
 from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
+from omnigraph.values.table_key import TableKey
 
 CATALOG = compile_schema(
     """
@@ -171,13 +172,13 @@ def _inserts_stored_edge(before: Image, change: Mapping[str, Change]) -> bool:
 
 def delta(before: Image, change: Mapping[str, Change]) -> Delta:
     memory = Memory(before)
-    tables: dict[str, TableDelta] = {}
+    tables: dict[TableKey, TableDelta] = {}
     for key, one in change.items():
-        made = build_table_delta(key, table(key, one.rows), one.mode)
+        made = build_table_delta(TableKey(key), table(key, one.rows), one.mode)
         names = ["id", "src", "dst"] if key in ENDS else ["id"]
         gone = pa.array(sorted(one.removed), pa.string())
         removed = memory.find(key, {"id": gone}, names, with_row_ids=True)
-        tables[key] = replace(made, removed_rows=removed)
+        tables[TableKey(key)] = replace(made, removed_rows=removed)
     return Delta(tables)
 
 

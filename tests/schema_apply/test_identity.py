@@ -6,6 +6,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import HistoryReclaimed
 from omnigraph.storage.fields import lance_columns
 from omnigraph.testing import graph as new_graph
+from omnigraph.values.table_key import TableKey
 from tests.schema_apply.reading import rows_of
 
 PLAIN = "node A { k: String @key }"
@@ -47,7 +48,7 @@ def test_field_ids_are_never_used_again(dropped: bool) -> None:
             number = numbers(graph)["n"]
             assert number not in used
             used.add(number)
-            assert graph.snapshot.tables["node:A"].max_field_id >= max(used)
+            assert graph.snapshot.tables[TableKey("node:A")].max_field_id >= max(used)
 
 
 def test_a_name_that_moved_on_can_be_used_again() -> None:
@@ -71,12 +72,12 @@ def test_a_type_that_comes_back_is_new() -> None:
     both = "node A { k: String @key }\nnode B { k: String @key }\nedge E: A -> B"
     with new_graph(both, {"A": [{"k": "a"}], "B": [{"k": "b"}]}) as graph:
         graph.connect_nodes("E", [("a", "b")])
-        first, where = graph.head.id, graph.snapshot.tables["node:B"].location
+        first, where = graph.head.id, graph.snapshot.tables[TableKey("node:B")].location
         graph.schema.apply("node A { k: String @key }")
         assert set(graph.snapshot.tables) == {"node:A"}
         assert rows_of(graph.at(first)).keys() == {"node:A", "node:B", "edge:E"}
         graph.schema.apply(both)
-        assert graph.snapshot.tables["node:B"].location != where
+        assert graph.snapshot.tables[TableKey("node:B")].location != where
         assert rows_of(graph) == {"node:A": {"a": {"id": "a", "k": "a"}}}
         graph.insert("B", {"k": "new"})
         assert list(rows_of(graph)["node:B"]) == ["new"]
@@ -85,9 +86,9 @@ def test_a_type_that_comes_back_is_new() -> None:
 
 def test_a_renamed_type_stays_where_it_is() -> None:
     with new_graph(PLAIN, {"A": [{"k": "a"}]}) as graph:
-        before = graph.snapshot.tables["node:A"]
+        before = graph.snapshot.tables[TableKey("node:A")]
         graph.schema.apply('node B @rename_from("A") { k: String @key }')
-        after = graph.snapshot.tables["node:B"]
+        after = graph.snapshot.tables[TableKey("node:B")]
         assert (after.location, after.content_id) == (before.location, before.content_id)
         assert graph.head.tables == {"node:A": None, "node:B": after}
 

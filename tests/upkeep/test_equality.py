@@ -21,6 +21,7 @@ from omnigraph.engine.operators import scan
 from omnigraph.errors import TypeCheckError
 from omnigraph.storage import tail_compaction
 from omnigraph.storage.index import index_coverage
+from omnigraph.values.table_key import TableKey
 from tests.model.door import answer_of
 from tests.model.oracle import Oracle
 from tests.model.random_graphs import SCHEMA as PLAIN
@@ -71,7 +72,7 @@ def made(place: Path, share: int) -> Graph:
     return graph
 
 
-def coverage(graph: Graph, key: str = "node:Person") -> float:
+def coverage(graph: Graph, key: TableKey = TableKey("node:Person")) -> float:
     """The share of rows that the index of ids covers."""
     table = graph.snapshot.table(key)
     held = index_coverage(table).get("id", frozenset())
@@ -88,7 +89,7 @@ def folded(graph: Graph) -> None:
             graph.mutate('insert Person { name: "new" } insert Firm { name: "new" }')
             graph.mutate('insert In { from: "new", to: "new" }')
             graph.mutate('delete Person where name = "new" delete Firm where name = "new"')
-    assert len(graph.snapshot.table("node:Person").dataset.get_fragments()) < 4
+    assert len(graph.snapshot.table(TableKey("node:Person")).dataset.get_fragments()) < 4
 
 
 def reshaped(graph: Graph) -> None:

@@ -12,6 +12,7 @@ from omnigraph.storage.effects import Fault
 from omnigraph.storage.find import read_rows
 from omnigraph.storage.table import open_table
 from omnigraph.testing import graph as new_graph
+from omnigraph.values.table_key import TableKey
 from tests.schema_apply.test_races import before_effect, elsewhere
 from tests.upkeep.test_fold import sizes, stored, uncovered
 
@@ -36,7 +37,7 @@ def filled(graph: Graph, count: int = 6) -> dict[str, tuple[int, Any]]:
 
 
 def _place(graph: Graph, key: str) -> tuple[str, int]:
-    entry = graph.snapshot.tables[key]
+    entry = graph.snapshot.tables[TableKey(key)]
     return entry.location, entry.lance_version
 
 

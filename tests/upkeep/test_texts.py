@@ -26,6 +26,7 @@ from omnigraph.storage.index import index_coverage
 from omnigraph.storage.text import fulltext
 from omnigraph.storage.text.fulltext import text_index_key
 from omnigraph.testing import graph as new_graph
+from omnigraph.values.table_key import TableKey
 from tests.rig.plugin import S3
 
 SCHEMA = """
@@ -178,7 +179,7 @@ def test_what_was_written_after_the_index_counts(proposals: list[tuple[str, ...]
         assert list(looks(graph, some)) == list(expected(left, some))
         assert ranked(graph, "common changed") == before
         assert not graph.maintenance.optimize()
-        table = graph.snapshot.table("node:D")
+        table = graph.snapshot.table(TableKey("node:D"))
         numbers = {one.fragment_id for one in table.dataset.get_fragments()}
         assert index_coverage(table)[text_index_key("body")] == numbers
         assert not graph.maintenance.check().findings

@@ -358,7 +358,7 @@ def _changes_after(type_changes: TypeChanges, position: EntityPosition | None) -
         return type_changes.changes
     stop_order = ENTITY_KINDS.index(position["kind"]), position["type"]
     type_order = (
-        ENTITY_KINDS.index(type_changes.changes.key.partition(":")[0]),
+        ENTITY_KINDS.index(type_changes.changes.key.kind),
         type_changes.type_id,
     )
     if type_order != stop_order:

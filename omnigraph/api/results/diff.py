@@ -19,6 +19,7 @@ from omnigraph.history.diff import diff_snapshots
 from omnigraph.history.entities import OPS, EntityChange, Op, TableChanges
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.values.names import quote_name, require_names
+from omnigraph.values.table_key import TableKey
 
 DiffFilterNames = str | Iterable[str] | None
 _ENTITY_KINDS = ("node", "edge")
@@ -65,7 +66,7 @@ class Diff(Guarded):
     def tables(self) -> Iterator[TableChanges]:
         """Yield the changes as aligned Arrow tables, type by type."""
         for table_changes in self.lazy_changes.tables:
-            entity_kind, _, type_name = table_changes.key.partition(":")
+            entity_kind, type_name = table_changes.key.kind, table_changes.key.type_name
             is_included = (self.kinds is None or entity_kind in self.kinds) and (
                 self.types is None or type_name in self.types
             )
@@ -110,7 +111,7 @@ class Diff(Guarded):
         """Count inserts, updates and deletes, in total and by type."""
         return sum_change_counts(self.counts())
 
-    def counts(self) -> dict[str, dict[Op, int]]:
+    def counts(self) -> dict[TableKey, dict[Op, int]]:
         """Count inserts, updates and deletes by table key."""
         return {table_changes.key: dict(table_changes.counts) for table_changes in self.tables()}
 
@@ -130,13 +131,13 @@ class Diff(Guarded):
         return diff_card(self, repr(self)[1:-1])
 
 
-def sum_change_counts(counts: Mapping[str, Mapping[Op, int]]) -> dict[str, Any]:
+def sum_change_counts(counts: Mapping[TableKey, Mapping[Op, int]]) -> dict[str, Any]:
     """Add up changes counted by table, in total and by type.
 
-    >>> sum_change_counts({"node:A": {"insert": 2, "update": 0, "delete": 1}})["inserts"]
+    >>> sum_change_counts({TableKey("node:A"): {"insert": 2, "update": 0, "delete": 1}})["inserts"]
     2
     """
-    by_type = {table_key.partition(":")[2]: dict(counts[table_key]) for table_key in sorted(counts)}
+    by_type = {table_key.type_name: dict(counts[table_key]) for table_key in sorted(counts)}
     total_by_op = {op: sum(type_counts[op] for type_counts in by_type.values()) for op in OPS}
     return {**{f"{op}s": count for op, count in total_by_op.items()}, "types": by_type}
 
@@ -150,7 +151,7 @@ def compare_snapshots(
 ) -> Diff:
     """Return the difference of two states, optionally of some types, kinds or operations only."""
     known_types = {
-        table_key.partition(":")[2] for table_key in (*old_snapshot.tables, *new_snapshot.tables)
+        table_key.type_name for table_key in (*old_snapshot.tables, *new_snapshot.tables)
     }
     type_names = _validate_names(types, known_types, "type")
     kind_names = _validate_names(kinds, _ENTITY_KINDS, "kind")
@@ -178,19 +179,15 @@ def _select_table_keys(
     new_snapshot: Snapshot,
     included_types: frozenset[str] | None,
     included_kinds: tuple[str, ...] | None,
-) -> list[str]:
+) -> list[TableKey]:
     """Return the tables to compare; an excluded table is not read, so it cannot be refused."""
     from omnigraph.history.diff import changed_table_keys
 
-    key_parts = [
-        (table_key, *table_key.split(":", 1))
-        for table_key in changed_table_keys(old_snapshot, new_snapshot)
-    ]
     return [
         table_key
-        for table_key, entity_kind, type_name in key_parts
-        if (included_types is None or type_name in included_types)
-        and (included_kinds is None or entity_kind in included_kinds)
+        for table_key in changed_table_keys(old_snapshot, new_snapshot)
+        if (included_types is None or table_key.type_name in included_types)
+        and (included_kinds is None or table_key.kind in included_kinds)
     ]
 
 

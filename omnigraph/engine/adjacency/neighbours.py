@@ -11,6 +11,7 @@ from omnigraph.engine.cache import QueryCaches, shared_caches
 from omnigraph.engine.context import ExecutionContext
 from omnigraph.errors import ConfigError, InternalError
 from omnigraph.lang.query.plan import Direction
+from omnigraph.values.table_key import TableKey
 
 from .adjacency import Adjacency, DirectedAdjacency, UndirectedAdjacency
 from .edge_probe import BudgetedProbe, EdgeTableProbe
@@ -86,7 +87,9 @@ def may_probe(context: ExecutionContext, edge_type: str) -> bool:
     if forced_mode is not None:
         return forced_mode == "indexed"
     cached_topology = caches_of(context).memory.get(topology_key_of(context, edge_type).memory_key)
-    return cached_topology is None and context.row_count(f"edge:{edge_type}") > MIN_CACHED_EDGES
+    return (
+        cached_topology is None and context.row_count(TableKey.edge(edge_type)) > MIN_CACHED_EDGES
+    )
 
 
 def topology_key_of(
@@ -97,9 +100,9 @@ def topology_key_of(
     if edge is None:
         raise InternalError(reason=f"the schema has no edge type {edge_type}")
     tables = EdgeTables(
-        context.table(f"edge:{edge.name}"),
-        context.table(f"node:{edge.source}"),
-        context.table(f"node:{edge.target}"),
+        context.table(TableKey.edge(edge.name)),
+        context.table(TableKey.node(edge.source)),
+        context.table(TableKey.node(edge.target)),
     )
     return TopologyKey(context.snapshot.store, tables, bags)
 
@@ -127,7 +130,7 @@ def _probe_adjacency(context: ExecutionContext, edge_type: str, direction: Direc
 
 def _has_cheap_lists(context: ExecutionContext, edge_type: str, *, with_edges: bool) -> bool:
     """Return whether lists are available, or cost no more than a few probes."""
-    if context.row_count(f"edge:{edge_type}") <= MIN_CACHED_EDGES:
+    if context.row_count(TableKey.edge(edge_type)) <= MIN_CACHED_EDGES:
         return True
     bag_choices = (False, True) if with_edges else (False,)
     return all(

@@ -18,6 +18,7 @@ from omnigraph.engine.adjacency.neighbours import caches_of
 from omnigraph.engine.context import ExecutionContext
 from omnigraph.engine.operators.rows import NULL_ROW, IntArray
 from omnigraph.storage.scan import row_id_array, scan
+from omnigraph.values.table_key import TableKey
 
 _CALL_COST = 20_000  # cost of a storage call, in rows loaded
 _ROW_COST = 40  # cost of each row of such a call, in rows loaded
@@ -113,7 +114,7 @@ def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
 
 
 def hot_columns(
-    context: ExecutionContext, table_key: str, column_names: Sequence[str], needed_rows: int
+    context: ExecutionContext, table_key: TableKey, column_names: Sequence[str], needed_rows: int
 ) -> list[HotColumn] | None:
     """Return columns from memory if all are worthwhile for a caller that needs so many rows."""
     loaded_columns: list[HotColumn] = []
@@ -131,7 +132,7 @@ def hot_columns(
     return loaded_columns if len(loaded_columns) == len(column_names) else None
 
 
-def hot_rows(context: ExecutionContext, table_key: str) -> IntArray | None:
+def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
     """Return all row ids of a table in order, if they are worth caching."""
     miss_cost = context.row_count(table_key) // 2
     row_ids: IntArray | None = _load_if_worthwhile(
@@ -140,7 +141,9 @@ def hot_rows(context: ExecutionContext, table_key: str) -> IntArray | None:
     return row_ids
 
 
-def hot_id_order(context: ExecutionContext, table_key: str, needed_rows: int) -> IdOrder | None:
+def hot_id_order(
+    context: ExecutionContext, table_key: TableKey, needed_rows: int
+) -> IdOrder | None:
     """Return the order of ids, if worthwhile for a caller that looks up so many of them."""
     miss_cost = (_CALL_COST + _ROW_COST * needed_rows) // _SORT_COST
     id_order: IdOrder | None = _load_if_worthwhile(
@@ -151,7 +154,7 @@ def hot_id_order(context: ExecutionContext, table_key: str, needed_rows: int) ->
 
 def hot_derivation(
     context: ExecutionContext,
-    table_key: str,
+    table_key: TableKey,
     derivation_key: tuple[str, ...],
     derive: Callable[[], Any],
 ) -> Any:
@@ -163,7 +166,7 @@ def hot_derivation(
 
 def _load_if_worthwhile(
     context: ExecutionContext,
-    table_key: str,
+    table_key: TableKey,
     entry_name: tuple[str, ...],
     miss_cost: int,
     load_entry: Callable[[], Any],
@@ -191,7 +194,9 @@ def _is_flat(data_type: pa.DataType) -> bool:
     )
 
 
-def _load_column(context: ExecutionContext, table_key: str, column_name: str) -> HotColumn | None:
+def _load_column(
+    context: ExecutionContext, table_key: TableKey, column_name: str
+) -> HotColumn | None:
     """Load a column by row id; None if it is too wide or its row ids are too sparse."""
     table, row_count = context.table(table_key), context.row_count(table_key)
     if not _is_flat(table.schema.field(column_name).type):
@@ -241,11 +246,11 @@ def _is_mostly_distinct(values: pa.Array) -> bool:
     return bool(pc.count_distinct(sample, mode="all").as_py() > len(sample) * 0.98)
 
 
-def _load_row_ids(context: ExecutionContext, table_key: str) -> IntArray:
+def _load_row_ids(context: ExecutionContext, table_key: TableKey) -> IntArray:
     return np.sort(row_id_array(scan(context.table(table_key), [], row_ids=True)))
 
 
-def _load_id_order(context: ExecutionContext, table_key: str) -> IdOrder | None:
+def _load_id_order(context: ExecutionContext, table_key: TableKey) -> IdOrder | None:
     scanned = scan(context.table(table_key), ["id"], row_ids=True)
     if scanned.nbytes > _MAX_COLUMN_BYTES or not scanned.num_rows:
         return None

@@ -18,6 +18,7 @@ from omnigraph.engine.expressions.hot_columns import (
     hot_rows,
 )
 from omnigraph.engine.physical import DistinctValueScan
+from omnigraph.values.table_key import TableKey
 
 from .filter import filter_rows
 from .rows import IntArray, Rows, VariableBinding
@@ -49,7 +50,7 @@ def scan_distinct_values(
     if value_groups is None:
         return node_scan(context, rows, value_scan.scan)
     variable = value_scan.scan.variable
-    binding = VariableBinding((f"node:{value_scan.scan.type_name}",), value_groups.sample_rows)
+    binding = VariableBinding((TableKey.node(value_scan.scan.type_name),), value_groups.sample_rows)
     return filter_rows(
         context,
         Rows(len(value_groups.sample_rows), {variable: binding}, value_groups.counts),
@@ -60,7 +61,7 @@ def scan_distinct_values(
 def _hot_value_groups(
     context: ExecutionContext, value_scan: DistinctValueScan
 ) -> ValueGroups | None:
-    table_key = f"node:{value_scan.scan.type_name}"
+    table_key = TableKey.node(value_scan.scan.type_name)
     row_ids = hot_rows(context, table_key)
     columns = hot_columns(
         context,

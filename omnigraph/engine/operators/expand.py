@@ -11,6 +11,7 @@ from omnigraph.engine.adjacency.adjacency import Adjacency, DirectedAdjacency
 from omnigraph.engine.adjacency.neighbours import choose_adjacency
 from omnigraph.engine.context import ExecutionContext
 from omnigraph.lang.query import plan
+from omnigraph.values.table_key import TableKey
 
 from .breadth_first import (
     BYTES_PER_PAIR,
@@ -56,7 +57,7 @@ def source_row_ids(
     edge = context.catalog.edge(expansion.steps[0].edge_type)
     if edge is None:
         return np.full(len(source_binding.row_ids), NULL_ROW, np.int64)
-    table_key = f"node:{edge.target if expansion.steps[0].direction == 'in' else edge.source}"
+    table_key = TableKey.node(edge.target if expansion.steps[0].direction == "in" else edge.source)
     if source_binding.table_keys == (table_key,):
         return source_binding.row_ids
     return np.where(source_binding.is_type(table_key), source_binding.row_ids, NULL_ROW)
@@ -88,7 +89,7 @@ def reachable_pairs(
         if (
             filter_later
             and pair_count
-            > context.row_count(f"node:{expansion.target_type}") // _FILTER_ALL_DIVISOR
+            > context.row_count(TableKey.node(expansion.target_type)) // _FILTER_ALL_DIVISOR
         ):
             filter_later, accepted_rows = False, _accepted_targets(context, expansion)
             restricted = [
@@ -131,7 +132,7 @@ def _can_chain(context: ExecutionContext, expansion: plan.Expand) -> bool:
 def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask:
     """Return a mask by row id of target nodes that pass the filters; its last entry is False."""
     target_ids = filtered_row_ids(
-        context, f"node:{expansion.target_type}", expansion.target_filters
+        context, TableKey.node(expansion.target_type), expansion.target_filters
     )
     is_accepted = np.zeros(int(target_ids.max()) + 2 if len(target_ids) else 1, np.bool_)
     is_accepted[target_ids] = True
@@ -192,7 +193,7 @@ def _expand_edges(
     positions = np.concatenate([step_result[0] for step_result in step_results])
     targets = np.concatenate([step_result[1] for step_result in step_results])
     edges = np.concatenate([step_result[2] for step_result in step_results])
-    edge_table_keys = tuple(f"edge:{step.edge_type}" for step in expansion.steps)
+    edge_table_keys = tuple(TableKey.edge(step.edge_type) for step in expansion.steps)
     type_indexes = np.repeat(
         np.arange(len(step_results), dtype=np.int16),
         [len(step_result[0]) for step_result in step_results],
@@ -210,7 +211,7 @@ def _expand_edges(
 
 def target_binding(expansion: plan.Expand, targets: IntArray) -> VariableBinding:
     """Return the nodes emitted by an expansion as a variable binding."""
-    return VariableBinding((f"node:{expansion.target_type}",), targets)
+    return VariableBinding((TableKey.node(expansion.target_type),), targets)
 
 
 def _filter_targets(

@@ -11,6 +11,7 @@ from omnigraph.engine.adjacency.neighbours import choose_adjacency
 from omnigraph.engine.context import ExecutionContext
 from omnigraph.engine.physical import DistinctExpand, EdgeExists, NoNeighbour, WeightByDegree
 from omnigraph.lang.query import plan
+from omnigraph.values.table_key import TableKey
 
 from .expand import expand, reachable_pairs, source_row_ids, target_binding
 from .rows import NULL_ROW, IntArray, Mask, Rows
@@ -23,7 +24,7 @@ def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) 
     """Return the rows whose two variables are joined by an edge (negated: those that are not)."""
     source_ids = source_row_ids(context, rows[link_test.expansion.source], link_test.expansion)
     right_binding = rows[link_test.target_variable]
-    table_key = f"node:{link_test.expansion.target_type}"
+    table_key = TableKey.node(link_test.expansion.target_type)
     target_ids = (
         right_binding.row_ids
         if right_binding.table_keys == (table_key,)
@@ -68,7 +69,7 @@ def reachable_nodes(context: ExecutionContext, rows: Rows, reach_operator: Disti
         node_ids = _concat_neighbours(context, start_ids, expansion)
     else:
         node_ids = reachable_pairs(context, start_ids, expansion, apply_filters=True)[1]
-    if len(node_ids) > context.row_count(f"node:{expansion.target_type}"):
+    if len(node_ids) > context.row_count(TableKey.node(expansion.target_type)):
         node_ids = _distinct_nodes(node_ids)  # with few repetitions a set costs more than it saves
     return Rows.from_bindings(
         {str(expansion.target): target_binding(expansion, node_ids.astype(np.int64, copy=False))}

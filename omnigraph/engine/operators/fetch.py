@@ -16,6 +16,7 @@ from omnigraph.engine.expressions.hot_columns import hot_columns
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import operands_of
 from omnigraph.storage.scan import align_rows, take_rows
+from omnigraph.values.table_key import TableKey
 
 from .rows import NULL_ROW, IntArray, Rows, VariableBinding
 
@@ -90,7 +91,7 @@ class RowSource:
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
         """Return a boolean column: whether the node is of this type."""
-        return pa.array(self.rows[variable].is_type(f"node:{type_name}"))
+        return pa.array(self.rows[variable].is_type(TableKey.node(type_name)))
 
     def constant(self, value: plan.Value) -> Any:
         """Return the value of a constant or parameter."""
@@ -111,7 +112,7 @@ def fetch_columns(
 
 
 def _fetch_from_table(
-    context: ExecutionContext, table_key: str, row_ids: IntArray, column_names: Sequence[str]
+    context: ExecutionContext, table_key: TableKey, row_ids: IntArray, column_names: Sequence[str]
 ) -> list[pa.Array]:
     scanned_rows = context.scanned_rows.get(table_key)
     if scanned_rows is not None and scanned_rows.covers(row_ids, column_names):

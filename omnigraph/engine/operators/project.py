@@ -155,9 +155,7 @@ def entity_column(source: RowSource, entity: plan.Entity) -> pa.Array:
 
 
 def _type_name_column(binding: VariableBinding) -> pa.Array:
-    type_names = pa.array(
-        [table_key.partition(":")[2] for table_key in binding.table_keys], pa.string()
-    )
+    type_names = pa.array([table_key.type_name for table_key in binding.table_keys], pa.string())
     type_indexes = (
         np.zeros(len(binding.row_ids), np.int16)
         if binding.type_indexes is None

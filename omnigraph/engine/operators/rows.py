@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.values.table_key import TableKey
+
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -24,7 +26,7 @@ class VariableBinding:
     numbers, such as the position of an outer row.
     """
 
-    table_keys: tuple[str, ...]
+    table_keys: tuple[TableKey, ...]
     row_ids: IntArray
     type_indexes: npt.NDArray[np.int16] | None = None
 
@@ -33,7 +35,7 @@ class VariableBinding:
         type_indexes = self.type_indexes[positions] if self.type_indexes is not None else None
         return VariableBinding(self.table_keys, self.row_ids[positions], type_indexes)
 
-    def is_type(self, table_key: str) -> Mask:
+    def is_type(self, table_key: TableKey) -> Mask:
         """Return the mask of rows whose variable is a row of this table; null never is."""
         if table_key not in self.table_keys:
             return np.zeros(len(self.row_ids), np.bool_)
@@ -42,7 +44,7 @@ class VariableBinding:
             is_of_type &= self.type_indexes == self.table_keys.index(table_key)
         return is_of_type
 
-    def with_types(self, table_keys: tuple[str, ...]) -> "VariableBinding":
+    def with_types(self, table_keys: tuple[TableKey, ...]) -> "VariableBinding":
         """Return the same binding over a larger set of types."""
         if self.table_keys == table_keys:
             return self

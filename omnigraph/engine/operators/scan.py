@@ -23,6 +23,7 @@ from omnigraph.lang.query import plan
 from omnigraph.storage import scan as storage
 from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import PropertyType, entity_id
+from omnigraph.values.table_key import TableKey
 
 from .fetch import columns_read
 from .filter import filter_rows
@@ -42,7 +43,7 @@ def node_scan(context: ExecutionContext, rows: Rows, scan: plan.NodeScan) -> Row
 
 def scan_nodes(context: ExecutionContext, scan: plan.NodeScan) -> VariableBinding:
     """Return the nodes of a scan, each once."""
-    table_keys = [f"node:{type_name}" for type_name in scan.implementers or (scan.type_name,)]
+    table_keys = [TableKey.node(type_name) for type_name in scan.implementers or (scan.type_name,)]
     if scan.implementers == () and context.catalog.node(scan.type_name) is None:
         return VariableBinding((), np.empty(0, np.int64))  # an interface without implementers
     bindings = [
@@ -71,7 +72,7 @@ def cross_join(
 
 
 def filtered_row_ids(
-    context: ExecutionContext, table_key: str, filters: tuple[plan.Predicate, ...]
+    context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> IntArray:
     """Return the row ids of a table that pass all filters, in order."""
     context.meter.check_timeout()
@@ -96,7 +97,7 @@ def filtered_row_ids(
 
 
 def split_filters(
-    context: ExecutionContext, table_key: str, filters: tuple[plan.Predicate, ...]
+    context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> tuple[Any | None, tuple[plan.Predicate, ...]]:
     """Return the filter that storage evaluates, and the predicates that remain."""
     schema = context.table(table_key).schema
@@ -111,7 +112,7 @@ def split_filters(
 
 
 def plan_text_lookup(
-    context: ExecutionContext, table_key: str, filters: tuple[plan.Predicate, ...]
+    context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> "TextLookup | None":
     """Return the full-text index lookup that finds the rows of a scan, if one is used."""
     if not any(isinstance(predicate, plan.TextSearch) for predicate in filters):
@@ -123,7 +124,7 @@ def plan_text_lookup(
 
 
 def _scan_text_index(
-    context: ExecutionContext, table_key: str, filters: tuple[plan.Predicate, ...]
+    context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> IntArray | None:
     text_lookup = plan_text_lookup(context, table_key, filters)
     if text_lookup is None:
@@ -135,7 +136,7 @@ def _scan_text_index(
 
 def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
     """Look up the node with a complete key by its id."""
-    table_key = f"node:{scan.scan.type_name}"
+    table_key = TableKey.node(scan.scan.type_name)
     row_ids = np.empty(0, np.int64)
     entity = key_scan_id(context, scan)
     id_ranks = hot_id_order(context, table_key, 1) if entity is not None else None
@@ -161,7 +162,7 @@ def _scan_cached_id(
     variable = scan.scan.variable
     row_ids = np.array([] if row_id is None else [row_id], np.int64)
     node_rows = Rows.from_bindings(
-        {variable: VariableBinding((f"node:{scan.scan.type_name}",), row_ids)}
+        {variable: VariableBinding((TableKey.node(scan.scan.type_name),), row_ids)}
     )
     if scan.remaining_filters and node_rows.count:
         node_rows = filter_rows(context, node_rows, scan.remaining_filters)
@@ -169,7 +170,7 @@ def _scan_cached_id(
 
 
 def _scan_cached_columns(
-    context: ExecutionContext, table_key: str, filters: tuple[plan.Predicate, ...]
+    context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> IntArray | None:
     """Return the row ids that pass all filters, using cached columns; None if not cached."""
     row_ids = hot_rows(context, table_key)

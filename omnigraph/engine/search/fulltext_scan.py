@@ -25,6 +25,7 @@ from omnigraph.storage.fragments import fragment_row_counts, list_fragment_ids, 
 from omnigraph.storage.scan import row_id_array, take_rows
 from omnigraph.storage.table import Table
 from omnigraph.storage.text import fulltext
+from omnigraph.values.table_key import TableKey
 
 from .stem import stem_prefixes
 from .text import (
@@ -55,7 +56,7 @@ class TextLookup:
 
 def plan_lookup(
     context: ExecutionContext,
-    table_key: str,
+    table_key: TableKey,
     filters: Sequence[plan.Predicate],
     *,
     has_storage_filter: bool,
@@ -78,7 +79,7 @@ def plan_lookup(
 
 def find_matching_rows(
     context: ExecutionContext,
-    table_key: str,
+    table_key: TableKey,
     filters: Sequence[plan.Predicate],
     text_lookup: TextLookup,
 ) -> IntArray | None:
@@ -131,7 +132,7 @@ def _match_filters(
 
 
 def _plan_search(
-    context: ExecutionContext, table_key: str, search: plan.TextSearch
+    context: ExecutionContext, table_key: TableKey, search: plan.TextSearch
 ) -> TextLookup | None:
     table, column_name = context.table(table_key), search.field.name
     query_text = context.constant(search.query) if is_constant(search.query) else None

@@ -18,6 +18,7 @@ from omnigraph.storage import vector_index
 from omnigraph.storage.fragments import list_fragment_ids
 from omnigraph.storage.index import index_coverage, kinds_by_index_key
 from omnigraph.storage.scan import distinct_row_ids, take_rows
+from omnigraph.values.table_key import TableKey
 
 from .scoring import Scores, distance_metric, distances, query_point
 
@@ -48,7 +49,7 @@ def narrow_to_nearest(
 
 
 def vector_index_name(
-    context: ExecutionContext, ranking: plan.Nearest, table_keys: Sequence[str]
+    context: ExecutionContext, ranking: plan.Nearest, table_keys: Sequence[TableKey]
 ) -> str | None:
     """Return the index name that `explain` shows for a ranking, or None without an index."""
     column_name = ranking.field.name
@@ -68,7 +69,7 @@ def vector_index_name(
 
 def _nearest_ids(
     context: ExecutionContext,
-    table_key: str,
+    table_key: TableKey,
     ranking: plan.Nearest,
     candidate_ids: IntArray,
     row_limit: int,
@@ -117,7 +118,7 @@ class _NearestSearch:
     def __init__(
         self,
         context: ExecutionContext,
-        table_key: str,
+        table_key: TableKey,
         ranking: plan.Nearest,
         candidate_ids: IntArray,
         row_limit: int,

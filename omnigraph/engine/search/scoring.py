@@ -23,6 +23,7 @@ from omnigraph.errors import EmbeddingError, QueryExecutionError
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Index
 from omnigraph.storage import scan as storage
+from omnigraph.values.table_key import TableKey
 
 from .text import Tokens, analyse_texts, tokenize
 
@@ -138,7 +139,7 @@ class _Corpus:
         )
 
 
-def _load_corpus(context: ExecutionContext, table_key: str, property_name: str) -> _Corpus:
+def _load_corpus(context: ExecutionContext, table_key: TableKey, property_name: str) -> _Corpus:
     """Return the texts of a property, analysed once per version of the table."""
     caches, table = caches_of(context), context.table(table_key)
     cache_key = (
@@ -165,7 +166,7 @@ def _corpus_bytes(corpus: _Corpus) -> int:
     return corpus.nbytes
 
 
-def _read_corpus(context: ExecutionContext, table_key: str, property_name: str) -> _Corpus:
+def _read_corpus(context: ExecutionContext, table_key: TableKey, property_name: str) -> _Corpus:
     scanned = storage.scan(context.table(table_key), [property_name], row_ids=True)
     context.meter.charge_bytes(scanned.nbytes * 3)
     row_ids, texts = storage.row_id_array(scanned), scanned[property_name].combine_chunks()
@@ -220,7 +221,7 @@ _METRICS = {"cosine": _cosine_distances, "l2": _euclidean_distances, "dot": _dot
 
 
 def distance_metric(
-    context: ExecutionContext, table_keys: Sequence[str], property_name: str
+    context: ExecutionContext, table_keys: Sequence[TableKey], property_name: str
 ) -> str:
     """Return the metric of the index on a property; cosine when none is declared."""
     metrics = {

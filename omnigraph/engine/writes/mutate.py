@@ -31,6 +31,7 @@ from omnigraph.rules.unique import repeated_records
 from omnigraph.storage.table import commit as commit_table
 from omnigraph.values import ids
 from omnigraph.values.coerce import ParameterMode
+from omnigraph.values.table_key import TableKey
 
 from .overlay import Overlay
 from .statements import IdGenerator, WriteStats, run_statement
@@ -89,7 +90,7 @@ def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
                 row_origin,
                 reject_existing=table_delta.rejects_existing,
             )
-            kind, _, type_name = table_key.partition(":")
+            kind, type_name = table_key.kind, table_key.type_name
             write_stats.add(kind, type_name, parsed_load.record_counts[table_key])
             write_stats.inserted_ids.setdefault(type_name, []).extend(table_delta.ids.to_pylist())
 
@@ -127,15 +128,17 @@ def run_mutation(  # noqa: PLR0913 - all but three are named
     )
 
 
-def strict_table_keys(query: CompiledQuery) -> tuple[str, ...]:
+def strict_table_keys(query: CompiledQuery) -> tuple[TableKey, ...]:
     """Return the tables whose content decides what a mutation changes: updates and deletes."""
-    table_keys: dict[str, None] = {}
+    table_keys: dict[TableKey, None] = {}
     for statement in query.plan.statements if isinstance(query.plan, plan.WritePlan) else ():
         if isinstance(statement, plan.UpdateRows):
-            table_keys[f"node:{statement.type_name}"] = None
+            table_keys[TableKey.node(statement.type_name)] = None
         elif isinstance(statement, plan.DeleteRows):
-            table_keys[f"{statement.kind}:{statement.type_name}"] = None
-            table_keys |= dict.fromkeys(f"edge:{edge_type}" for edge_type in statement.cascades)
+            table_keys[TableKey.of(statement.kind, statement.type_name)] = None
+            table_keys |= dict.fromkeys(
+                TableKey.edge(edge_type) for edge_type in statement.cascades
+            )
     return tuple(table_keys)
 
 

@@ -26,6 +26,7 @@ from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
+from omnigraph.values.table_key import TableKey
 
 from .table_overlay import TableOverlay, apply_write, build_table_delta, discard_written
 
@@ -39,10 +40,10 @@ class Overlay:
 
     txn: WriteTxn
     ir: SchemaIR
-    overlay_by_key: dict[str, TableOverlay] = field(default_factory=dict)
+    overlay_by_key: dict[TableKey, TableOverlay] = field(default_factory=dict)
     lookup: RecordingLookup = None  # type: ignore[assignment]
     change_count: int = 0
-    _pending_writes: dict[str, list[tuple[pa.Table, int]]] = field(default_factory=dict)
+    _pending_writes: dict[TableKey, list[tuple[pa.Table, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lookup = RecordingLookup(self.txn)
@@ -52,12 +53,12 @@ class Overlay:
         """Schema of the base version."""
         return self.ir.catalog
 
-    def row_schema_of(self, type_key: str) -> pa.Schema:
+    def row_schema_of(self, type_key: TableKey) -> pa.Schema:
         """Return the columns that rows of a table have."""
         return row_schema(self.txn.table(type_key).schema)
 
     def write(
-        self, type_key: str, new_rows: pa.Table, origin: int, *, reject_existing: bool = False
+        self, type_key: TableKey, new_rows: pa.Table, origin: int, *, reject_existing: bool = False
     ) -> None:
         """Add rows, replacing rows with the same ids."""
         self._check_row_rules(type_key, new_rows)
@@ -68,7 +69,7 @@ class Overlay:
 
     def update(
         self,
-        type_key: str,
+        type_key: TableKey,
         predicate: plan.Predicate,
         params: ParamValues,
         assignments: Mapping[str, pa.Scalar],
@@ -100,7 +101,9 @@ class Overlay:
         self.change_count += 1
         return int(updated_rows.num_rows)
 
-    def delete(self, type_key: str, predicate: plan.Predicate, params: ParamValues) -> pa.Array:
+    def delete(
+        self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues
+    ) -> pa.Array:
         """Remove the rows that match a predicate; return their ids."""
         table_overlay = self.overlay_of(type_key)
         stored_rows = self._match_stored(
@@ -112,7 +115,7 @@ class Overlay:
 
     def delete_edges_of(self, edge_type: EdgeType, node_type: str, deleted_ids: pa.Array) -> int:
         """Remove the edges of deleted nodes of a type; return how many there were."""
-        table_overlay = self.overlay_of(f"edge:{edge_type.name}")
+        table_overlay = self.overlay_of(TableKey.edge(edge_type.name))
         endpoint_columns = [
             endpoint_column
             for endpoint_column, endpoint_type in zip(
@@ -139,7 +142,7 @@ class Overlay:
             ).to_numpy()
         return len(self._remove_rows(table_overlay, stored_edges, written_mask))
 
-    def overlay_of(self, type_key: str) -> TableOverlay:
+    def overlay_of(self, type_key: TableKey) -> TableOverlay:
         """Return the changes of a table, with all pending writes applied."""
         table_overlay = self.overlay_by_key.get(type_key)
         if table_overlay is None:
@@ -165,7 +168,7 @@ class Overlay:
             True,
         )
 
-    def _empty_overlay(self, type_key: str) -> TableOverlay:
+    def _empty_overlay(self, type_key: TableKey) -> TableOverlay:
         entity_type = type_for_key(self.catalog, type_key)
         id_columns = _identity_columns(entity_type)
         id_schema = pa.schema([(column_name, pa.string()) for column_name in id_columns])
@@ -178,7 +181,7 @@ class Overlay:
         )
 
     def _match_stored(
-        self, type_key: str, predicate: plan.Predicate, params: ParamValues, columns: list[str]
+        self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues, columns: list[str]
     ) -> pa.Table:
         """Return stored rows that match a predicate and that the operation has not changed."""
         constants = TableSource(pa.table({}), params).constant
@@ -264,7 +267,7 @@ class Overlay:
         )
         return pa.concat_tables([located_rows, looked_up.cast(located_rows.schema)])
 
-    def _reject_existing_ids(self, type_key: str, ids: pa.Array) -> None:
+    def _reject_existing_ids(self, type_key: TableKey, ids: pa.Array) -> None:
         table_overlay = self.overlay_of(type_key)
         stored_matches = self.lookup.find(type_key, {"id": ids}, ["id"])
         removed_ids = as_single_array(table_overlay.removed_rows["id"])
@@ -278,7 +281,7 @@ class Overlay:
         if existing_ids:
             raise KeyConflict(type_key=type_key, entity_id=existing_ids[0])
 
-    def _check_row_rules(self, type_key: str, rows: pa.Table) -> None:
+    def _check_row_rules(self, type_key: TableKey, rows: pa.Table) -> None:
         """Check the row rules on every row version, including versions replaced later."""
         first_violation = next(row_violations(type_for_key(self.catalog, type_key), rows), None)
         if first_violation is not None:

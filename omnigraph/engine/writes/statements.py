@@ -20,6 +20,7 @@ from omnigraph.lang.schema.ir import ordered_key_columns
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW
 from omnigraph.values import BlobUri, coerce_assigned, entity_id, ids
+from omnigraph.values.table_key import TableKey
 
 from .overlay import Overlay, ParamValues
 
@@ -72,13 +73,13 @@ def run_statement(
         case plan.InsertRow():
             _run_insert(overlay, statement, params, stats, id_generator)
         case plan.UpdateRows():
-            node_type = type_for_key(overlay.catalog, f"node:{statement.type_name}")
+            node_type = type_for_key(overlay.catalog, TableKey.node(statement.type_name))
             assigned = {
                 assignment.name: _assigned_scalar(node_type, assignment, params)
                 for assignment in statement.assignments
             }
             updated_count = overlay.update(
-                f"node:{node_type.name}", statement.where, params, assigned
+                TableKey.node(node_type.name), statement.where, params, assigned
             )
             stats.add("node", node_type.name, updated_count)
         case plan.DeleteRows():
@@ -88,7 +89,9 @@ def run_statement(
 def _run_delete(
     overlay: Overlay, statement: plan.DeleteRows, params: ParamValues, stats: WriteStats
 ) -> None:
-    deleted_ids = overlay.delete(f"{statement.kind}:{statement.type_name}", statement.where, params)
+    deleted_ids = overlay.delete(
+        TableKey.of(statement.kind, statement.type_name), statement.where, params
+    )
     stats.add(statement.kind, statement.type_name, len(deleted_ids))
     for edge_name in statement.cascades if len(deleted_ids) else ():
         edge_type = overlay.catalog.edge(edge_name)
@@ -107,7 +110,7 @@ def _run_insert(
     stats: WriteStats,
     id_generator: IdGenerator,
 ) -> None:
-    table_key = f"{statement.kind}:{statement.type_name}"
+    table_key = TableKey.of(statement.kind, statement.type_name)
     entity_type = type_for_key(overlay.catalog, table_key)
     arguments = {
         assignment.name: _argument_value(assignment, params) for assignment in statement.assignments

@@ -8,6 +8,7 @@ from typing import Literal, overload
 
 from omnigraph.errors import InputError, InternalError
 from omnigraph.values.names import quote_name, require_text
+from omnigraph.values.table_key import TableKey
 
 from .catalog import Catalog, EdgeType, NodeType
 from .names import did_you_mean
@@ -56,9 +57,9 @@ def resolve_type(
     raise unknown_type_error(type_name, type_names(catalog, kind), kind, fallback_hint)
 
 
-def type_for_key(catalog: Catalog, table_key: str) -> NodeType | EdgeType:
+def type_for_key(catalog: Catalog, table_key: TableKey) -> NodeType | EdgeType:
     """Return the type of a table; every table of a state has one."""
-    kind, _, type_name = table_key.partition(":")
+    kind, type_name = table_key.kind, table_key.type_name
     entity_type: NodeType | EdgeType | None = (
         catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
     )

@@ -30,6 +30,7 @@ from omnigraph.storage.file_roles import (
 from omnigraph.storage.raw_files import read_raw_batches
 from omnigraph.storage.store import Store
 from omnigraph.values.names import require_text
+from omnigraph.values.table_key import TableKey
 
 from .roots import list_refs
 from .unpack import read_unpacked
@@ -44,7 +45,7 @@ class ResidualTrace:
 
     name: str
     kind: str
-    type_key: str | None = None
+    type_key: TableKey | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the trace as JSON data."""
@@ -87,8 +88,8 @@ class _EntitySearch:
 
     store: Store
     entity_id: str
-    id_columns: Mapping[str, frozenset[str]]  # by type key; other types cannot hold it
-    type_keys: Mapping[str, str]  # of directories
+    id_columns: Mapping[TableKey, frozenset[str]]  # by type key; other types cannot hold it
+    type_keys: Mapping[str, TableKey]  # of directories
 
     @property
     def id_bytes(self) -> bytes:
@@ -125,9 +126,9 @@ def _read_states(store: Store) -> Iterator[GraphState]:
             yield read_manifest(store, ref.ulid).state
 
 
-def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dict[str, str]:
+def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dict[str, TableKey]:
     """Return the types of all table directories that any log references."""
-    type_by_directory: dict[str, str] = {}
+    type_by_directory: dict[str, TableKey] = {}
     for state in states:
         log = HistoryLog(store, state)
         commits = [
@@ -145,10 +146,10 @@ def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dic
 
 def _find_id_columns(
     store: Store, states: Iterable[GraphState], type_name: str
-) -> dict[str, frozenset[str]]:
+) -> dict[TableKey, frozenset[str]]:
     """Return the columns that hold ids of this type: `id` of its tables, endpoints of edges."""
     require_text(type_name, "type")
-    columns_by_type: dict[str, frozenset[str]] = {}
+    columns_by_type: dict[TableKey, frozenset[str]] = {}
     existing_types: set[str] = set()
     for state in states:
         catalog = read_schema(store, state.schema).ir.catalog
@@ -157,17 +158,17 @@ def _find_id_columns(
         }
         for node in catalog.nodes:
             if node.name == type_name:
-                columns_by_type[f"node:{type_name}"] = frozenset({"id"})
+                columns_by_type[TableKey.node(type_name)] = frozenset({"id"})
         for edge in catalog.edges:
             endpoint_columns = (
                 _ENDPOINT_COLUMNS if type_name in (edge.source, edge.target) else frozenset()
             )
             own_columns = frozenset({"id"}) if edge.name == type_name else frozenset()
             if endpoint_columns or own_columns:
-                columns_by_type[f"edge:{edge.name}"] = (
+                columns_by_type[TableKey.edge(edge.name)] = (
                     endpoint_columns
                     | own_columns
-                    | columns_by_type.get(f"edge:{edge.name}", own_columns)
+                    | columns_by_type.get(TableKey.edge(edge.name), own_columns)
                 )
     if not columns_by_type:
         hint = "no branch has a type with this name"
@@ -202,7 +203,7 @@ def _search_object(search: _EntitySearch, object_name: str) -> Iterator[Residual
         )
 
 
-def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: str | None) -> bool:
+def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: TableKey | None) -> bool:
     """Whether a value in a file of rows, or of an index, is the id.
 
     An index does not record the column of its values, and an unknown table not its type.

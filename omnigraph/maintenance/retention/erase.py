@@ -20,6 +20,7 @@ from omnigraph.storage.compact import fragments_with_dropped_columns, stage_comp
 from omnigraph.storage.failures import AbsentError
 from omnigraph.storage.index import kinds_by_index_key, stage_indexes
 from omnigraph.storage.store import Store
+from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from omnigraph.storage.table import StagedChange
@@ -55,7 +56,7 @@ def _rewrite_branch(branch_state: BranchState) -> int:
 
 def _publish_rewrite(branch_state: BranchState) -> bool:
     def stage_rewrites(txn: WriteTxn, max_fragments: int | None) -> PublishPlan | None:
-        staged_changes: dict[str, StagedChange] = {}
+        staged_changes: dict[TableKey, StagedChange] = {}
         for table_key in sorted(txn.base.state.tables):
             table = txn.table(table_key)
             dropped_column_fragments = fragments_with_dropped_columns(table)
@@ -93,7 +94,7 @@ def _publish_rebuilt_indexes(
     """Rebuild indexes, which still hold values of rows that were deleted since they were built."""
 
     def prepare_indexes(txn: WriteTxn) -> PublishPlan | None:
-        staged_changes: dict[str, StagedChange] = {}
+        staged_changes: dict[TableKey, StagedChange] = {}
         for table_key in sorted(txn.base.state.tables):
             table = txn.table(table_key)
             index_kinds = earlier_indexes.get(table_key) or kinds_by_index_key(table)
