@@ -52,7 +52,7 @@ ALIASES = {
     "DiffFilterNames": "omnigraph.api.results.diff",
     "Durability": "omnigraph.storage.store",
     "Duration": "omnigraph.maintenance.retention.policy",
-    "Engine": "omnigraph.spark.engine",
+    "Engine": "omnigraph.api.engine_choice",
     "Format": "omnigraph.api.loads",
     "Granularity": "omnigraph.merging.sides",
     "LoadMode": "omnigraph.ingest.load",

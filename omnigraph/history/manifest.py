@@ -82,7 +82,7 @@ def read_manifest(
 def _unreadable_error(
     store: Store, location: str, version: int | None, error: StorageError | None
 ) -> StorageError:
-    """Return `TornVersionError` if only the newest version is torn, the store's own error, or damage."""
+    """Return `TornVersionError` for a torn newest version, otherwise the store error or damage."""
     torn_number = find_torn_version(store, location) if version is None else None
     if torn_number is not None:
         return TornVersionError(

@@ -81,8 +81,8 @@ def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tupl
 
 
 def stage_missing_indexes(
-    txn: WriteTxn, tables: Mapping[str, Table], executor: Executor
-) -> dict[str, StagedChange]:
+    txn: WriteTxn, tables: Mapping[TableKey, Table], executor: Executor
+) -> dict[TableKey, StagedChange]:
     """Stage indexes over all uncovered rows of these tables; only for tables that have any."""
     plan_by_key = {
         table_key: plan_indexes(
@@ -135,7 +135,7 @@ def _stage_indexes(
     earlier_staged: Mapping[TableKey, StagedChange],
     types: Collection[str] | None,
     executor: Executor,
-) -> dict[str, StagedChange]:
+) -> dict[TableKey, StagedChange]:
     entries = txn.base.state.tables.items()
     selected_keys = [
         table_key

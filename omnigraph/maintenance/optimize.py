@@ -200,7 +200,7 @@ def _undamaged_keys(optimize_run: _OptimizeRun) -> list[TableKey]:
 
 def _maintain_undamaged(
     optimize_run: _OptimizeRun, txn: WriteTxn, executor: Executor
-) -> dict[str, Table]:
+) -> dict[TableKey, Table]:
     """Maintain all tables except those that turn out to be damaged."""
     entries = txn.base.state.tables
     while True:
@@ -220,8 +220,8 @@ def _maintain_undamaged(
 
 
 def _find_damage(
-    txn: WriteTxn, entries: Mapping[str, TableEntry], executor: Executor
-) -> dict[str, DamagedError]:
+    txn: WriteTxn, entries: Mapping[TableKey, TableEntry], executor: Executor
+) -> dict[TableKey, DamagedError]:
     """Return the tables that cannot be rewritten, trying the cheapest check first."""
     store = txn.store
     if missing := find_damaged_tables(store, entries, read_rows=False):
@@ -242,8 +242,8 @@ def _find_damage(
 
 
 def _maintain_tables(
-    txn: WriteTxn, table_keys: Iterable[str], executor: Executor
-) -> dict[str, Table]:
+    txn: WriteTxn, table_keys: Iterable[TableKey], executor: Executor
+) -> dict[TableKey, Table]:
     """Compact and index tables as unpublished versions; return only the tables that changed.
 
     Each step covers all tables before the next one starts, so that parallel executors stay busy.
@@ -264,8 +264,8 @@ def _maintain_tables(
 
 
 def _stage_compaction(
-    txn: WriteTxn, tables: Mapping[str, Table], executor: Executor
-) -> dict[str, StagedChange]:
+    txn: WriteTxn, tables: Mapping[TableKey, Table], executor: Executor
+) -> dict[TableKey, StagedChange]:
     tasks_by_key = {
         table_key: plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD)
         for table_key, table in tables.items()

@@ -9,6 +9,7 @@ from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.plan import WriteTxn
 from omnigraph.storage.fragments import fragment_bytes, list_fragment_ids
 from omnigraph.storage.table import open_table
+from omnigraph.values.table_key import TableKey
 
 from .index_maintenance import unbuilt_indexes
 
@@ -20,7 +21,7 @@ class TableMaintenance:
     `version_after` is the version published last; the byte counts cover its data files.
     """
 
-    type_key: str
+    type_key: TableKey
     fragments_removed: int = 0
     fragments_added: int = 0
     committed: bool = False

@@ -93,9 +93,9 @@ def repair_graph(
         finding.severity == "error" and finding.branch == branch_state.name
         for finding in checkup.damage
     )
-    commit, errors = None, dict[str, str]()
+    commit, errors = None, dict[TableKey, str]()
     if is_damaged:
-        errors = {table_drift.type_key: _DAMAGED_BRANCH for table_drift in table_drifts}
+        errors = {table_drift.table_key: _DAMAGED_BRANCH for table_drift in table_drifts}
     elif confirm:
         commit, errors = _adopt_rows(branch_state, is_forced=force)
     adopted_heads = adopted_versions([commit]) if commit is not None else {}

@@ -54,7 +54,7 @@ class MergePlan:
     requirements: tuple[Requirement, ...] = ()  # what the rules read from the target
     lost_edges: tuple[LostEdge, ...] = ()
     # Also those that are adopted.
-    offloaded_tables: Mapping[str, OffloadedDelta] = field(default_factory=dict)
+    offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
 
 
 class MergePlanner:
@@ -134,7 +134,7 @@ class MergePlanner:
         decisions: Decisions,
         dropped_edges: Collection[EntityKey],
         lookup: RecordingLookup,
-    ) -> dict[str, TableDelta]:
+    ) -> dict[TableKey, TableDelta]:
         engine = self.options.offload_engine
         table_deltas = {
             key: make_table_delta(self.table_sides(key), decisions, dropped_edges, lookup, engine)
@@ -146,7 +146,7 @@ class MergePlanner:
             if not table_delta.is_empty
         }
 
-    def has_same_files(self, table_key: str) -> bool:
+    def has_same_files(self, table_key: TableKey) -> bool:
         """Whether both sides have the same files of a table: a change was reverted.
 
         Tables of different row counts are not opened, and no row is read.

@@ -19,7 +19,6 @@ from omnigraph.rules.violation import Violation
 from omnigraph.values.table_key import TableKey
 
 from .endpoint_lookup import EndpointLookup, NodeIdSource, endpoint_columns_of, find_lost_endpoints
-from .pinned_graph import entity_type_of
 from .report_rows import KEY_ROWS, REPLACED_EDGE_ROWS, TUPLE_ROWS
 from .rule_inputs import key_columns, make_key_rows, make_tuple_rows, tuple_columns
 from .scan import scan
@@ -50,10 +49,10 @@ class LoadCheckContext:
     snapshot: Snapshot
     task_reports: "DataFrame"
     collected: Sequence[TaskReport]
-    input_keys: frozenset[str]  # table keys that the input names
-    staged_fragments: Mapping[str, Sequence[StagedFragment]]  # written fragments by table key
-    reported_keys: frozenset[str]  # table keys with records that exist only in task reports
-    unwritten_keys: frozenset[str]  # table keys with records that are in no fragment
+    input_keys: frozenset[TableKey]  # table keys that the input names
+    staged_fragments: Mapping[TableKey, Sequence[StagedFragment]]  # written fragments by table key
+    reported_keys: frozenset[TableKey]  # table keys with records that exist only in task reports
+    unwritten_keys: frozenset[TableKey]  # table keys with records that are in no fragment
 
     @property
     def replaces_types(self) -> bool:
@@ -64,7 +63,7 @@ class LoadCheckContext:
         """Return a type by its number in the task reports."""
         return type_for_key(self.load_job.schema_ir.catalog, self.load_job.table_keys[type_number])
 
-    def key_rows(self, *table_keys: str) -> "DataFrame":
+    def key_rows(self, *table_keys: TableKey) -> "DataFrame":
         """Ids, endpoints and positions of the records of some types, with the columns of `KEY_ROWS`.
 
         Generated ids are null: no other record can refer to them.

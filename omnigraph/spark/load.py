@@ -36,6 +36,7 @@ from omnigraph.publish.plan import (
 )
 from omnigraph.rules.endpoints import endpoint_columns
 from omnigraph.rules.violation import Violation
+from omnigraph.spark.pinned_graph import PinnedVersion
 from omnigraph.storage.fragments import (
     stage_appended_fragments,
     stage_changed_fragments,
@@ -262,13 +263,13 @@ class LoadAttempt:
         snapshot: Snapshot,
         task_reports: "DataFrame",
         collected: Sequence[TaskReport],
-        input_keys: frozenset[str],
+        input_keys: frozenset[TableKey],
     ) -> LoadCheckContext:
         type_reports = select_reports(collected, ReportedTypeReport)
         unwritten_keys = frozenset(
             report.table_key for report in type_reports if report.has_unwritten
         )
-        staged_fragments: dict[str, list[StagedFragment]] = {}
+        staged_fragments: dict[TableKey, list[StagedFragment]] = {}
         for report in select_reports(collected, StagedFragmentReport):
             staged_fragments.setdefault(report.fragment.table_key, []).append(report.fragment)
         return LoadCheckContext(
@@ -338,7 +339,7 @@ class LoadAttempt:
         all_reports: DataFrame = reduce(lambda a, b: a.unionAll(b), report_frames)
         return all_reports.persist(StorageLevel.DISK_ONLY)
 
-    def _count_records(self, collected: Sequence[TaskReport]) -> frozenset[str]:
+    def _count_records(self, collected: Sequence[TaskReport]) -> frozenset[TableKey]:
         """Count the records of each type; return the keys of the types that the input names."""
         truncated_keys = set()
         for report in select_reports(collected, RecordCountReport):
@@ -356,8 +357,8 @@ class LoadAttempt:
         txn: WriteTxn,
         load_job: LoadJob,
         collected: Sequence[TaskReport],
-        input_keys: frozenset[str],
-    ) -> dict[str, StagedChange]:
+        input_keys: frozenset[TableKey],
+    ) -> dict[TableKey, StagedChange]:
         fragments_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
         removed_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
         for staged in select_reports(collected, StagedFragmentReport):

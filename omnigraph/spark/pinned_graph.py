@@ -11,8 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage.find import find, read_rows
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.storage.table import Table, open_table

@@ -14,9 +14,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.delta import Positions
-from omnigraph.values.table_key import TableKey
 
-from .pinned_graph import entity_type_of
 from .report_rows import KEY_ROWS, TUPLE_ROWS
 from .staged_fragments import MakeRows, StagedFragment
 from .unique_tuples import encode_tuples, unique_groups
@@ -110,7 +108,7 @@ def make_tuple_rows(schema_ir: SchemaIR, table_keys: Sequence[str]) -> MakeRows:
         fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions
     ) -> ReportBatches:
         entity_type, type_number = (
-            entity_type_of(schema_ir, fragment.table_key),
+            type_for_key(schema_ir.catalog, fragment.table_key),
             table_keys.index(fragment.table_key),
         )
         yield from tuple_batches(

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.errors import ClientError, InputError
+from omnigraph.errors import ClientError
 from omnigraph.ingest.frames import take_table
 from omnigraph.ingest.input_pieces import (
     InputPiece,
@@ -28,7 +28,7 @@ from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.unchanged import without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import resolve_type, type_for_key
 from omnigraph.rules.delta import Delta, Positions, TableDelta, build_table_delta
 from omnigraph.rules.identity import resolve_existing
 from omnigraph.rules.row_rules import row_violations
@@ -36,9 +36,9 @@ from omnigraph.rules.unique import unique_violations
 from omnigraph.storage.fragments import write_fragment
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
-from omnigraph.values.names import quote_name, require_text
+from omnigraph.values.table_key import TableKey
 
-from .pinned_graph import PinnedGraph, PinnedRowLookup, entity_type_of
+from .pinned_graph import PinnedGraph, PinnedRowLookup
 from .report_rows import KEY_ROWS, REPLACED_EDGE_ROWS, TUPLE_ROWS
 from .rule_inputs import key_batches, tuple_batches
 from .staged_fragments import StagedFragment, pack_positions
@@ -171,17 +171,8 @@ def _load_tables(
 
 def table_key_of(schema_ir: SchemaIR, type_name: str) -> TableKey:
     """Return the table key of a type; the node type wins if both exist."""
-    require_text(type_name, "type")
-    entity_type: NodeType | EdgeType | None = schema_ir.catalog.node(
-        type_name
-    ) or schema_ir.catalog.edge_ignoring_case(type_name)
-    if entity_type is None:
-        type_names = [node_type.name for node_type in schema_ir.catalog.nodes] + [
-            edge_type.name for edge_type in schema_ir.catalog.edges
-        ]
-        message = f"there is no type {quote_name(type_name)}"
-        raise InputError(reason=message, hint=did_you_mean(type_name, type_names))
-    return f"{entity_type.kind}:{entity_type.name}"
+    entity_type = resolve_type(schema_ir.catalog, type_name, ignore_case=True)
+    return TableKey.of(entity_type.kind, entity_type.name)
 
 
 @dataclass(slots=True)
@@ -260,11 +251,11 @@ class PieceLoader:
             rows, positions, ids_generated=type_buffer.all_ids_generated
         )
 
-    def _write_buffer(self, table_key: str) -> ReportBatches:
+    def _write_buffer(self, table_key: TableKey) -> ReportBatches:
         buffer, type_number, entity_type = (
             self.buffers.pop(table_key),
             self._type_number(table_key),
-            entity_type_of(self.load_job.schema_ir, table_key),
+            type_for_key(self.load_job.schema_ir.catalog, table_key),
         )
         buffered_rows, positions = (
             pa.concat_tables(buffer.tables),
@@ -315,7 +306,7 @@ class PieceLoader:
     ) -> ReportBatches:
         """Report records that are in no fragment."""
         entity_type, type_number = (
-            entity_type_of(self.load_job.schema_ir, table_key),
+            type_for_key(self.load_job.schema_ir.catalog, table_key),
             self._type_number(table_key),
         )
         for key_batch in key_batches(
@@ -328,7 +319,7 @@ class PieceLoader:
         yield ReportedTypeReport(table_key, not is_written).to_batch()
 
     def _write_fragments(
-        self, table_key: str, delta: TableDelta, *, ids_generated: bool
+        self, table_key: TableKey, delta: TableDelta, *, ids_generated: bool
     ) -> ReportBatches:
         pinned_table, store = (
             self.load_job.pinned_graph.table(table_key),

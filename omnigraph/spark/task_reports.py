@@ -15,6 +15,7 @@ from omnigraph.errors import ClientError, InternalError
 from omnigraph.ingest.problem import LoadProblem
 from omnigraph.rules.delta import Addresses
 from omnigraph.rules.violation import Violation
+from omnigraph.values.table_key import TableKey
 
 from .report_encoding import (
     decode_json,
@@ -114,7 +115,7 @@ class RecordCountReport(TaskReport):
     """How many records of a type a piece has, and whether it truncates the type."""
 
     kind: ClassVar[str] = "count"
-    table_key: str
+    table_key: TableKey
     record_count: int
     truncated: bool
 
@@ -229,7 +230,7 @@ class RemovedRowsReport(TaskReport):
     """The addresses of stored rows that a fragment of the same task replaces."""
 
     kind: ClassVar[str] = "removed_rows"
-    table_key: str
+    table_key: TableKey
     addresses: Addresses
 
     @property
@@ -252,7 +253,7 @@ class ReportedTypeReport(TaskReport):
     """A type has records that exist only in reports, because they were not written or unchanged."""
 
     kind: ClassVar[str] = "reported_type"
-    table_key: str
+    table_key: TableKey
     has_unwritten: bool
 
     def to_members(self) -> Members:
@@ -294,7 +295,10 @@ def _read_report(kind: str, members_text: str, payload: bytes | None) -> TaskRep
     if report_type is None:
         reason = f"a task reported the unknown kind {kind!r}"
         raise InternalError(reason=reason, hint="run the same version on the driver and on workers")
-    return report_type.from_members(decode_json(members_text), payload)
+    members = decode_json(members_text)
+    if "table_key" in members:  # JSON has only strings
+        members["table_key"] = TableKey(members["table_key"])
+    return report_type.from_members(members, payload)
 
 
 def collect_reports(task_reports: "DataFrame") -> list[TaskReport]:

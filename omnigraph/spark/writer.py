@@ -45,7 +45,7 @@ from omnigraph.storage.table import StagedChange
 from omnigraph.values.table_key import TableKey
 
 from .arrow_bytes import pack_table, unpack_table
-from .pinned_graph import PinnedGraph, PinnedRowLookup, entity_type_of, pin_graph
+from .pinned_graph import PinnedGraph, PinnedRowLookup, pin_graph
 from .stage import restore_unsigned
 
 MAX_ROWS, MAX_BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits of a fragment

@@ -33,6 +33,7 @@ from omnigraph.storage.layout import MAIN
 from omnigraph.storage.stage_rows import stage_append
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import open_table
+from omnigraph.values.table_key import TableKey
 from tests.crash.verb import Verb
 from tests.rig.writes import (
     PERSON,

@@ -47,8 +47,8 @@ class Small:
 
         def plan(txn: WriteTxn) -> PublishPlan:
             staged = {
-                key: stage_rows.stage_append(
-                    txn.store, txn.table(key), shaped(txn.table(key), some)
+                TableKey(key): stage_rows.stage_append(
+                    txn.store, txn.table(TableKey(key)), shaped(txn.table(TableKey(key)), some)
                 )
                 for key, some in rows.items()
             }

@@ -11,6 +11,7 @@ from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
 from omnigraph.engine.adjacency.topology import EdgeTables, Topology, build_topology
 from omnigraph.engine.adjacency.topology_patch import patch_topology
 from omnigraph.storage.difference import compare_versions, read_changes
+from omnigraph.values.table_key import TableKey
 from tests.engine.small_graphs import SmallGraph, small_graph
 
 PERSON, KNOWS = TableKey("node:Person"), TableKey("edge:Knows")

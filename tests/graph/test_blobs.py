@@ -10,6 +10,7 @@ from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.stage_rows import stage_append
+from omnigraph.values.table_key import TableKey
 
 LARGE = bytes(range(256)) * 20_000
 

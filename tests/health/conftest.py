@@ -15,6 +15,7 @@ from omnigraph.publish.plan import PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage.stage_rows import stage_append
 from omnigraph.storage.store import open_store
+from omnigraph.values.table_key import TableKey
 from tests.cli import conftest as cli
 
 SCHEMA = """

@@ -13,6 +13,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
 from omnigraph.maintenance import limits, write_warnings
 from omnigraph.storage import object_backend, objects
+from omnigraph.values.table_key import TableKey
 from tests.cli.conftest import Program
 from tests.health.conftest import SCHEMA, again, files, foreign_append
 

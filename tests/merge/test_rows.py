@@ -12,6 +12,7 @@ from omnigraph.errors import MergeConflict
 from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.storage.stage_rows import stage_append
+from omnigraph.values.table_key import TableKey
 from tests.merge.conftest import Both, person, stored
 
 SCHEMA = """

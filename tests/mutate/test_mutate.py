@@ -189,8 +189,8 @@ def test_a_condition_on_the_head(world: World) -> None:
 
 def test_signature_and_repetition(world: World) -> None:
     signature = CommitMetadata("eva", "why", "key-1", "r")
-    first = world.do('insert User { login: "c" }', signature=signature)
-    again = world.do('insert User { login: "c" }', signature=signature)
+    first = world.do('insert User { login: "c" }', metadata=signature)
+    again = world.do('insert User { login: "c" }', metadata=signature)
     assert first.commit is not None
     assert again.commit is not None
     assert (first.commit.id, first.commit.actor, first.commit.message) == (

@@ -54,10 +54,11 @@ from omnigraph.spark.task_reports import (
     read_reports,
     select_reports,
 )
+from omnigraph.values.table_key import TableKey
 
 VIOLATION = Violation(
     "@unique",
-    "node:P",
+    TableKey("node:P"),
     "a",
     ("x", "y"),
     input_line=7,
@@ -68,8 +69,7 @@ VIOLATION = Violation(
 ERROR = PropertyValueError(
     type_name="P", property="age", line=3, expected="I32", actual="'x'", hint="a hint"
 )
-FRAGMENT = StagedFragment(
-    "edge:E",
+FRAGMENT = StagedFragment(TableKey("edge:E"),
     {"id": 0, "files": [{"path": "a.lance", "file_size_bytes": 9}], "row_id_meta": None},
     pack_positions(np.array([5, 6, 9])),
     3,
@@ -78,15 +78,15 @@ FRAGMENT = StagedFragment(
 REPORTS: list[TaskReport] = [
     FailureReport(1 << 40 | 1, InputError("cannot read x", reason="unreadable")),
     LineCountReport(4, 100),
-    RecordCountReport("node:P", 3, truncated=True),
+    RecordCountReport(TableKey("node:P"), 3, truncated=True),
     RejectReport(LoadProblem(3, "P", "a", ERROR, None, ("1", "\ud800"), b"\xff{")),
     RejectReport(LoadProblem(None, None, None, ERROR)),
     RowViolationReport(VIOLATION),
-    ExistingIdReport(Violation("key", "node:P", "a")),
+    ExistingIdReport(Violation("key", TableKey("node:P"), "a")),
     HeldValueReport(VIOLATION),
     StagedFragmentReport(FRAGMENT),
-    RemovedRowsReport("node:P", np.array([1, 1 << 63], np.uint64)),
-    ReportedTypeReport("node:P", has_unwritten=True),
+    RemovedRowsReport(TableKey("node:P"), np.array([1, 1 << 63], np.uint64)),
+    ReportedTypeReport(TableKey("node:P"), has_unwritten=True),
 ]
 
 
@@ -117,7 +117,7 @@ def test_every_type_is_tried() -> None:
 
 
 def test_reports_arrive_in_input_order_and_are_selected_by_type() -> None:
-    late, early = (RowViolationReport(Violation("enum", "node:P", input_line=n)) for n in (9, 2))
+    late, early = (RowViolationReport(Violation("enum", TableKey("node:P"), input_line=n)) for n in (9, 2))
     found = arrived(late, LineCountReport(0, 1), early)
     assert [type(one) for one in found] == [LineCountReport, *[RowViolationReport] * 2]
     assert select_reports(found, RowViolationReport) == [early, late]
@@ -224,3 +224,9 @@ def test_rows_of_every_kind_come_back(
     assert row_kind.from_report(report).equals(rows)
     others = [one for one in ROW_KINDS if one is not row_kind]
     assert [one.from_report(report).num_rows for one in others] == [0, 0]
+
+
+def test_table_keys_arrive_as_table_keys() -> None:
+    for report in arrived(*REPORTS):
+        holder = getattr(report, "violation", None) or getattr(report, "fragment", None) or report
+        assert isinstance(getattr(holder, "table_key", TableKey("node:P")), TableKey)

@@ -11,6 +11,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.rules.delta import Addresses, Positions, TableDelta, as_single_array
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
+from omnigraph.values.table_key import TableKey
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class TableOverlay:
     replaced_rows: pa.Table
 
     @property
-    def table_key(self) -> str:
+    def table_key(self) -> TableKey:
         """Key of the table."""
         return table_key(self.entity_type)
 

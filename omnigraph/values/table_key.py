@@ -1,0 +1,69 @@
+"""The key of a table: the kind and the name of its type, as `node:Person` or `edge:Knows`."""
+
+from functools import lru_cache
+from typing import Literal
+
+EntityKind = Literal["node", "edge"]
+_PREFIX_LENGTH = len("node:")  # `edge:` is as long, so a slice is enough to get the type name
+
+
+class TableKey(str):
+    """A table key. It is its own text: stored forms, order and equality are those of a string.
+
+    The constructor trusts its argument; `parse` checks it.
+
+    >>> table_key = TableKey.of("node", "Person")
+    >>> table_key, table_key.kind, table_key.type_name, table_key == "node:Person"
+    ('node:Person', 'node', 'Person', True)
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(kind: str, type_name: str) -> "TableKey":
+        """Return the key of the table of a type; `kind` is `node` or `edge`."""
+        return _cached_key(kind, type_name)
+
+    @staticmethod
+    def node(type_name: str) -> "TableKey":
+        """Return the key of the table of a node type."""
+        return _cached_key("node", type_name)
+
+    @staticmethod
+    def edge(type_name: str) -> "TableKey":
+        """Return the key of the table of an edge type."""
+        return _cached_key("edge", type_name)
+
+    @staticmethod
+    def parse(text: str) -> "TableKey":
+        """Return a text as a key; raise `ValueError` if it does not name a kind and a type.
+
+        >>> TableKey.parse("Person")
+        Traceback (most recent call last):
+        ValueError: expected node:TYPE or edge:TYPE, got 'Person'
+        """
+        kind, _, type_name = text.partition(":")
+        if kind not in ("node", "edge") or not type_name:
+            raise ValueError(f"expected node:TYPE or edge:TYPE, got {text!r}")
+        return TableKey(text)
+
+    @property
+    def kind(self) -> EntityKind:
+        """`node` or `edge`."""
+        return "edge" if self.is_edge else "node"
+
+    @property
+    def type_name(self) -> str:
+        """The name of the type."""
+        return self[_PREFIX_LENGTH:]
+
+    @property
+    def is_edge(self) -> bool:
+        """Whether the table holds edges."""
+        return self.startswith("edge:")
+
+
+@lru_cache(maxsize=4096)
+def _cached_key(kind: str, type_name: str) -> TableKey:
+    # Queries build the same keys again and again; a cached one costs no more than an f-string.
+    return TableKey(f"{kind}:{type_name}")
