@@ -89,9 +89,7 @@ def main() -> None:
             "update", ROUNDS,
             lambda g, n: g.update("Person", where=f'name = "person {n}"', set={"age": 7}), place,
         )  # fmt: skip
-        compare(
-            "delete", ROUNDS, lambda g, n: g.delete("Person", where=f'name = "person {n}"'), place
-        )
+        compare("delete", ROUNDS, lambda g, n: g.delete("Person", where=f'name = "person {n}"'), place)
         tables = [people(10_000 + number * rows, rows) for number in range(LOADS)]
         compare(
             f"load of {rows:,} rows", LOADS,

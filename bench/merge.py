@@ -171,9 +171,7 @@ def requests(sizes: Sizes) -> Iterator[str]:
         proxy.stop()
 
 
-def _compared(
-    tables: int, delta: int, targets: Sequence[int], lines: Sequence[str]
-) -> Iterator[str]:
+def _compared(tables: int, delta: int, targets: Sequence[int], lines: Sequence[str]) -> Iterator[str]:
     before = None
     for rows, line in zip(targets, lines, strict=True):
         count = total(line)

@@ -49,9 +49,7 @@ class Kind:
 
 def person(n: int) -> pa.Table:
     """A row of Person, as its table has it."""
-    return pa.table(
-        {"id": [f"p{n}"], "age": pa.array([n], pa.int32()), "city": ["x"], "name": [f"p{n}"]}
-    )
+    return pa.table({"id": [f"p{n}"], "age": pa.array([n], pa.int32()), "city": ["x"], "name": [f"p{n}"]})
 
 
 def append(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
@@ -88,9 +86,7 @@ def delete(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
     """One row found and removed."""
     table = txn.table(TableKey("node:Person"))
     found = find(table, {"name": pa.array([f"p{n}"])}, ["id"], with_row_ids=True)
-    return TableKey("node:Person"), stage_change(
-        txn.store, table, removed_addresses=found["_rowaddr"].to_pylist()
-    )
+    return TableKey("node:Person"), stage_change(txn.store, table, removed_addresses=found["_rowaddr"].to_pylist())
 
 
 KINDS = (
@@ -141,13 +137,11 @@ def main(rows: int, durability: str) -> None:
     """Make a large graph, then measure every kind of write on it."""
     with tempfile.TemporaryDirectory() as scratch:
         graph = omnigraph.init(Path(scratch) / "g", SCHEMA, durability=durability)  # type: ignore[arg-type]
-        line = graph._handle.branch_head
+        line = graph._handle.branch_state
         names = [f"p{n}" for n in range(rows)]
         ages = pa.array([n % 100 for n in range(rows)], pa.int32())
         start = time.perf_counter()
-        load(
-            line, {"Person": pa.table({"name": names, "age": ages, "city": ["x"] * rows})}, "append"
-        )
+        load(line, {"Person": pa.table({"name": names, "age": ages, "city": ["x"] * rows})}, "append")
         print(f"load {rows} rows: {time.perf_counter() - start:.1f} s")
         start = time.perf_counter()
         ensure_indices(line)

@@ -92,9 +92,7 @@ def run_engine(name: str, place: Path, given: Inputs) -> dict[str, Any]:
 def child(name: str, place: Path, scale: float, *what: str) -> str:
     """The same program in a fresh process, for one engine."""
     command = [sys.executable, "-m", "bench.peers", "--place", str(place), "--scale", str(scale)]
-    done = subprocess.run(
-        [*command, "--engine", name, *what], check=True, stdout=subprocess.PIPE, text=True
-    )
+    done = subprocess.run([*command, "--engine", name, *what], check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout
 
 

@@ -103,8 +103,8 @@ class Ours:
                 staged = stage_append(txn.store, txn.table(key), rows)
                 return PublishPlan("load", {key: staged}, gc_epoch=txn.base.state.head.gc_epoch)
 
-            publish(graph._handle.branch_head, prepare)
-        ensure_indices(graph._handle.branch_head)
+            publish(graph._handle.branch_state, prepare)
+        ensure_indices(graph._handle.branch_state)
         # The others keep their neighbour lists in their files, too.
         os.environ["OMNIGRAPH_TRAVERSAL_MODE"] = "csr"
         os.environ["OMNIGRAPH_CACHE_DIR"] = str(place / "cache")
@@ -182,9 +182,7 @@ class Ladybug:
         import ladybug
 
         connection = ladybug.Connection(ladybug.Database(str(place / "ladybug.db")))
-        connection.execute(
-            "CREATE NODE TABLE Person(id STRING PRIMARY KEY, name STRING, age INT32, city STRING)"
-        )
+        connection.execute("CREATE NODE TABLE Person(id STRING PRIMARY KEY, name STRING, age INT32, city STRING)")
         connection.execute("CREATE REL TABLE Knows(FROM Person TO Person, id STRING, since INT32)")
         person, knows = place / "person.parquet", place / "knows.parquet"
         connection.execute(f"COPY Person FROM (LOAD FROM '{person}' RETURN id, name, age, city)")
@@ -204,25 +202,20 @@ class Ladybug:
     def one_hop(self, one: str) -> list[Row]:
         """Friends above an age."""
         return self.ask(
-            "MATCH (p:Person)-[:Knows]->(f:Person) WHERE p.id=$i AND f.age>40 "
-            "RETURN DISTINCT f.id, f.name, f.age",
+            "MATCH (p:Person)-[:Knows]->(f:Person) WHERE p.id=$i AND f.age>40 RETURN DISTINCT f.id, f.name, f.age",
             i=one,
         )
 
     def two_hops(self, one: str) -> list[Row]:
         """Distinct friends of friends."""
         return self.ask(
-            "MATCH (p:Person)-[:Knows]->(:Person)-[:Knows]->(f:Person) WHERE p.id=$i "
-            "RETURN count(DISTINCT f.id)",
-            i=one,
+            "MATCH (p:Person)-[:Knows]->(:Person)-[:Knows]->(f:Person) WHERE p.id=$i RETURN count(DISTINCT f.id)", i=one
         )
 
     def three_hops(self, one: str) -> list[Row]:
         """Everybody within three steps."""
         return self.ask(
-            "MATCH (p:Person)-[:Knows* SHORTEST 1..3]->(f:Person) WHERE p.id=$i "
-            "RETURN count(DISTINCT f.id)",
-            i=one,
+            "MATCH (p:Person)-[:Knows* SHORTEST 1..3]->(f:Person) WHERE p.id=$i RETURN count(DISTINCT f.id)", i=one
         )
 
     def friends_of_friends(self, starts: Sequence[str]) -> list[Row]:
@@ -236,16 +229,11 @@ class Ladybug:
 
     def group_by(self) -> list[Row]:
         """Ages by city, over everybody."""
-        return self.ask(
-            "MATCH (p:Person) WHERE p.age>=30 "
-            "RETURN p.city, avg(p.age), count(p.age) ORDER BY p.city"
-        )
+        return self.ask("MATCH (p:Person) WHERE p.age>=30 RETURN p.city, avg(p.age), count(p.age) ORDER BY p.city")
 
     def two_paths(self) -> list[Row]:
         """All paths of two steps, parallel edges counted once as in our language."""
-        return self.ask(
-            "MATCH (a:Person)-[:Knows]->(b:Person)-[:Knows]->(c:Person) RETURN count(*)"
-        )
+        return self.ask("MATCH (a:Person)-[:Knows]->(b:Person)-[:Knows]->(c:Person) RETURN count(*)")
 
     def triangles(self, below: str) -> list[Row]:
         """Directed triangles among some people."""
@@ -298,17 +286,14 @@ class DuckDB:
     def one_hop(self, one: str) -> list[Row]:
         """Friends above an age."""
         return self.ask(
-            "SELECT DISTINCT f.id, f.name, f.age FROM knows k JOIN person f ON f.id=k.dst "
-            "WHERE k.src=? AND f.age>40",
+            "SELECT DISTINCT f.id, f.name, f.age FROM knows k JOIN person f ON f.id=k.dst WHERE k.src=? AND f.age>40",
             one,
         )
 
     def two_hops(self, one: str) -> list[Row]:
         """Distinct friends of friends."""
         return self.ask(
-            "SELECT count(DISTINCT k2.dst) FROM knows k1 JOIN knows k2 ON k2.src=k1.dst "
-            "WHERE k1.src=?",
-            one,
+            "SELECT count(DISTINCT k2.dst) FROM knows k1 JOIN knows k2 ON k2.src=k1.dst WHERE k1.src=?", one
         )
 
     def three_hops(self, one: str) -> list[Row]:
@@ -336,10 +321,7 @@ class DuckDB:
 
     def group_by(self) -> list[Row]:
         """Ages by city, over everybody."""
-        return self.ask(
-            "SELECT city, avg(age), count(age) FROM person WHERE age>=30 "
-            "GROUP BY city ORDER BY city"
-        )
+        return self.ask("SELECT city, avg(age), count(age) FROM person WHERE age>=30 GROUP BY city ORDER BY city")
 
     def two_paths(self) -> list[Row]:
         """All paths of two steps, by the product of degrees: the quickest way that SQL has."""

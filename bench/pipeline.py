@@ -27,12 +27,7 @@ from omnigraph.ingest.input_pieces import read_piece_blocks
 from omnigraph.ingest.intake import Intake
 from omnigraph.ingest.ndjson import read_blocks
 from omnigraph.ingest.problem import ProblemCollector
-from omnigraph.spark.endpoint_lookup import (
-    EndpointLookup,
-    NodeIdSource,
-    find_lost_endpoints,
-    remove_scratch_folders,
-)
+from omnigraph.spark.endpoint_lookup import EndpointLookup, NodeIdSource, find_lost_endpoints, remove_scratch_folders
 from omnigraph.spark.export import export_on_spark
 from omnigraph.spark.load import BulkLoad, LoadAttempt, load_on_spark
 from omnigraph.spark.session import spark_session
@@ -125,7 +120,7 @@ class Bench:
         graph = self._graph()
         job, run = (
             job_of(graph, "append"),
-            LoadAttempt(self.spark, graph._handle.branch_head, BulkLoad("append"), ()),
+            LoadAttempt(self.spark, graph._handle.branch_state, BulkLoad("append"), ()),
         )
         run.bulk_load = replace(run.bulk_load, input_files=find_input_files(self.lines))
         pieces = run.cut_pieces()
@@ -138,12 +133,7 @@ class Bench:
     def stage_parquet(self) -> "Clock":
         """The Parquet read, shaped, checked row by row, and written as fragments."""
         graph = self._graph()
-        run = LoadAttempt(
-            self.spark,
-            graph._handle.branch_head,
-            BulkLoad("append", find_input_files(self.files)),
-            (),
-        )
+        run = LoadAttempt(self.spark, graph._handle.branch_state, BulkLoad("append", find_input_files(self.files)), ())
         with Clock() as clock:
             out = run.run_tasks(job_of(graph, "append"), run.cut_pieces())
             out.where("kind = 'count'").count()
@@ -184,17 +174,9 @@ class Bench:
         key, place = TableKey("node:Paper"), job_of(graph, "append").pinned_graph
         held = {one: graph.snapshot.tables[one].rows for one in (key, TableKey("edge:Cites"))}
         nodes = {key: NodeIdSource(key, (), held[key], looks_up_stored=False)}
-        ends = EndpointLookup(
-            new_ulid(), place, nodes, {TableKey("edge:Cites"): [("src", key), ("dst", key)]}
-        )
+        ends = EndpointLookup(new_ulid(), place, nodes, {TableKey("edge:Cites"): [("src", key), ("dst", key)]})
         edges = [
-            StagedFragment(
-                TableKey("edge:Cites"),
-                facts,
-                pack_positions(np.arange(rows)),
-                rows,
-                ids_generated=True,
-            )
+            StagedFragment(TableKey("edge:Cites"), facts, pack_positions(np.arange(rows)), rows, ids_generated=True)
             for facts, rows in describe_fragments(graph.snapshot.table("edge:Cites"))
         ]
         with Clock() as clock:
@@ -257,9 +239,7 @@ class Bench:
     def _load(self, name: str, data: Any) -> "Clock":
         graph = self._graph()
         with Clock() as clock:
-            done = load_on_spark(
-                self.spark, graph._handle.branch_head, BulkLoad("append", find_input_files(data))
-            )
+            done = load_on_spark(self.spark, graph._handle.branch_state, BulkLoad("append", find_input_files(data)))
         if done.commit is None:
             raise SystemExit(f"{name} was refused: {done.problems[:3]}")
         self.stages[name] = dict(done.summary.seconds)
@@ -326,7 +306,7 @@ def parsing(job: LoadJob, pieces: Any) -> Any:
 
 def job_of(graph: Any, mode: Any) -> LoadJob:
     """What tasks of a load into a graph would be told."""
-    return LoadAttempt(None, graph._handle.branch_head, BulkLoad(mode), ()).make_job(graph.snapshot)  # type: ignore[arg-type]
+    return LoadAttempt(None, graph._handle.branch_state, BulkLoad(mode), ()).make_job(graph.snapshot)  # type: ignore[arg-type]
 
 
 # What is compared with what, and how fast it has to be at least: the seconds of the second by those

@@ -33,7 +33,7 @@ def told(proxy: Proxy, title: str, action: Callable[[], object]) -> None:
 
 def writes(proxy: Proxy, graph: Graph) -> None:
     """Appends to one, two and three tables."""
-    line = graph._handle.branch_head
+    line = graph._handle.branch_state
     add(line, "warm", (PERSON, CITY, LIVES_IN))
     for keys in ((PERSON,), (PERSON, CITY), (PERSON, CITY, LIVES_IN)):
         told(proxy, f"append a row to {len(keys)} table(s)", partial(add, line, "x", keys))
@@ -64,7 +64,7 @@ def ageing(proxy: Proxy, graph: Graph, count: int) -> None:
     costs: list[Cost] = []
     for n in range(count):
         with requests_of(proxy) as made:
-            add(graph._handle.branch_head, f"r{n}")
+            add(graph._handle.branch_state, f"r{n}")
         costs.append(cost_of_requests(made))
     print("\n".join(window(f"{count} publishes one after another", costs)))
 

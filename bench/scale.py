@@ -89,9 +89,7 @@ def _held(process: int) -> int:
     """The memory of a process; what it shares is counted in parts."""
     with suppress(OSError, StopIteration, ValueError):
         text = Path(f"/proc/{process}/smaps_rollup").read_text()
-        return (
-            int(next(one for one in text.splitlines() if one.startswith("Pss:")).split()[1]) << 10
-        )
+        return int(next(one for one in text.splitlines() if one.startswith("Pss:")).split()[1]) << 10
     return 0
 
 
@@ -103,9 +101,7 @@ def measure(spark: Any, folder: Path, edges: int) -> dict[str, Taken]:
     files = generate(folder / "data", edges)
     graph = omnigraph.init(folder / "graph", SCHEMA, durability="os")
     with Peak() as loading, Clock() as load:
-        done = load_on_spark(
-            spark, graph._handle.branch_head, BulkLoad("append", find_input_files(files))
-        )
+        done = load_on_spark(spark, graph._handle.branch_state, BulkLoad("append", find_input_files(files)))
     if done.commit is None:
         raise SystemExit(f"refused: {done.problems[:3]}")
     with Peak() as writing, Clock() as export:

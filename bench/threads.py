@@ -29,12 +29,8 @@ def throughput(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
     for title, ask in kinds.items():
         count = _ASKED[title]
         _rate(ask, count // 2, 1)  # what a process learns while it is used
-        pairs = [
-            (_rate(ask, count // 4, 1), _rate(ask, count // 2, THREADS)) for _ in range(_ROUNDS)
-        ]
-        one, many, ratio = (
-            statistics.median(each) for each in zip(*_with_ratio(pairs), strict=True)
-        )
+        pairs = [(_rate(ask, count // 4, 1), _rate(ask, count // 2, THREADS)) for _ in range(_ROUNDS)]
+        one, many, ratio = (statistics.median(each) for each in zip(*_with_ratio(pairs), strict=True))
         found[title] = {"one": one, "many": many, "ratio": ratio}
     return found
 

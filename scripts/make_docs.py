@@ -38,10 +38,7 @@ def errors_page() -> str:
         + "\n## Hints\n\nWhat to do next.\n\n"
         + _table(("class", "hint"), ((f"`{name}`", hint) for name, hint in hints))
         + "\n## Reserved\n\nNothing raises these classes yet; the part that will is not built.\n\n"
-        + _table(
-            ("class", "part"),
-            ((f"`{name}`", part) for part, names in RESERVED_ERRORS.items() for name in names),
-        )
+        + _table(("class", "part"), ((f"`{name}`", part) for part, names in RESERVED_ERRORS.items() for name in names))
     )
 
 
@@ -113,9 +110,7 @@ def cli_page() -> str:
     )
 
 
-def _command_help(
-    command: click.Command, name: str, parent: click.Context | None = None
-) -> Iterator[str]:
+def _command_help(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
     # Below its parent, as in a real run: click remembers the help option of the first context.
     settings = {**command.context_settings, "terminal_width": 90}
     context = click.Context(command, parent=parent, info_name=name, **settings)

@@ -13,9 +13,7 @@ SHOWN_DECORATORS = ("classmethod", "staticmethod", "contextmanager", "asyncconte
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def signature(
-    function: Callable[..., Any], name: str, method: Callable[..., Any] | None = None
-) -> list[str]:
+def signature(function: Callable[..., Any], name: str, method: Callable[..., Any] | None = None) -> list[str]:
     """The lines of `def name(...) -> ...`, without the object that a method is called on.
 
     >>> signature(signature, "signature")[0]
@@ -83,9 +81,7 @@ def _decorators(node: FunctionNode) -> list[str]:
     return [name for name in names if name in SHOWN_DECORATORS]
 
 
-def _parameters(
-    arguments: ast.arguments, function: Callable[..., Any], *, skip: bool
-) -> Iterator[str]:
+def _parameters(arguments: ast.arguments, function: Callable[..., Any], *, skip: bool) -> Iterator[str]:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults.extend(arguments.defaults)
@@ -124,11 +120,7 @@ def _unpacked(argument: ast.arg | None) -> str | None:
     return None
 
 
-def _parameter(
-    argument: ast.arg,
-    default: ast.expr | None = None,
-    function: Callable[..., Any] | None = None,
-) -> str:
+def _parameter(argument: ast.arg, default: ast.expr | None = None, function: Callable[..., Any] | None = None) -> str:
     annotation = f": {_annotation(argument.annotation)}" if argument.annotation else ""
     equals = " = " if annotation else "="
     value = f"{equals}{_default(default, function)}" if default is not None else ""

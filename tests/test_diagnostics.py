@@ -10,102 +10,22 @@ from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span, render
 
 # Text, what is marked in it, and the two lines of the picture.
 PICTURES: dict[str, tuple[str, str, str, str]] = {
-    "plain": (
-        "node lamp {}",
-        "lamp",
-        "  1 | node lamp {}",
-        "    |      ^^^^",
-    ),
-    "second line": (
-        "// one\n  two",
-        "two",
-        "  2 |   two",
-        "    |   ^^^",
-    ),
-    "wide characters before": (
-        '"日本語" x',
-        "x",
-        '  1 | "日本語" x',
-        "    |          ^",
-    ),
-    "wide characters inside": (
-        "a 日本 b",
-        "日本",
-        "  1 | a 日本 b",
-        "    |   ^^^^",
-    ),
-    "a wide picture": (
-        "🎉🎉 x",
-        "x",
-        "  1 | 🎉🎉 x",
-        "    |      ^",
-    ),
-    "full width": (
-        "ＡＢ x",
-        "x",
-        "  1 | ＡＢ x",
-        "    |      ^",
-    ),
-    "combining marks": (
-        "e\u0301e\u0301 x",
-        "x",
-        "  1 | e\u0301e\u0301 x",
-        "    |    ^",
-    ),
-    "marks that enclose and select": (
-        "1\ufe0f\u20e3 x",
-        "x",
-        "  1 | 1\ufe0f\u20e3 x",
-        "    |   ^",
-    ),
-    "nothing but a mark": (
-        "e\u0301 x",
-        "\u0301",
-        "  1 | e\u0301 x",
-        "    |  ^",
-    ),
-    "tabs": (
-        "\t\tx\ty",
-        "y",
-        "  1 |   x y",
-        "    |     ^",
-    ),
-    "windows line end": (
-        "one\r\ntwo\r\n",
-        "two",
-        "  2 | two",
-        "    | ^^^",
-    ),
-    "a lone carriage return": (
-        "one\rtwo x",
-        "x",
-        "  1 | one\ufffdtwo x",
-        "    |         ^",
-    ),
-    "control characters": (
-        "\x1b[31m\x07 x",
-        "x",
-        "  1 | \ufffd[31m\ufffd x",
-        "    |        ^",
-    ),
-    "direction marks": (
-        "\u202ea x",
-        "x",
-        "  1 | \ufffda x",
-        "    |    ^",
-    ),
-    "over several lines": (
-        "a {\n  b\n}",
-        "{\n  b\n}",
-        "  1 | a {",
-        "    |   ^",
-    ),
-    "over several windows lines": (
-        "a {\r\n}",
-        "{\r\n}",
-        "  1 | a {",
-        "    |   ^",
-    ),
+    "plain": ("node lamp {}", "lamp", "  1 | node lamp {}", "    |      ^^^^"),
+    "second line": ("// one\n  two", "two", "  2 |   two", "    |   ^^^"),
+    "wide characters before": ('"日本語" x', "x", '  1 | "日本語" x', "    |          ^"),
+    "wide characters inside": ("a 日本 b", "日本", "  1 | a 日本 b", "    |   ^^^^"),
+    "a wide picture": ("🎉🎉 x", "x", "  1 | 🎉🎉 x", "    |      ^"),
+    "full width": ("ＡＢ x", "x", "  1 | ＡＢ x", "    |      ^"),
+    "combining marks": ("e\u0301e\u0301 x", "x", "  1 | e\u0301e\u0301 x", "    |    ^"),
+    "marks that enclose and select": ("1\ufe0f\u20e3 x", "x", "  1 | 1\ufe0f\u20e3 x", "    |   ^"),
+    "nothing but a mark": ("e\u0301 x", "\u0301", "  1 | e\u0301 x", "    |  ^"),
+    "tabs": ("\t\tx\ty", "y", "  1 |   x y", "    |     ^"),
+    "windows line end": ("one\r\ntwo\r\n", "two", "  2 | two", "    | ^^^"),
+    "a lone carriage return": ("one\rtwo x", "x", "  1 | one\ufffdtwo x", "    |         ^"),
+    "control characters": ("\x1b[31m\x07 x", "x", "  1 | \ufffd[31m\ufffd x", "    |        ^"),
+    "direction marks": ("\u202ea x", "x", "  1 | \ufffda x", "    |    ^"),
+    "over several lines": ("a {\n  b\n}", "{\n  b\n}", "  1 | a {", "    |   ^"),
+    "over several windows lines": ("a {\r\n}", "{\r\n}", "  1 | a {", "    |   ^"),
 }
 
 
@@ -175,9 +95,7 @@ def test_the_number_of_a_line_has_room(line: int, gutter: str) -> None:
 
 def test_all_that_is_known_is_said() -> None:
     source = SourceText("a.pg", "lamp")
-    one = Diagnostic.at_span(
-        source, Span(0, 4), "no", code="T1", kind="type", severity="warning", hint="try"
-    )
+    one = Diagnostic.at_span(source, Span(0, 4), "no", code="T1", kind="type", severity="warning", hint="try")
     assert render(one, source) == ("a.pg:1:1: warning[T1]: no\n  1 | lamp\n    | ^^^^\n  hint: try")
 
 
@@ -210,9 +128,7 @@ def test_a_place_is_where_counting_leads(text: str, offset: int) -> None:
 def test_lines_are_what_a_text_is_made_of(text: str) -> None:
     source = SourceText("x", text)
     lines = text.split("\n")
-    assert [source.line_text(n) for n in range(1, len(lines) + 1)] == [
-        x.rstrip("\r") for x in lines
-    ]
+    assert [source.line_text(n) for n in range(1, len(lines) + 1)] == [x.rstrip("\r") for x in lines]
 
 
 @given(TEXTS, st.integers(0, 30), st.integers(0, 30))

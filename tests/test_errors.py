@@ -46,18 +46,9 @@ from omnigraph.errors import (
 from omnigraph.errors.diagnostics import Diagnostic, DiagnosticKind, SourceText, Span
 
 CATALOGUE = Path(__file__).parent / "cases" / "errors" / "catalogue.txt"
-FAMILIES = {
-    "OmnigraphError",
-    "ClientError",
-    "ServerError",
-    "Conflict",
-    "Transient",
-    "LanguageError",
-}
+FAMILIES = {"OmnigraphError", "ClientError", "ServerError", "Conflict", "Transient", "LanguageError"}
 CLASSES = {
-    name: found
-    for name, found in vars(errors).items()
-    if inspect.isclass(found) and issubclass(found, OmnigraphError)
+    name: found for name, found in vars(errors).items() if inspect.isclass(found) and issubclass(found, OmnigraphError)
 }
 
 
@@ -82,9 +73,7 @@ def read(line: str) -> Row:
     facts, body = outcome.split(" => ")
     number = None if status == "-" else int(status)
     word = None if code == "-" else code
-    return Row(
-        name, family, number, word, effect, retry, exits, json.loads(facts), json.loads(body)
-    )
+    return Row(name, family, number, word, effect, retry, exits, json.loads(facts), json.loads(body))
 
 
 LINES = CATALOGUE.read_text(encoding="utf-8").splitlines()
@@ -252,9 +241,7 @@ def test_an_internal_failure_tells_strangers_nothing() -> None:
 
 
 def test_composite_uniqueness_names_its_columns_and_both_ids() -> None:
-    error = UniqueViolation(
-        type_name="Follows", property=("src", "dst"), value="a, b", first_id="x", second_id="y"
-    )
+    error = UniqueViolation(type_name="Follows", property=("src", "dst"), value="a, b", first_id="x", second_id="y")
     wanted = "@unique violation on Follows.(src, dst): value 'a, b' is held by 'x' and 'y'"
     assert error.message == wanted
 
@@ -277,12 +264,7 @@ def test_merge_conflicts_are_sorted_once_each_and_previewed() -> None:
     found = [conflict("edge", "A", "1"), conflict("node", "B", "2"), conflict("node", "B", "1")]
     error = MergeConflict(conflicts=[*found, found[0], conflict("node", "A", None)])
     order = [(one.entity_kind, one.type_name, one.entity_id) for one in error.conflicts]
-    assert order == [
-        ("node", "A", None),
-        ("node", "B", "1"),
-        ("node", "B", "2"),
-        ("edge", "A", "1"),
-    ]
+    assert order == [("node", "A", None), ("node", "B", "1"), ("node", "B", "2"), ("edge", "A", "1")]
     assert error.message.endswith("; and 1 more")
     assert error.message.count("divergent_update") == 3
     assert len(error.to_json()["merge_conflicts"]) == 4
@@ -309,9 +291,7 @@ def test_a_stale_type_is_named_both_ways() -> None:
 TEXT = SourceText("a.pg", "node lamp {}\r\nnode Löwe { ä: I32 }")
 
 
-def finding(
-    start: int, end: int, message: str, kind: DiagnosticKind = "parse", **more: Any
-) -> Diagnostic:
+def finding(start: int, end: int, message: str, kind: DiagnosticKind = "parse", **more: Any) -> Diagnostic:
     return Diagnostic.at_span(TEXT, Span(start, end), message, kind=kind, **more)
 
 
@@ -425,9 +405,7 @@ def test_a_uri_is_shown_without_secrets(uri: str, shown: str) -> None:
     assert redact_text(f"cannot open '{uri}' now") == f"cannot open '{shown}' now"
 
 
-@pytest.mark.parametrize(
-    "error", [ExternalBlobPolicyError, GraphNotInitialized, InitializationIndeterminate]
-)
+@pytest.mark.parametrize("error", [ExternalBlobPolicyError, GraphNotInitialized, InitializationIndeterminate])
 def test_no_error_prints_the_secrets_of_a_uri(error: type[OmnigraphError]) -> None:
     made = error(uri="s3://key:secret@bucket/x?sig=abc", source_uri="s3://k:secret@b")
     for text in (str(made), repr(made), json.dumps(made.to_json()), str(made.__dict__)):

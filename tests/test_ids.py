@@ -73,9 +73,7 @@ with ids.deterministic_ids(datetime(2024, 1, 1, tzinfo=UTC), seed=1):
 
 def test_a_forked_child_does_not_count_on_from_its_parent() -> None:
     # In a process of its own: this one may have loaded libraries that must not be forked.
-    ended = subprocess.run(
-        [sys.executable, "-c", FORKED], capture_output=True, text=True, check=True
-    )
+    ended = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
     assert ended.stdout == "True\n"
 
 
@@ -86,8 +84,7 @@ def test_only_canonical_ulids_are_ulids(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "01J", "01j8zc9q3m0000000000000000", "01J8ZC9Q3M000000000000000U", "8" + "Z" * 25],
+    "text", ["", "01J", "01j8zc9q3m0000000000000000", "01J8ZC9Q3M000000000000000U", "8" + "Z" * 25]
 )
 def test_what_is_no_ulid_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="not a ULID"):
@@ -106,9 +103,7 @@ def test_the_digits_of_a_ulid_are_its_number(number: int) -> None:
 
 
 def test_a_ulid_of_the_specification() -> None:
-    assert ids.ulid_time("01ARYZ6S41TSV4RRFFQ69G5FAV") == datetime(
-        2016, 7, 30, 22, 36, 16, 385000, tzinfo=UTC
-    )
+    assert ids.ulid_time("01ARYZ6S41TSV4RRFFQ69G5FAV") == datetime(2016, 7, 30, 22, 36, 16, 385000, tzinfo=UTC)
 
 
 def test_a_ulid_of_the_far_future_has_no_date() -> None:

@@ -92,9 +92,7 @@ def test_a_type_shows_itself_as_a_schema_spells_it(given: str, wanted: str) -> N
 @pytest.mark.parametrize(("given", "wanted"), table("parameter") + table("time"))
 def test_a_parameter_is_stored_by_its_type(given: str, wanted: str) -> None:
     kind, value = split(given)
-    check(
-        lambda: coerce_parameter(read_type(kind), value, parameter_name="p"), wanted, ParameterError
-    )
+    check(lambda: coerce_parameter(read_type(kind), value, parameter_name="p"), wanted, ParameterError)
 
 
 @pytest.mark.parametrize(("given", "wanted"), table("javascript"))
@@ -155,11 +153,7 @@ def test_a_result_is_encoded_for_people(given: str, wanted: str) -> None:
 def test_a_result_for_clients_spells_large_integers(given: str, wanted: str) -> None:
     kind, value = split(given)
     stored = loaded(read_type(kind), value)
-    check(
-        lambda: encode_result(read_type(kind), stored, integers_as_text=True),
-        wanted,
-        OmnigraphError,
-    )
+    check(lambda: encode_result(read_type(kind), stored, integers_as_text=True), wanted, OmnigraphError)
 
 
 @pytest.mark.parametrize(("given", "wanted"), table("export"))
@@ -185,8 +179,7 @@ def test_a_non_finite_number_has_no_spelling(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value"),
-    [("I64", True), ("I64", 1.5), ("Bool", 1), ("String", 1), ("Date", "2024-01-01")],
+    ("kind", "value"), [("I64", True), ("I64", 1.5), ("Bool", 1), ("String", 1), ("Date", "2024-01-01")]
 )
 def test_only_stored_values_are_spelled(kind: str, value: Any) -> None:
     with pytest.raises(InputError, match=kind):
@@ -217,8 +210,7 @@ def test_python_values_are_taken_too(kind: str, value: Any, stored: Any) -> None
 
 
 @pytest.mark.parametrize(
-    "value",
-    [datetime(2024, 1, 1), datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), object()],
+    "value", [datetime(2024, 1, 1), datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), object()]
 )
 def test_an_instant_without_time_zone_or_range_is_refused(value: Any) -> None:
     with pytest.raises(ParameterError, match="DateTime"):
@@ -310,9 +302,9 @@ ANY_JSON = st.recursive(
     max_leaves=5,
 )
 SCALARS = [scalar for scalar in ScalarType if scalar is not ScalarType.VECTOR]
-ANY_TYPE = st.builds(
-    PropertyType, st.sampled_from(SCALARS), nullable=st.booleans(), is_list=st.booleans()
-) | st.builds(PropertyType, st.just(ScalarType.VECTOR), vector_dim=st.integers(1, 3))
+ANY_TYPE = st.builds(PropertyType, st.sampled_from(SCALARS), nullable=st.booleans(), is_list=st.booleans()) | st.builds(
+    PropertyType, st.just(ScalarType.VECTOR), vector_dim=st.integers(1, 3)
+)
 
 
 @settings(max_examples=300)

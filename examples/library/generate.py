@@ -84,13 +84,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--out", required=True, metavar="DIR", help="a directory, or - for stdout")
     made.add_argument("--papers", type=int, default=200, metavar="N", help="default 200")
-    made.add_argument(
-        "--citations", type=int, metavar="N", help="exactly so many; default five per paper"
-    )
+    made.add_argument("--citations", type=int, metavar="N", help="exactly so many; default five per paper")
     made.add_argument("--authors", type=int, metavar="N", help="default three per five papers")
-    made.add_argument(
-        "--institutions", type=int, metavar="N", help="default one per 250 authors, at least 20"
-    )
+    made.add_argument("--institutions", type=int, metavar="N", help="default one per 250 authors, at least 20")
     made.add_argument("--seed", type=int, default=1, metavar="N", help="another library; default 1")
     return made
 

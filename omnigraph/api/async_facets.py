@@ -54,9 +54,7 @@ class AsyncBranches(AsyncFacet[Branches]):
         """The origin of a branch, to be awaited."""
         return run(lambda: self.sync[name])
 
-    async def create(
-        self, name: str, *, from_: Revision | None = None, commit: Revision | None = None
-    ) -> "AsyncGraph":
+    async def create(self, name: str, *, from_: Revision | None = None, commit: Revision | None = None) -> "AsyncGraph":
         """Create a branch, and return a graph on it; see `Branches.create`."""
         return _async_graph(await run(self.sync.create, name, from_=from_, commit=commit))
 
@@ -213,12 +211,7 @@ class AsyncChanges(AsyncFacet[Changes]):
     ) -> AsyncIterator[CommitPage]:
         """All pages of what a commit changed; see `Changes.commit_pages`."""
         pages = await run(
-            self.sync.commit_pages,
-            commit_id,
-            page_token=page_token,
-            limit=limit,
-            max_bytes=max_bytes,
-            **filters,
+            self.sync.commit_pages, commit_id, page_token=page_token, limit=limit, max_bytes=max_bytes, **filters
         )
         async for page in iterate(pages):
             yield page

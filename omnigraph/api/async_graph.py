@@ -17,13 +17,7 @@ from omnigraph.api.async_facets import (
     AsyncSpark,
     AsyncTags,
 )
-from omnigraph.api.async_results import (
-    AsyncEdgeSet,
-    AsyncNodeSet,
-    AsyncPrepared,
-    AsyncResultStream,
-    AsyncTransaction,
-)
+from omnigraph.api.async_results import AsyncEdgeSet, AsyncNodeSet, AsyncPrepared, AsyncResultStream, AsyncTransaction
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
 from omnigraph.api.opening import Location, StorageOptions
@@ -162,9 +156,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     log = in_thread(Graph.log)
 
     @overload
-    async def query(
-        self, source: QuerySource, /, *, lazy: Literal[True], **options: Any
-    ) -> AsyncResultStream: ...
+    async def query(self, source: QuerySource, /, *, lazy: Literal[True], **options: Any) -> AsyncResultStream: ...
     @overload
     async def query(
         self,
@@ -321,11 +313,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     ) -> AsyncTransaction:
         """Several writes as one commit: `async with graph.transaction() as tx`."""
         options = WriteKeywords(
-            branch=branch,
-            if_commit=if_commit,
-            message=message,
-            actor=actor,
-            idempotency_key=idempotency_key,
+            branch=branch, if_commit=if_commit, message=message, actor=actor, idempotency_key=idempotency_key
         )
         return AsyncTransaction(lambda: self.sync.transaction(**options))
 

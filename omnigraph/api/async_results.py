@@ -157,9 +157,7 @@ class AsyncMergeSession(AsyncFacet[MergeSession]):
         await run(self.sync.resolve, which, choice)
         return self
 
-    async def resolve_all(
-        self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None
-    ) -> Self:
+    async def resolve_all(self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None) -> Self:
         """Decide every open conflict, or those of a type or a kind."""
         await run(self.sync.resolve_all, choice, type=type, kind=kind)
         return self

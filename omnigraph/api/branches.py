@@ -69,9 +69,7 @@ class Branches(Facet):
         except BranchNotFound:
             return None
 
-    def create(
-        self, name: str, *, from_: Revision | None = None, commit: Revision | None = None
-    ) -> "Graph":
+    def create(self, name: str, *, from_: Revision | None = None, commit: Revision | None = None) -> "Graph":
         """Create a branch from the head of a branch, this one by default, or from a revision.
 
         `from_` is a branch, or whatever `graph.at` takes: a commit, a tag, a moment, `HEAD~1`;
@@ -84,7 +82,7 @@ class Branches(Facet):
         handle = self._handle
         handle.require_writable("renaming a branch")
         renamed = rename_branch(handle.store, name, new, actor=handle.actor)
-        return self._make_graph(handle.with_branch_head(renamed))
+        return self._make_graph(handle.on_branch(renamed))
 
     def delete(self, name: str) -> None:
         """Delete a branch; commits that other branches have taken from it stay."""
@@ -118,23 +116,17 @@ class Branches(Facet):
         )
 
 
-def fork_branch(
-    handle: Handle, name: str, from_: Revision | None = None, commit: Revision | None = None
-) -> Handle:
+def fork_branch(handle: Handle, name: str, from_: Revision | None = None, commit: Revision | None = None) -> Handle:
     """Create a branch and return a handle on it."""
     handle.require_writable("creating a branch")
     source, commit_id = _find_fork_point(handle, from_, commit)
-    created = branch_lifecycle.create_branch(
-        handle.store, name, source, commit_id=commit_id, actor=handle.actor
-    )
-    return handle.with_branch_head(created)
+    created = branch_lifecycle.create_branch(handle.store, name, source, commit_id=commit_id, actor=handle.actor)
+    return handle.on_branch(created)
 
 
-def _find_fork_point(
-    handle: Handle, from_: Revision | None, commit: Revision | None
-) -> tuple[BranchState, str | None]:
+def _find_fork_point(handle: Handle, from_: Revision | None, commit: Revision | None) -> tuple[BranchState, str | None]:
     """The branch that a new one forks from, and the commit, unless that is the head."""
-    store, source = handle.store, handle.branch_head
+    store, source = handle.store, handle.branch_state
     if from_ is not None and str(from_).strip() != handle.branch_name:
         check_revision_type(from_)
         try:
@@ -154,8 +146,6 @@ def _find_fork_point(
 def _find_revision(handle: Handle, revision: Revision, unknown: OmnigraphError) -> Snapshot:
     """The snapshot of a word that names no branch; else the error about the unknown branch."""
     try:
-        return resolve_revision(
-            handle.store, handle.branch_head, handle.latest_snapshot(), revision
-        )
+        return resolve_revision(handle.store, handle.branch_state, handle.latest_snapshot(), revision)
     except InputError:
         raise unknown from None

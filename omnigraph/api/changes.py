@@ -69,9 +69,7 @@ class Changes(Facet):
         returns no block, only a `.cursor` to continue from. A cursor works only with the filter
         that it was made with.
         """
-        return _open_feed(
-            self._handle, ChangeFilterRequest(types, kinds, ops), FeedPosition(start, cursor)
-        )
+        return _open_feed(self._handle, ChangeFilterRequest(types, kinds, ops), FeedPosition(start, cursor))
 
     def follow(  # noqa: PLR0913 - all but one are keywords
         self,
@@ -94,9 +92,9 @@ class Changes(Facet):
         check_followable(handle, poll)
         stopped = stop or threading.Event()
         pause = wait or (lambda seconds: _wait(handle, stopped, seconds))
-        wanted = ChangeFilterRequest(types, kinds, ops)
-        feed = _open_feed(handle, wanted, FeedPosition(start, cursor))
-        return _follow_feed(handle, feed, wanted, stopped, lambda: pause(poll))
+        filter_request = ChangeFilterRequest(types, kinds, ops)
+        feed = _open_feed(handle, filter_request, FeedPosition(start, cursor))
+        return _follow_feed(handle, feed, filter_request, stopped, lambda: pause(poll))
 
     def poll(  # noqa: PLR0913 - all but one are keywords
         self,
@@ -116,12 +114,12 @@ class Changes(Facet):
         A page that ends inside a commit has a `next_page_token` for the next call. A page that
         ends after a commit has a `cursor`, and `caught_up` when that was the newest commit.
         """
-        handle, wanted = self._handle, ChangeFilterRequest(types, kinds, ops)
+        handle, filter_request = self._handle, ChangeFilterRequest(types, kinds, ops)
         limits = PageLimits(limit, max_bytes, max_commits)
         position = FeedPosition(start, cursor, page_token)
         with log_operation("poll_changes", handle.branch_name) as event:
             snapshot = handle.latest_snapshot()
-            page = page_of_feed(snapshot, handle.branch_head, wanted, limits, position)
+            page = page_of_feed(snapshot, handle.branch_state, filter_request, limits, position)
             event.rows = sum(len(block.changes) for block in page.blocks)
         return page
 
@@ -136,8 +134,8 @@ class Changes(Facet):
         """All that a commit changed against its first parent; iterate over it."""
         revision = commit.id if isinstance(commit, Commit) else commit
         snapshot = self._handle.at(revision).snapshot
-        wanted = ChangeFilterRequest(types, kinds, ops)
-        block = commit_block(snapshot, wanted.resolve(iter([snapshot.schema.ir])))
+        filter_request = ChangeFilterRequest(types, kinds, ops)
+        block = commit_block(snapshot, filter_request.resolve(iter([snapshot.schema.ir])))
         return ChangeBlock(block, "").changes
 
     def commit_page(  # noqa: PLR0913 - all but one are keywords
@@ -153,9 +151,7 @@ class Changes(Facet):
     ) -> CommitPage:
         """One page of what a commit changed against its first parent."""
         snapshot, limits = self._handle.at(commit_id).snapshot, PageLimits(limit, max_bytes)
-        return next(
-            pages_of_commit(snapshot, ChangeFilterRequest(types, kinds, ops), limits, page_token)
-        )
+        return next(pages_of_commit(snapshot, ChangeFilterRequest(types, kinds, ops), limits, page_token))
 
     def commit_pages(
         self,
@@ -184,8 +180,8 @@ class Changes(Facet):
         is None until everything was read. `ops` only filters the feed that follows.
         """
         handle = self._handle
-        wanted = ChangeFilterRequest(types, kinds, ops)
-        baseline = Baseline(handle.latest_snapshot(), handle.branch_head, wanted)
+        filter_request = ChangeFilterRequest(types, kinds, ops)
+        baseline = Baseline(handle.latest_snapshot(), handle.branch_state, filter_request)
         if path is not None:
             with log_operation("baseline", handle.branch_name) as event:
                 baseline.write(Path(path))
@@ -201,14 +197,14 @@ def check_followable(handle: Handle, poll: float) -> None:
         raise InputError(reason=f"poll is a number of seconds above 0, not {poll}")
 
 
-def _open_feed(handle: Handle, wanted: ChangeFilterRequest, position: FeedPosition) -> Feed:
-    return open_feed(handle.latest_snapshot(), handle.branch_head, wanted, position)
+def _open_feed(handle: Handle, filter_request: ChangeFilterRequest, position: FeedPosition) -> Feed:
+    return open_feed(handle.latest_snapshot(), handle.branch_state, filter_request, position)
 
 
 def _follow_feed(
     handle: Handle,
     feed: Feed,
-    wanted: ChangeFilterRequest,
+    filter_request: ChangeFilterRequest,
     stopped: threading.Event,
     pause: Callable[[], object],
 ) -> Iterator[ChangeBlock]:
@@ -221,7 +217,7 @@ def _follow_feed(
             return
         pause()
         try:
-            feed = _open_feed(handle, wanted, FeedPosition(cursor=feed.cursor))
+            feed = _open_feed(handle, filter_request, FeedPosition(cursor=feed.cursor))
         except GraphClosed:
             return
 

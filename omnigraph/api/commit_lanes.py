@@ -35,20 +35,14 @@ class _LaneState:
     awaited_ids: list[str | None] = field(default_factory=list)
 
     def used_lanes(self) -> tuple[int, ...]:
-        return tuple(
-            lane for lane, awaited_id in enumerate(self.awaited_ids) if awaited_id is not None
-        )
+        return tuple(lane for lane, awaited_id in enumerate(self.awaited_ids) if awaited_id is not None)
 
     def lanes_awaiting(self, commit_id: str) -> list[int]:
         return [lane for lane, awaited_id in enumerate(self.awaited_ids) if awaited_id == commit_id]
 
     def take_lane(self, commit_id: str, beyond: int = -1) -> int:
         """Take the first free lane to the right of `beyond`, or append one."""
-        free_lanes = (
-            lane
-            for lane, awaited_id in enumerate(self.awaited_ids)
-            if awaited_id is None and lane > beyond
-        )
+        free_lanes = (lane for lane, awaited_id in enumerate(self.awaited_ids) if awaited_id is None and lane > beyond)
         taken_lane = next(free_lanes, len(self.awaited_ids))
         self.awaited_ids[taken_lane : taken_lane + 1] = [commit_id]
         return taken_lane
@@ -73,20 +67,13 @@ def assign_lanes(commits: Sequence[Commit]) -> list[PositionedCommit]:
         parent_lanes, opened_lanes = [(parent_id, lane) for parent_id in parent_ids[:1]], []
         for parent_id in parent_ids[1:]:
             existing_lanes = lane_state.lanes_awaiting(parent_id)
-            edge_lane = (
-                existing_lanes[0] if existing_lanes else lane_state.take_lane(parent_id, lane)
-            )
+            edge_lane = existing_lanes[0] if existing_lanes else lane_state.take_lane(parent_id, lane)
             opened_lanes += [] if existing_lanes else [edge_lane]
             parent_lanes.append((parent_id, edge_lane))
         lane_state.drop_free_tail()
         positioned_commits.append(
             PositionedCommit(
-                commit,
-                lane,
-                lanes_above,
-                tuple(awaiting_lanes[1:]),
-                tuple(parent_lanes),
-                tuple(opened_lanes),
+                commit, lane, lanes_above, tuple(awaiting_lanes[1:]), tuple(parent_lanes), tuple(opened_lanes)
             )
         )
     return positioned_commits
@@ -109,9 +96,7 @@ def draw_rows(
     ├─╯
     ●   a
     """
-    drawing_width = max(
-        (_drawing_width(positioned_commit) for positioned_commit in positioned_commits), default=0
-    )
+    drawing_width = max((_drawing_width(positioned_commit) for positioned_commit in positioned_commits), default=0)
     for positioned_commit in positioned_commits:
         for lane_text, commit in _draw_commit_rows(positioned_commit):
             drawn_text = lane_text.translate(_ASCII_TRANSLATION) if ascii else lane_text
@@ -139,19 +124,11 @@ def _draw_commit_rows(positioned_commit: PositionedCommit) -> Iterator[tuple[str
             positioned_commit.lane: "├",
         }
         yield _draw_line(positioned_commit.lanes_above, lane_marks), None
-    used_lanes = {*positioned_commit.lanes_above, positioned_commit.lane} - {
-        *positioned_commit.joined_lanes
-    }
+    used_lanes = {*positioned_commit.lanes_above, positioned_commit.lane} - {*positioned_commit.joined_lanes}
     yield _draw_line(used_lanes, {positioned_commit.lane: "●"}), positioned_commit.commit
-    visible_lanes = (
-        used_lanes if positioned_commit.parent_lanes else used_lanes - {positioned_commit.lane}
-    )
+    visible_lanes = used_lanes if positioned_commit.parent_lanes else used_lanes - {positioned_commit.lane}
     for _, edge_lane in positioned_commit.parent_lanes[1:]:
-        right_mark = (
-            "╮"
-            if edge_lane in positioned_commit.opened_lanes and edge_lane not in visible_lanes
-            else "┤"
-        )
+        right_mark = "╮" if edge_lane in positioned_commit.opened_lanes and edge_lane not in visible_lanes else "┤"
         lane_marks = (
             {positioned_commit.lane: "├", edge_lane: right_mark}
             if edge_lane > positioned_commit.lane
@@ -161,17 +138,13 @@ def _draw_commit_rows(positioned_commit: PositionedCommit) -> Iterator[tuple[str
         visible_lanes = visible_lanes | {edge_lane}
 
 
-def _draw_line(
-    used_lanes: Iterator[int] | set[int] | tuple[int, ...], lane_marks: dict[int, str]
-) -> str:
+def _draw_line(used_lanes: Iterator[int] | set[int] | tuple[int, ...], lane_marks: dict[int, str]) -> str:
     """Draw one line: the lanes in use, and a stroke from the first to the last marked lane."""
     lane_set, first_marked, last_marked = set(used_lanes), min(lane_marks), max(lane_marks)
     characters = []
     for lane in range(max(lane_set | {last_marked}) + 1):
         is_inside = first_marked < lane < last_marked
-        default_mark = (
-            ("┼" if is_inside else "│") if lane in lane_set else "─" if is_inside else " "
-        )
+        default_mark = ("┼" if is_inside else "│") if lane in lane_set else "─" if is_inside else " "
         characters.append(lane_marks.get(lane, default_mark))
         characters.append("─" if first_marked <= lane < last_marked else " ")
     return "".join(characters).rstrip()

@@ -60,8 +60,8 @@ def log(  # noqa: PLR0913 - all but the first are keywords
     """
     handle.require_open()
     type_name = None if type is None else require_text(type, "type")
-    shown = LogFilter(since, actor, type_name)
-    return read_log(handle, branch, shown, limit=limit, all_branches=all)
+    snapshot = LogFilter(since, actor, type_name)
+    return read_log(handle, branch, snapshot, limit=limit, all_branches=all)
 
 
 def diff(
@@ -82,17 +82,12 @@ def diff(
     `HistoryReclaimed` where a cleanup has removed one of them.
     """
     handle.require_open()
-    before, after = _find_pair(handle, a, b)
-    return compare_snapshots(before, after, types, kinds, ops)
+    old_snapshot, new_snapshot = _find_pair(handle, a, b)
+    return compare_snapshots(old_snapshot, new_snapshot, types, kinds, ops)
 
 
 def read_log(
-    handle: Handle,
-    branch: str | None,
-    log_filter: LogFilter,
-    *,
-    limit: int | None,
-    all_branches: bool,
+    handle: Handle, branch: str | None, log_filter: LogFilter, *, limit: int | None, all_branches: bool
 ) -> CommitLog:
     """The commits that a branch is based on, or all branches, newest first."""
     commits = _commits_of_all(handle) if all_branches else _commits_below(handle, branch)
@@ -100,13 +95,15 @@ def read_log(
     return CommitLog(accepted, lambda: _names_by_commit(handle))
 
 
-def _find_pair(
-    handle: Handle, old: "State | Graph", new: "State | Graph"
-) -> tuple[Snapshot, Snapshot]:
+def _find_pair(handle: Handle, old: "State | Graph", new: "State | Graph") -> tuple[Snapshot, Snapshot]:
     if isinstance(old, str) and ".." in old and new is None:
         first, dots, second = old.partition("..." if "..." in old else "..")
-        before, after = _find_state(handle, first or None), _find_state(handle, second or None)
-        return (find_common_base(after, before), after) if dots == "..." else (before, after)
+        old_snapshot, new_snapshot = (_find_state(handle, first or None), _find_state(handle, second or None))
+        return (
+            (find_common_base(new_snapshot, old_snapshot), new_snapshot)
+            if dots == "..."
+            else (old_snapshot, new_snapshot)
+        )
     return _find_state(handle, old), _find_state(handle, new)
 
 
@@ -119,14 +116,14 @@ def _find_state(handle: Handle, state: "State | Graph") -> Snapshot:
         return state
     if isinstance(state, Graph):
         return state._handle.latest_snapshot()
-    return resolve_revision(handle.store, handle.branch_head, handle.latest_snapshot(), state)
+    return resolve_revision(handle.store, handle.branch_state, handle.latest_snapshot(), state)
 
 
 def _commits_below(handle: Handle, branch: str | None) -> Iterator[Commit]:
     snapshot = handle.snapshot
     if branch is not None:
-        branch_head = open_branch(handle.store, branch)
-        snapshot = manifest_snapshot(handle.store, branch_head, branch_head.last_known())
+        branch_state = open_branch(handle.store, branch)
+        snapshot = manifest_snapshot(handle.store, branch_state, branch_state.last_known())
     return snapshot.log.iter_ancestors(snapshot.commit_id)
 
 
@@ -141,8 +138,8 @@ def _heads_by_branch(handle: Handle) -> dict[str, Snapshot]:
     heads = {}
     for name in list_branches(handle.store):
         with suppress(BranchNotFound):  # deleted since it was listed
-            branch_head = open_branch(handle.store, name)
-            heads[name] = manifest_snapshot(handle.store, branch_head, branch_head.last_known())
+            branch_state = open_branch(handle.store, name)
+            heads[name] = manifest_snapshot(handle.store, branch_state, branch_state.last_known())
     return heads
 
 

@@ -22,17 +22,12 @@ ProgressOption = ProgressCallback | bool | None
 
 @contextmanager
 def open_load_input(
-    load_input: Any,
-    file_format: str | None,
-    column_mappings: Mapping[str, Mapping[str, str]],
-    progress: ProgressOption,
+    load_input: Any, file_format: str | None, column_mappings: Mapping[str, Mapping[str, str]], progress: ProgressOption
 ) -> Iterator[Any]:
     """Open the input of a load; files are closed afterwards."""
     if file_format not in (None, "ndjson", *TABLE_FORMATS):
         raise UsageError(reason=f"unknown format {file_format!r}; expected ndjson, csv or parquet")
-    if hasattr(load_input, "take_into") or hasattr(
-        load_input, "frames"
-    ):  # input files or Spark frames
+    if hasattr(load_input, "take_into") or hasattr(load_input, "frames"):  # input files or Spark frames
         yield load_input
     elif isinstance(load_input, Mapping):
         yield {
@@ -43,9 +38,7 @@ def open_load_input(
         raise InputError(f"a {file_format} file needs a type name", reason='give {"Type": path}')
     elif isinstance(load_input, str | os.PathLike) and progress:
         with _open_for_reading(Path(load_input)) as file:
-            yield ProgressReader(
-                file, Path(load_input).stat().st_size, _make_progress_callback(progress)
-            )
+            yield ProgressReader(file, Path(load_input).stat().st_size, _make_progress_callback(progress))
     else:
         yield load_input
 
@@ -73,9 +66,7 @@ def _open_for_reading(input_path: Path) -> IO[bytes]:
     try:
         return input_path.open("rb")
     except OSError as error:
-        raise InputError(
-            f"cannot read {input_path}: {error.strerror}", reason="unreadable"
-        ) from error
+        raise InputError(f"cannot read {input_path}: {error.strerror}", reason="unreadable") from error
 
 
 def progress_callback(progress: ProgressOption) -> ProgressCallback | None:
@@ -133,10 +124,7 @@ def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) ->
     except OSError as error:
         raise _unwritable_error(path, error) from error
     try:
-        with (
-            os.fdopen(file_descriptor, "wb") as raw_file,
-            _compress_by_suffix(raw_file, path.suffix) as output_file,
-        ):
+        with os.fdopen(file_descriptor, "wb") as raw_file, _compress_by_suffix(raw_file, path.suffix) as output_file:
             line_count = _write_all(output_file, lines)
         Path(temporary_path).chmod(0o666 & ~_read_umask())
         written_stat = _sync_file(Path(temporary_path)) if durable else None

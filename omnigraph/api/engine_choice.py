@@ -41,14 +41,12 @@ def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> 
 
 
 def choose_optimize_executor(
-    branch_head: "BranchState", types: Collection[str] | None, engine: EngineChoice
+    branch_state: "BranchState", types: Collection[str] | None, engine: EngineChoice
 ) -> "Executor | None":
     """The executor of an optimize; None is this process."""
     from omnigraph.maintenance.optimize import estimate_read_bytes
 
-    session = choose_session(
-        *engine, lambda: estimate_read_bytes(branch_head, types) >= OPTIMIZE_MIN_BYTES
-    )
+    session = choose_session(*engine, lambda: estimate_read_bytes(branch_state, types) >= OPTIMIZE_MIN_BYTES)
     return _make_spark_executor(session) if session is not None else None
 
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _GUARDED_SPECIAL_METHODS = frozenset(
-    f"__{name}__"
-    for name in ("bool", "call", "contains", "enter", "exit", "getitem", "iter", "len", "next")
+    f"__{name}__" for name in ("bool", "call", "contains", "enter", "exit", "getitem", "iter", "len", "next")
 ) | {"_repr_html_", "__repr__", "__arrow_c_stream__"}
 
 
@@ -60,9 +59,7 @@ def guarded(function: FunctionT) -> FunctionT:
 
 def _guard_member(member: Any) -> Any:
     if isinstance(member, property):
-        return property(
-            member.fget and _guard_unless_guarded(member.fget), member.fset, member.fdel
-        )
+        return property(member.fget and _guard_unless_guarded(member.fget), member.fset, member.fdel)
     if isinstance(member, cached_property):
         member.func = _guard_unless_guarded(member.func)
     return _guard_unless_guarded(member) if isinstance(member, FunctionType) else member
@@ -84,9 +81,7 @@ def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
         raise public_error from error
 
 
-def _translate_error(
-    error: BaseException, store: "Store | None", publishes_before: int
-) -> OmnigraphError | None:
+def _translate_error(error: BaseException, store: "Store | None", publishes_before: int) -> OmnigraphError | None:
     """Return the error that the caller sees instead; None if the original error passes."""
     if isinstance(error, OmnigraphError) and not isinstance(error, FileNotFoundError):
         return None

@@ -14,9 +14,7 @@ Params = ParamSpec("Params")
 Answer = TypeVar("Answer")
 
 
-def delegate(
-    function: "Callable[Concatenate[Handle, Params], Answer]",
-) -> Callable[Concatenate[Any, Params], Answer]:
+def delegate(function: "Callable[Concatenate[Handle, Params], Answer]") -> Callable[Concatenate[Any, Params], Answer]:
     """A method that passes the handle of its object to a function.
 
     It has the parameters, the types and the documentation of the function, which are stated once.

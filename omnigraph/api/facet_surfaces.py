@@ -63,9 +63,7 @@ class BranchesSurface(Protocol):
 
     def get(self, name: str) -> Ref | None: ...
 
-    def create(
-        self, name: str, *, from_: Revision | None = None, commit: Revision | None = None
-    ) -> GraphSurface: ...
+    def create(self, name: str, *, from_: Revision | None = None, commit: Revision | None = None) -> GraphSurface: ...
 
     def rename(self, name: str, new: str) -> GraphSurface: ...
 
@@ -102,9 +100,7 @@ class TagsSurface(Protocol):
 
     def get(self, name: str) -> Tag | None: ...
 
-    def create(
-        self, name: str, point: Revision | None = None, *, message: str | None = None
-    ) -> Tag: ...
+    def create(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag: ...
 
     def delete(self, name: str) -> None: ...
 
@@ -120,9 +116,7 @@ class RevisionsSurface(Protocol):
         self, type_name: str, key: Any, /, *, kind: str | None = None, limit: int | None = None
     ) -> EntityHistory: ...
 
-    def blame(
-        self, type_name: str, key: Any, /, *, kind: str | None = None
-    ) -> dict[str, Blamed]: ...
+    def blame(self, type_name: str, key: Any, /, *, kind: str | None = None) -> dict[str, Blamed]: ...
 
     def revert(
         self,
@@ -168,9 +162,7 @@ class SchemaSurface(Protocol):
     @property
     def edge_types(self) -> tuple[str, ...]: ...
 
-    def plan(
-        self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None
-    ) -> SchemaPlan: ...
+    def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> SchemaPlan: ...
 
     def apply(
         self,
@@ -295,12 +287,7 @@ class MaintenanceSurface(Protocol):
     ) -> OptimizeReport: ...
 
     def ensure_indices(
-        self,
-        *,
-        engine: Engine = "auto",
-        spark: Any = None,
-        branch: str | None = None,
-        actor: str | None = None,
+        self, *, engine: Engine = "auto", spark: Any = None, branch: str | None = None, actor: str | None = None
     ) -> Receipt: ...
 
     def pending_indices(self) -> list[tuple[str, str, str]]: ...
@@ -322,11 +309,7 @@ class MaintenanceSurface(Protocol):
     def hold(self) -> AbstractContextManager[GraphSurface]: ...
 
     def check_absent(
-        self,
-        type_name: str,
-        entity_id: str,
-        *,
-        also: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        self, type_name: str, entity_id: str, *, also: str | PathLike[str] | Sequence[str | PathLike[str]] = ()
     ) -> Absence: ...
 
     def check(
@@ -366,9 +349,7 @@ class MaintenanceSurface(Protocol):
 class SparkSurface(Protocol):
     """`graph.spark`."""
 
-    def frames(
-        self, session: Any = None, *, master: str | None = None, remote: str | None = None
-    ) -> SparkGraph: ...
+    def frames(self, session: Any = None, *, master: str | None = None, remote: str | None = None) -> SparkGraph: ...
 
     def stream_load(
         self,

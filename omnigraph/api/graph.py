@@ -177,9 +177,7 @@ class Graph(Guarded):
     table = delegate(queries.table)
 
     @overload
-    def query(
-        self, source: QuerySource, /, *, lazy: Literal[True], **options: Any
-    ) -> ResultStream: ...
+    def query(self, source: QuerySource, /, *, lazy: Literal[True], **options: Any) -> ResultStream: ...
     @overload
     def query(
         self,

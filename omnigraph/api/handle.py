@@ -34,14 +34,14 @@ _SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
 
 
 @contextmanager
-def report_missing_branch(branch_head: BranchState) -> Iterator[None]:
+def report_missing_branch(branch_state: BranchState) -> Iterator[None]:
     """Raise `BranchNotFound` when a write fails because its branch was deleted: no retry helps."""
     try:
         yield
     except ReadSetConflict as error:
         if error.member != "branch":
             raise
-        raise name_not_found_error(branch_head.store, branch_head.name) from error
+        raise name_not_found_error(branch_state.store, branch_state.name) from error
 
 
 class Handle:
@@ -54,14 +54,14 @@ class Handle:
     def __init__(
         self,
         store: Store,
-        branch_head: BranchState,
+        branch_state: BranchState,
         *,
         read_only: bool = False,
         actor: str | None = None,
         pinned: Snapshot | None = None,
     ) -> None:
         self.store = store
-        self.branch_head = branch_head
+        self.branch_state = branch_state
         self.pinned = pinned is not None
         self.read_only = read_only or self.pinned
         self.actor = actor
@@ -69,12 +69,9 @@ class Handle:
         self.warnings: list[LimitWarning] = []
         self._process_id = os.getpid()
         if not self.read_only:
-            install_recovery_hook(branch_head)
-        manifest = branch_head.last_known()
-        self._latest: tuple[LoadedManifest, Snapshot] = (
-            manifest,
-            manifest_snapshot(store, branch_head, manifest),
-        )
+            install_recovery_hook(branch_state)
+        manifest = branch_state.last_known()
+        self._latest: tuple[LoadedManifest, Snapshot] = (manifest, manifest_snapshot(store, branch_state, manifest))
         self.snapshot = pinned or self._latest[1]
         self._read_set = ReadSet(self.snapshot.tables)
 
@@ -86,12 +83,12 @@ class Handle:
     @property
     def branch_name(self) -> str:
         """The name of the branch."""
-        return self.branch_head.name
+        return self.branch_state.name
 
     def describe(self) -> str:
         """One line that names the graph, the branch and the commit that is shown."""
-        shown = f"branch={self.branch_name!r}, head={self.snapshot.commit_id!r}"
-        return f"Graph({self.uri!r}, {shown}{', read_only=True' if self.read_only else ''})"
+        position = f"branch={self.branch_name!r}, head={self.snapshot.commit_id!r}"
+        return f"Graph({self.uri!r}, {position}{', read_only=True' if self.read_only else ''})"
 
     def result_target(self) -> dict[str, str | None]:
         """The branch or the commit that a result was read from."""
@@ -101,16 +98,16 @@ class Handle:
 
     # Other handles ------------------------------------------------------------------------------
 
-    def with_branch_head(self, branch_head: BranchState) -> "Handle":
+    def on_branch(self, branch_state: BranchState) -> "Handle":
         """A handle on another branch, with the permissions and the warnings of this one."""
-        other = Handle(self.store, branch_head, read_only=self.read_only, actor=self.actor)
+        other = Handle(self.store, branch_state, read_only=self.read_only, actor=self.actor)
         other.warnings = self.warnings
         return other
 
     def checkout(self, branch: str) -> "Handle":
         """A handle on the head of a branch."""
         self.require_open()
-        return self.with_branch_head(open_branch(self.store, branch))
+        return self.on_branch(open_branch(self.store, branch))
 
     def for_branch(self, branch: str | None) -> "Handle":
         """The handle that a call with the option `branch` works on."""
@@ -121,23 +118,23 @@ class Handle:
 
     def pin(self, snapshot: Snapshot) -> "Handle":
         """A read-only handle on one snapshot."""
-        return Handle(self.store, self.branch_head, actor=self.actor, pinned=snapshot)
+        return Handle(self.store, self.branch_state, actor=self.actor, pinned=snapshot)
 
     def at(self, revision: Revision) -> "Handle":
         """A read-only handle on a revision, relative to what this handle shows."""
         self.require_open()
-        return self.pin(resolve_revision(self.store, self.branch_head, self.snapshot, revision))
+        return self.pin(resolve_revision(self.store, self.branch_state, self.snapshot, revision))
 
     def for_read(self, branch: str | None, revision: Revision | None) -> "Handle":
         """The handle that a read with the options `branch` and `at` works on."""
         handle = self if branch is None else self.checkout(branch)
         return handle if revision is None else handle.at(revision)
 
-    def branch_head_of(self, name: str | None) -> BranchState:
+    def open_branch_state(self, name: str | None) -> BranchState:
         """The head of a branch by name; the one of this handle when no name is given."""
         self.require_open()
         if name is None or strip_name(name) == self.branch_name:
-            return self.branch_head
+            return self.branch_state
         return open_branch(self.store, name)
 
     # Freshness and the read set -----------------------------------------------------------------
@@ -147,14 +144,11 @@ class Handle:
         self.require_open()
         if self.pinned:
             return self.snapshot
-        manifest, latest = self.branch_head.cached_head(), self._latest
+        manifest, latest = self.branch_state.cached_head(), self._latest
         if latest[0] is not manifest:
             if manifest.state.head.closed:
                 raise name_not_found_error(self.store, self.branch_name)
-            latest = self._latest = (
-                manifest,
-                manifest_snapshot(self.store, self.branch_head, manifest),
-            )
+            latest = self._latest = (manifest, manifest_snapshot(self.store, self.branch_state, manifest))
         self.snapshot = latest[1]
         return latest[1]
 
@@ -165,9 +159,7 @@ class Handle:
     def record_read(self, snapshot: Snapshot, query: CompiledQuery) -> None:
         """Add the tables that a query read to the read set."""
         keys = (TableKey.of(read.kind, read.type_name) for read in query.operation.reads)
-        self._read_set.record_read(
-            {key: snapshot.tables[key] for key in keys if key in snapshot.tables}
-        )
+        self._read_set.record_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
 
     def require_unchanged(self, keys: Iterable[TableKey]) -> UnchangedReads:
         """The condition of a strict write: these tables are as the caller has read them."""
@@ -178,15 +170,15 @@ class Handle:
         if commit is None:
             return None
         self._read_set.record_write(commit, requirement)
-        manifest = self.branch_head.last_known()
-        self._latest = (manifest, manifest_snapshot(self.store, self.branch_head, manifest))
+        manifest = self.branch_state.last_known()
+        self._latest = (manifest, manifest_snapshot(self.store, self.branch_state, manifest))
         self.snapshot = self._latest[1]
         self._warn_about_size(manifest, commit)
         return commit
 
-    def sign(self, terms: WriteOptions) -> WriteOptions:
+    def with_actor(self, options: WriteOptions) -> WriteOptions:
         """The options of a write with the actor of this handle where none is given."""
-        return replace(terms, actor=resolve_actor(terms.actor) if terms.actor else self.actor)
+        return replace(options, actor=resolve_actor(options.actor) if options.actor else self.actor)
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:
         """Report each limit that a write exceeded once, in the log and in `warnings`."""
@@ -246,7 +238,7 @@ class Handle:
         return {
             name: value
             for name, value in options
-            if not any(word in name.lower() for word in _SECRET_WORDS)
+            if not any(secret_word in name.lower() for secret_word in _SECRET_WORDS)
         }
 
 

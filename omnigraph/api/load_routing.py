@@ -13,13 +13,7 @@ from typing import Any
 from omnigraph.api.engine_choice import Engine, check_engine
 from omnigraph.errors import UsageError
 from omnigraph.history.branch_state import BranchState
-from omnigraph.ingest.input_files import (
-    ColumnMappings,
-    InputFile,
-    are_files,
-    find_input_files,
-    total_bytes,
-)
+from omnigraph.ingest.input_files import ColumnMappings, InputFile, are_files, find_input_files, total_bytes
 from omnigraph.ingest.input_pieces import InputFiles
 from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, load
 from omnigraph.ingest.rejects import write_rejects
@@ -108,13 +102,9 @@ def run_load(
 ) -> LoadOutcome:
     """Run a load; problems are written to the folder of rejects, then raised or returned."""
     if isinstance(load_source, SparkInput):
-        loaded = _load_on_spark(
-            branch_state, load_source, mode, options, commit_metadata, requirements
-        )
+        loaded = _load_on_spark(branch_state, load_source, mode, options, commit_metadata, requirements)
     else:
-        loaded = _load_in_process(
-            branch_state, load_source, mode, options, commit_metadata, requirements
-        )
+        loaded = _load_in_process(branch_state, load_source, mode, options, commit_metadata, requirements)
     if options.rejects is not None:
         write_rejects(options.rejects, loaded.problems)
     if loaded.problems and options.on_error == "raise":
@@ -151,9 +141,7 @@ def _load_on_spark(
         fragment_rows=options.fragment_rows,
         progress=progress_callback(options.progress),
     )
-    return load_on_spark(
-        session, branch_state, bulk_load, commit_metadata=commit_metadata, requirements=requirements
-    )
+    return load_on_spark(session, branch_state, bulk_load, commit_metadata=commit_metadata, requirements=requirements)
 
 
 def _load_in_process(
@@ -165,17 +153,10 @@ def _load_in_process(
     requirements: Sequence[Requirement],
 ) -> LoadOutcome:
     reads_files = isinstance(load_source, InputFiles)
-    on_error: OnError = (
-        "report" if reads_files or engine_options.rejects is not None else engine_options.on_error
-    )
+    on_error: OnError = "report" if reads_files or engine_options.rejects is not None else engine_options.on_error
     load_options = LoadOptions(on_error=on_error, dry_run=engine_options.dry_run)
     loaded = load(
-        branch_state,
-        load_source,
-        mode,
-        metadata=commit_metadata,
-        conditions=requirements,
-        options=load_options,
+        branch_state, load_source, mode, metadata=commit_metadata, conditions=requirements, options=load_options
     )
     if not reads_files or not loaded.problems:
         return loaded

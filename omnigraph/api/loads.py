@@ -83,16 +83,16 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     """
     on_error = check_on_error(on_error)
     load_options = EngineOptions(engine, spark, rejects=rejects, dry_run=dry_run, on_error=on_error)
-    terms = WriteOptions(if_commit, message, actor, idempotency_key)
+    options = WriteOptions(if_commit, message, actor, idempotency_key)
     source = LoadInput(data, mode, format, mapping or {}, progress, max_errors)
-    return load_data(handle, source, load_options, terms, branch=branch, from_=from_)
+    return load_data(handle, source, load_options, options, branch=branch, from_=from_)
 
 
 def load_data(
     handle: Handle,
     load_input: LoadInput,
     load_options: EngineOptions,
-    terms: WriteOptions,
+    options: WriteOptions,
     *,
     branch: str | None,
     from_: str | None,
@@ -104,7 +104,7 @@ def load_data(
     new_branch = branch if from_ is not None and _is_missing(handle, branch) else None
     target = fork_branch(handle, new_branch, from_) if new_branch else handle.for_branch(branch)
     try:
-        outcome = _load_input(target, load_input, load_options, terms, created=bool(new_branch))
+        outcome = _load_input(target, load_input, load_options, options, created=bool(new_branch))
     except BaseException:
         _delete_unused_branch(handle, new_branch)
         raise
@@ -116,21 +116,14 @@ def load_data(
 
 
 def _load_input(
-    target: Handle,
-    load_input: LoadInput,
-    load_options: EngineOptions,
-    terms: WriteOptions,
-    *,
-    created: bool,
+    target: Handle, load_input: LoadInput, load_options: EngineOptions, options: WriteOptions, *, created: bool
 ) -> Receipt | LoadReport:
     data, form, mapping = load_input.data, load_input.format, load_input.mapping
     bulk = resolve_load_source(data, form, mapping, load_options)
     if hasattr(bulk, "frames"):
         load_options = replace(load_options, progress=progress_callback(load_input.progress))
-    with open_load_input(
-        data if bulk is None else bulk, form, mapping, load_input.progress
-    ) as source:
-        outcome = load_source(target, source, load_input.mode, load_options, terms)
+    with open_load_input(data if bulk is None else bulk, form, mapping, load_input.progress) as source:
+        outcome = load_source(target, source, load_input.mode, load_options, options)
     return replace(outcome, branch_created=created) if isinstance(outcome, Receipt) else outcome
 
 
@@ -139,7 +132,7 @@ def load_source(
     source: Any,
     mode: LoadMode,
     load_options: EngineOptions,
-    terms: WriteOptions,
+    options: WriteOptions,
     *,
     records: bool = False,
 ) -> Receipt | LoadReport:
@@ -148,22 +141,22 @@ def load_source(
     branch = handle.branch_name
     with (
         log_operation("load", branch) as event,
-        report_missing_branch(handle.branch_head),
+        report_missing_branch(handle.branch_state),
         handle.store.effects.recording() as requests,
     ):
         requirement, attempts = _require_unchanged(handle, source, mode), AttemptCounter()
-        terms = handle.sign(terms)
+        options = handle.with_actor(options)
         event.start_phase("write")
-        request = describe_load_request(mode, source) if terms.idempotency_key else None
-        signature = terms.commit_metadata(request)
-        conditions = terms.requirements(requirement, attempts)
-        loaded = run_load(handle.branch_head, source, mode, load_options, signature, conditions)
+        request = describe_load_request(mode, source) if options.idempotency_key else None
+        metadata = options.commit_metadata(request)
+        conditions = options.requirements(requirement, attempts)
+        loaded = run_load(handle.branch_state, source, mode, load_options, metadata, conditions)
         event.requests, event.retries = len(requests), attempts.retries
         event.rows = loaded.total
         commit = handle.record_write(loaded.commit, requirement)
     if loaded.problems:
         return build_load_report(loaded.problems, loaded.summary.seconds)
-    replayed = terms.idempotency_key is not None and _is_replay(loaded.commit, requirement)
+    replayed = options.idempotency_key is not None and _is_replay(loaded.commit, requirement)
     receipt = _receipt(loaded, commit, records=records, replayed=replayed)
     return replace(receipt, branch=branch, elapsed=event.elapsed_seconds())
 
@@ -188,7 +181,7 @@ def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> Unchanged
     if mode != "overwrite":
         return handle.require_unchanged(())
     if not isinstance(source, Mapping):
-        tables = handle.branch_head.refresh().state.tables
+        tables = handle.branch_state.refresh().state.tables
         return ReadSet(tables).require_unchanged(tables)
     names = set(source)
     keys = (key for key in handle.snapshot.tables if key.type_name in names)

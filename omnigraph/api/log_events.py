@@ -45,16 +45,9 @@ class OperationEvent:
         if not LOGGER.isEnabledFor(logging.INFO):
             return
         for table_row in table_rows:
-            event_data = {
-                "id": self.id,
-                "operation": event_name,
-                "verb": self.operation,
-                "branch": self.branch,
-            }
+            event_data = {"id": self.id, "operation": event_name, "verb": self.operation, "branch": self.branch}
             event_data |= {
-                field_name: field_value
-                for field_name, field_value in table_row.items()
-                if field_value is not None
+                field_name: field_value for field_name, field_value in table_row.items() if field_value is not None
             }
             LOGGER.info("%s", _format_event(event_data), extra={"event": event_data})
 
@@ -63,9 +56,7 @@ class OperationEvent:
         current_time = perf_counter()
         if self._current_phase:
             elapsed_ms = (current_time - self._phase_started_at) * 1000
-            self.phases[self._current_phase] = (
-                self.phases.get(self._current_phase, 0.0) + elapsed_ms
-            )
+            self.phases[self._current_phase] = self.phases.get(self._current_phase, 0.0) + elapsed_ms
         self._current_phase, self._phase_started_at = phase_name, current_time
 
     def elapsed_seconds(self) -> float:
@@ -81,18 +72,12 @@ class OperationEvent:
             "rows": self.rows,
             "requests": self.requests,
             "milliseconds": round(self.elapsed_seconds() * 1000, 3),
-            "phases": {
-                field_name: round(elapsed_ms, 3) for field_name, elapsed_ms in self.phases.items()
-            },
+            "phases": {field_name: round(elapsed_ms, 3) for field_name, elapsed_ms in self.phases.items()},
             "retries": self.retries,
             "outcome": outcome,
             **self.facts,
         }
-        return {
-            field_name: field_value
-            for field_name, field_value in event_data.items()
-            if field_value is not None
-        }
+        return {field_name: field_value for field_name, field_value in event_data.items() if field_value is not None}
 
 
 @contextmanager
@@ -128,8 +113,7 @@ def _log_event(log_level: int, event: OperationEvent, outcome: str) -> None:
 
 def _format_event(event_data: dict[str, Any]) -> str:
     phase_text = " ".join(
-        f"{field_name}={elapsed_ms}"
-        for field_name, elapsed_ms in event_data.get("phases", {}).items()
+        f"{field_name}={elapsed_ms}" for field_name, elapsed_ms in event_data.get("phases", {}).items()
     )
     fact_text = " ".join(
         f"{field_name}={field_value}"

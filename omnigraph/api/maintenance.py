@@ -75,12 +75,7 @@ class Maintenance(Facet):
         return runs.run_optimize(self._handle.for_branch(branch), types, (engine, spark), actor)
 
     def ensure_indices(
-        self,
-        *,
-        engine: Engine = "auto",
-        spark: Any = None,
-        branch: str | None = None,
-        actor: str | None = None,
+        self, *, engine: Engine = "auto", spark: Any = None, branch: str | None = None, actor: str | None = None
     ) -> Receipt:
         """Build the indexes that the schema declares, over all rows that are not indexed yet.
 
@@ -138,15 +133,11 @@ class Maintenance(Facet):
         """
         handle = self._handle
         snapshot = handle.latest_snapshot()
-        with protect_snapshot(handle.store, handle.branch_head, snapshot, handle.actor):
+        with protect_snapshot(handle.store, handle.branch_state, snapshot, handle.actor):
             yield self._make_graph(handle.pin(snapshot))
 
     def check_absent(
-        self,
-        type_name: str,
-        entity_id: str,
-        *,
-        also: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        self, type_name: str, entity_id: str, *, also: str | PathLike[str] | Sequence[str | PathLike[str]] = ()
     ) -> Absence:
         """Search for traces of an entity in every file of the graph and of the caches.
 
@@ -191,7 +182,7 @@ class Maintenance(Facet):
 
         handle = self._handle
         handle.require_open()
-        return read_status(handle.store, handle.branch_name, handle.branch_head.refresh())
+        return read_status(handle.store, handle.branch_name, handle.branch_state.refresh())
 
     def repair(  # noqa: PLR0913 - all are keywords
         self,

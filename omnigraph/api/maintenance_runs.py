@@ -9,11 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.api.engine_choice import (
-    EngineChoice,
-    choose_cleanup_executor,
-    choose_optimize_executor,
-)
+from omnigraph.api.engine_choice import EngineChoice, choose_cleanup_executor, choose_optimize_executor
 from omnigraph.api.handle import Handle, report_missing_branch
 from omnigraph.api.log_events import OperationEvent, log_operation
 from omnigraph.api.results.receipt import Receipt
@@ -44,10 +40,10 @@ def run_optimize(
 
     handle.require_writable("an optimize")
     branch = handle.branch_name
-    with log_operation("optimize", branch) as event, report_missing_branch(handle.branch_head):
-        executor = choose_optimize_executor(handle.branch_head, types, engine)
+    with log_operation("optimize", branch) as event, report_missing_branch(handle.branch_state):
+        executor = choose_optimize_executor(handle.branch_state, types, engine)
         author = resolve_actor(actor) if actor else None
-        optimized = optimize(handle.branch_head, types, author, executor)
+        optimized = optimize(handle.branch_state, types, author, executor)
         _log_optimized_tables(event, optimized)
     if optimized:
         handle.refresh()
@@ -59,14 +55,14 @@ def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Re
     from omnigraph.maintenance.index_maintenance import ensure_indices
 
     handle.require_writable("building indexes")
-    signature = WriteOptions(actor=resolve_actor(actor) if actor else None).commit_metadata()
-    branch, before = handle.branch_name, handle.latest_snapshot()
-    with log_operation("ensure_indices", branch) as event, report_missing_branch(handle.branch_head):
-        executor = choose_optimize_executor(handle.branch_head, None, engine)
-        commit = ensure_indices(handle.branch_head, signature, executor=executor)
+    metadata = WriteOptions(actor=resolve_actor(actor) if actor else None).commit_metadata()
+    branch, old_snapshot = handle.branch_name, handle.latest_snapshot()
+    with log_operation("ensure_indices", branch) as event, report_missing_branch(handle.branch_state):
+        executor = choose_optimize_executor(handle.branch_state, None, engine)
+        commit = ensure_indices(handle.branch_state, metadata, executor=executor)
         if commit is not None:
             handle.refresh()
-        indexes = _indexed_columns(before, handle.latest_snapshot(), commit)
+        indexes = _indexed_columns(old_snapshot, handle.latest_snapshot(), commit)
         rows = ({"type_key": key, "indexes": columns} for key, columns in indexes.items())
         event.log_tables("table_indexed", rows)
     return Receipt(commit, branch=branch, elapsed=event.elapsed_seconds(), indexes=indexes)
@@ -85,13 +81,9 @@ def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
     ]
 
 
-def preview_cleanup(
-    handle: Handle, policy: "RetentionPolicy", engine: EngineChoice, *, erase: bool
-) -> Cleanup:
+def preview_cleanup(handle: Handle, policy: "RetentionPolicy", engine: EngineChoice, *, erase: bool) -> Cleanup:
     """Report what a cleanup would remove."""
-    return collect.preview_cleanup(
-        handle.store, policy, *choose_cleanup_executor(engine), erase=erase
-    )
+    return collect.preview_cleanup(handle.store, policy, *choose_cleanup_executor(engine), erase=erase)
 
 
 def run_cleanup(
@@ -135,24 +127,17 @@ def search_traces(handle: Handle, type_name: str, entity_id: str, also: Paths) -
     return find_traces(handle.store, type_name, entity_id, folders)
 
 
-def run_repair(
-    handle: Handle, choice: "NameChoice", commit: str | None, *, confirm: bool, force: bool
-) -> "Repair":
+def run_repair(handle: Handle, choice: "NameChoice", commit: str | None, *, confirm: bool, force: bool) -> "Repair":
     """Report damage, and repair it when that is confirmed."""
     from omnigraph.maintenance.repair import repair_graph
 
     handle.require_open()
     if confirm:
         handle.require_writable("a repair")
-    store, branch_head = handle.store, handle.branch_head
+    store, branch_state = handle.store, handle.branch_state
     with log_operation("repair", handle.branch_name) as event:
         repair = repair_graph(
-            store,
-            branch_head,
-            confirm=confirm,
-            force=force,
-            name_choice=choice,
-            acknowledged_commit=commit,
+            store, branch_state, confirm=confirm, force=force, name_choice=choice, acknowledged_commit=commit
         )
         event.log_tables("table_repaired", (dataset.to_json() for dataset in repair.datasets))
         event.log_tables("name_repaired", (name.to_json() for name in repair.names))
@@ -180,14 +165,14 @@ def copy_graph_to(
 
 
 def _indexed_columns(
-    before: "Snapshot", after: "Snapshot", commit: "Commit | None"
+    old_snapshot: "Snapshot", new_snapshot: "Snapshot", commit: "Commit | None"
 ) -> dict[str, list[str]]:
     """The columns whose indexes a commit built, by table."""
     from omnigraph.maintenance.index_maintenance import extended_indexes
 
     keys = sorted(commit.tables) if commit is not None else ()
-    existing = (key for key in keys if key in before.tables and key in after.tables)
-    return {key: extended_indexes(before.table(key), after.table(key)) for key in existing}
+    existing = (key for key in keys if key in old_snapshot.tables and key in new_snapshot.tables)
+    return {key: extended_indexes(old_snapshot.table(key), new_snapshot.table(key)) for key in existing}
 
 
 def _log_optimized_tables(event: OperationEvent, optimized: "OptimizeReport") -> None:

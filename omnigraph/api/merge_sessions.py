@@ -21,13 +21,7 @@ from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_target
 from omnigraph.merging import conflicts as found_conflicts
 from omnigraph.merging.lost_edges import LostEdge
-from omnigraph.merging.merge import (
-    MAX_ATTEMPTS,
-    MergeReport,
-    MergeRequest,
-    merge_captured,
-    only_maintained,
-)
+from omnigraph.merging.merge import MAX_ATTEMPTS, MergeReport, MergeRequest, merge_captured, only_maintained
 from omnigraph.merging.offloaded import OffloadedDelta
 from omnigraph.merging.parallel_edges import ParallelEdgePair
 from omnigraph.merging.planner import MergePlan, MergePlanner
@@ -78,9 +72,7 @@ class MergeResult(Guarded):
             return Diff(LazyTableChanges(lambda: iter(())), self.target, self.target)
         new_commit_id = self.commit.id if self.commit is not None else self.source
         merge_report = self.merged
-        return Diff(
-            LazyTableChanges(lambda: _iter_merge_changes(merge_report)), self.target, new_commit_id
-        )
+        return Diff(LazyTableChanges(lambda: _iter_merge_changes(merge_report)), self.target, new_commit_id)
 
     @cached_property
     def stats(self) -> dict[str, Any]:
@@ -102,13 +94,10 @@ class MergeResult(Guarded):
             return self.delta.summary()
         merge_report, offloaded_deltas = self.merged, merge_plan.offloaded_tables
         local_diff = Diff(
-            LazyTableChanges(lambda: _iter_merge_changes(merge_report, set(offloaded_deltas))),
-            self.target,
-            self.target,
+            LazyTableChanges(lambda: _iter_merge_changes(merge_report, set(offloaded_deltas))), self.target, self.target
         )
         offloaded_counts = {
-            table_key: table_delta.count_changes()
-            for table_key, table_delta in offloaded_deltas.items()
+            table_key: table_delta.count_changes() for table_key, table_delta in offloaded_deltas.items()
         }
         return sum_change_counts(
             {
@@ -155,10 +144,7 @@ class MergeSession(Guarded):
     """
 
     def __init__(
-        self,
-        merge_inputs: MergeInputs,
-        request: MergeRequest,
-        on_merged: Callable[[MergeReport], MergeResult],
+        self, merge_inputs: MergeInputs, request: MergeRequest, on_merged: Callable[[MergeReport], MergeResult]
     ) -> None:
         self._merge_inputs = merge_inputs
         self._request = request
@@ -201,9 +187,7 @@ class MergeSession(Guarded):
         all_conflicts = self.conflicts
         try:
             conflict_index = (
-                all_conflicts.index(which)
-                if isinstance(which, EntityConflict)
-                else range(len(all_conflicts))[which]
+                all_conflicts.index(which) if isinstance(which, EntityConflict) else range(len(all_conflicts))[which]
             )
         except (IndexError, ValueError):
             message = f"unknown conflict {which}; there are {len(all_conflicts)}"
@@ -239,12 +223,9 @@ class MergeSession(Guarded):
             raise MergeConflict(conflicts=open_conflicts)
         previous_metadata = self._request.commit_metadata
         commit_metadata = CommitMetadata(
-            actor or previous_metadata.actor,
-            message if message is not None else previous_metadata.message,
+            actor or previous_metadata.actor, message if message is not None else previous_metadata.message
         )
-        return self._on_merged(
-            self._publish_merge(replace(self._request, commit_metadata=commit_metadata))
-        )
+        return self._on_merged(self._publish_merge(replace(self._request, commit_metadata=commit_metadata)))
 
     def to_arrow(self) -> pa.Table:
         """Return all conflicts as an Arrow table, for a notebook or a file."""
@@ -269,22 +250,16 @@ class MergeSession(Guarded):
 
     def _run_merge(self, request: MergeRequest) -> MergeReport:
         resolved_count = len(self.conflicts) - len(self.open)
-        return merge_captured(
-            self._merge_inputs, request, self._planner, self._decisions, resolved_count
-        )
+        return merge_captured(self._merge_inputs, request, self._planner, self._decisions, resolved_count)
 
     def _record_decisions(
         self, selected_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer
     ) -> None:
         for detected_conflict in selected_conflicts:
-            for (
-                entity
-            ) in detected_conflict.involved_entities:  # a second decision replaces the first
+            for entity in detected_conflict.involved_entities:  # a second decision replaces the first
                 self._decisions.pop(entity, None)
         record_answers(
-            self._planner,
-            self._decisions,
-            [(detected_conflict, choice) for detected_conflict in selected_conflicts],
+            self._planner, self._decisions, [(detected_conflict, choice) for detected_conflict in selected_conflicts]
         )
         self._merge_plan = None
 
@@ -293,9 +268,7 @@ class MergeSession(Guarded):
             return None
         if self._merge_plan is None:
             self._merge_plan, _ = resolve_conflicts(self._planner, None, self._decisions)
-            known_orders = {
-                detected_conflict.sort_key for detected_conflict in self._detected_conflicts
-            }
+            known_orders = {detected_conflict.sort_key for detected_conflict in self._detected_conflicts}
             self._detected_conflicts += [
                 detected_conflict
                 for detected_conflict in self._merge_plan.conflicts
@@ -304,20 +277,14 @@ class MergeSession(Guarded):
         return self._merge_plan
 
 
-def _iter_merge_changes(
-    merge_report: MergeReport, excluded_keys: Collection[str] = ()
-) -> Iterator[TableChanges]:
+def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str] = ()) -> Iterator[TableChanges]:
     """Yield what a merge changes on the target, table by table, except some tables."""
     merge_inputs, merge_plan = merge_report.merge_inputs, merge_report.plan
     if merge_plan is None:
         return
-    for table_key in sorted(
-        {*merge_plan.delta.tables, *merge_plan.adopted_tables} - {*excluded_keys}
-    ):
+    for table_key in sorted({*merge_plan.delta.tables, *merge_plan.adopted_tables} - {*excluded_keys}):
         if table_key in merge_plan.adopted_tables:
-            yield from diff_snapshots(
-                merge_inputs.target_snapshot, merge_inputs.source_snapshot, [table_key]
-            )
+            yield from diff_snapshots(merge_inputs.target_snapshot, merge_inputs.source_snapshot, [table_key])
             continue
         table_changes = _match_written_rows(merge_inputs, merge_plan.delta.tables[table_key])
         if not table_changes.is_empty:
@@ -326,9 +293,7 @@ def _iter_merge_changes(
 
 def _match_written_rows(merge_inputs: MergeInputs, table_delta: TableDelta) -> TableChanges:
     target_table = merge_inputs.target_snapshot.table(table_delta.table_key)
-    new_rows = (
-        table_delta.read_all_rows() if isinstance(table_delta, OffloadedDelta) else table_delta.rows
-    )
+    new_rows = table_delta.read_all_rows() if isinstance(table_delta, OffloadedDelta) else table_delta.rows
     affected_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
     old_rows = find(target_table, {"id": affected_ids}, target_table.schema.names)
     return match_rows_by_id(table_delta.table_key, old_rows, new_rows, new_rows.schema)

@@ -91,19 +91,14 @@ def merge(  # noqa: PLR0913 - all but two are keywords
 
 
 def merge_branches(
-    handle: Handle,
-    branches: BranchPair,
-    request: MergeRequest,
-    authorship: Authorship,
-    *,
-    delete_source: bool,
+    handle: Handle, branches: BranchPair, request: MergeRequest, authorship: Authorship, *, delete_source: bool
 ) -> MergeResult:
     """Merge one branch into another, and delete the source if that is wanted."""
-    request = replace(request, commit_metadata=_signed(handle, *authorship).commit_metadata())
+    request = replace(request, commit_metadata=_options_with_actor(handle, *authorship).commit_metadata())
     handle.require_branch("a merge")
     if not request.dry_run:
         handle.require_writable("a merge")
-    source, target = (handle.branch_head_of(name) for name in branches)
+    source, target = (handle.open_branch_state(name) for name in branches)
     with log_operation("merge", target.name) as event:
         merged = merge_heads(source, target, request)
         result = _finish(handle, merged)
@@ -124,10 +119,10 @@ def open_session(
 ) -> MergeSession:
     """Open a merge that is decided conflict by conflict."""
     handle.require_writable("a merge")
-    source, target = (handle.branch_head_of(name) for name in branches)
+    source, target = (handle.open_branch_state(name) for name in branches)
     elsewhere = choose_merge_engine(engine)
     options = MergeOptions(check_granularity(granularity), collapse_edges, offload_engine=elsewhere)
-    request = MergeRequest(options, commit_metadata=_signed(handle, *authorship).commit_metadata())
+    request = MergeRequest(options, commit_metadata=_options_with_actor(handle, *authorship).commit_metadata())
     return MergeSession(open_merge(source, target), request, lambda merged: _finish(handle, merged))
 
 
@@ -141,33 +136,31 @@ class Replay:
     mainline: int | None
 
 
-def replay_commit(
-    handle: Handle, wanted: Replay, request: MergeRequest, authorship: Authorship
-) -> MergeResult:
+def replay_commit(handle: Handle, revision: Replay, request: MergeRequest, authorship: Authorship) -> MergeResult:
     """Revert or cherry-pick a commit on a branch, the one of the handle by default."""
-    verb, action = wanted.verb, f"a {wanted.verb.replace('_', '-')}"
+    verb, action = revision.verb, f"a {revision.verb.replace('_', '-')}"
     handle.require_branch(action)
     if not request.dry_run:
         handle.require_writable(action)
-    target = handle.branch_head_of(wanted.branch)
-    nearest, origin = handle.latest_snapshot(), handle.branch_head
+    target = handle.open_branch_state(revision.branch)
+    nearest, origin = handle.latest_snapshot(), handle.branch_state
     if verb == "revert" and target is not origin:  # HEAD is the head of that branch
         nearest, origin = manifest_snapshot(handle.store, target, target.last_known()), target
-    snapshot = resolve_revision(handle.store, origin, nearest, wanted.commit)
+    snapshot = resolve_revision(handle.store, origin, nearest, revision.commit)
     message, actor = authorship
-    terms = _signed(handle, message or _replay_message(verb, snapshot.commit), actor)
-    request = replace(request, commit_metadata=terms.commit_metadata())
+    options = _options_with_actor(handle, message or _replay_message(verb, snapshot.commit), actor)
+    request = replace(request, commit_metadata=options.commit_metadata())
     with log_operation(verb, target.name):
-        return _finish(handle, replay(verb, target, snapshot, request, wanted.mainline))
+        return _finish(handle, replay(verb, target, snapshot, request, revision.mainline))
 
 
-def _signed(handle: Handle, message: str | None, actor: str | None) -> WriteOptions:
-    return handle.sign(WriteOptions(message=message, actor=actor))
+def _options_with_actor(handle: Handle, message: str | None, actor: str | None) -> WriteOptions:
+    return handle.with_actor(WriteOptions(message=message, actor=actor))
 
 
 def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
     """The result of a merge; a handle on the target moves to it."""
-    moves_handle = merged.merge_inputs.target_branch.ulid == handle.branch_head.ulid
+    moves_handle = merged.merge_inputs.target_branch.ulid == handle.branch_state.ulid
     if merged.commit is not None and moves_handle:
         handle.refresh()
     return build_merge_result(merged)

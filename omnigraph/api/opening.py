@@ -58,13 +58,13 @@ def init(  # noqa: PLR0913 - all but two are keywords
     store = open_store(os.fspath(uri), durability=durability, storage_options=storage_options)
     contract = StoredSchema(text, new_identity(catalog, ids.new_ulid()))
     try:
-        branch_head = init_graph(store, contract, force=force, actor=actor)
+        branch_state = init_graph(store, contract, force=force, actor=actor)
     except AlreadyExists:
         if not exist_ok or not manifest_exists(store):
             raise
         existing = open(uri, actor=actor, durability=durability, storage_options=storage_options)
         return _require_same_schema(existing, catalog)
-    return Graph(Handle(store, branch_head, actor=actor))
+    return Graph(Handle(store, branch_state, actor=actor))
 
 
 @guarded
@@ -109,15 +109,13 @@ def open_handle(  # noqa: PLR0913 - all but the first are keywords
     """Open the state behind a graph, with the options of `open`."""
     actor = resolve_actor(actor)
     effects, location = Effects(read_only=read_only), os.fspath(uri)
-    store = open_store(
-        location, effects=effects, durability=durability, storage_options=storage_options
-    )
+    store = open_store(location, effects=effects, durability=durability, storage_options=storage_options)
     if verify if verify is not None else os.environ.get("OMNIGRAPH_VERIFY", "0") not in ("", "0"):
         store = replace(store, table_verifier=FirstUseVerifier())
-    branch_head = _open_branch(store, branch)
+    branch_state = _open_branch(store, branch)
     if not read_only:
         recover_when_due(store, interval=0)
-    return Handle(store, branch_head, read_only=read_only, actor=actor)
+    return Handle(store, branch_state, read_only=read_only, actor=actor)
 
 
 def _open_branch(store: Store, branch: str) -> BranchState:

@@ -14,6 +14,4 @@ def import_optional(module_name: str) -> Any:
     try:
         return import_module(module_name)
     except ImportError as error:
-        raise ImportError(
-            f"this needs {module_name}: pip install omnigraph[{module_name}]"
-        ) from error
+        raise ImportError(f"this needs {module_name}: pip install omnigraph[{module_name}]") from error

@@ -55,9 +55,7 @@ class QueryCall:
     @property
     def limits(self) -> QueryLimits | None:
         """The limits of the engine; None for the defaults."""
-        return (
-            None if self.timeout is None else replace(QueryLimits.default(), timeout=self.timeout)
-        )
+        return None if self.timeout is None else replace(QueryLimits.default(), timeout=self.timeout)
 
 
 def combine_arguments(params: Params, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,9 +171,7 @@ def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
     with log_operation("stream", handle.branch_name) as event:
         snapshot, query = _compile_read(handle, call, event)
         with explain_missing_files(snapshot):
-            schema, batches = stream_read(
-                snapshot, query, call.arguments, limits=call.limits, mode="python"
-            )
+            schema, batches = stream_read(snapshot, query, call.arguments, limits=call.limits, mode="python")
         handle.record_read(snapshot, query)
     return ResultStream(
         schema,
@@ -186,9 +182,7 @@ def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
     )
 
 
-def prepare_query(
-    graph: "Graph", handle: Handle, source: QuerySource, name: str | None
-) -> Prepared:
+def prepare_query(graph: "Graph", handle: Handle, source: QuerySource, name: str | None) -> Prepared:
     """Check a query now; the `Prepared` calls the graph with its text."""
     _, query = _compile(handle, QueryCall(source, name))
     query_text = read_query(source, {})
@@ -215,11 +209,7 @@ def require_node(handle: Handle, type_name: str, key: Any) -> Node:
 
 
 def export_graph(
-    handle: Handle,
-    path: str | PathLike[str] | None,
-    types: Sequence[str] | None,
-    *,
-    iso_dates: bool,
+    handle: Handle, path: str | PathLike[str] | None, types: Sequence[str] | None, *, iso_dates: bool
 ) -> Iterator[bytes] | int:
     """The lines of an export, or the number of entities that were written to a file."""
     from omnigraph.ingest.export import export_lines
@@ -227,7 +217,7 @@ def export_graph(
 
     snapshot = handle.latest_snapshot()
     batches = explain_missing_batches(snapshot, export_lines(snapshot, types, iso_dates=iso_dates))
-    lines = protect_while_reading(handle.branch_head, snapshot, batches)
+    lines = protect_while_reading(handle.branch_state, snapshot, batches)
     if path is None:
         return lines
     with log_operation("export", handle.branch_name) as event:
@@ -240,9 +230,7 @@ def _run_text(handle: Handle, text: str, arguments: Mapping[str, Any]) -> Result
     return run_query(handle, QueryCall(text, None, arguments))
 
 
-def _compile_read(
-    handle: Handle, call: QueryCall, event: OperationEvent
-) -> tuple[Snapshot, CompiledQuery]:
+def _compile_read(handle: Handle, call: QueryCall, event: OperationEvent) -> tuple[Snapshot, CompiledQuery]:
     """The snapshot to read, and the query, which must not be a mutation."""
     event.start_phase("state")
     snapshot = handle.latest_snapshot()
@@ -260,7 +248,5 @@ def _compile(handle: Handle, call: QueryCall) -> tuple[Snapshot, CompiledQuery]:
 def _compile_for(snapshot: Snapshot, call: QueryCall) -> CompiledQuery:
     text = read_query(call.source, call.arguments)
     schema_hash = snapshot.schema_row.hash
-    queries = COMPILED_QUERIES.get_or_compile(
-        text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name
-    )
+    queries = COMPILED_QUERIES.get_or_compile(text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name)
     return select_query(queries, call.name)

@@ -48,7 +48,7 @@ class Revisions(Facet):
         """A commit of this branch, else of any other; also by a tag, a branch or `HEAD~3`."""
         handle = self._handle
         handle.require_open()
-        return resolve_commit(handle.store, handle.branch_head, handle.snapshot, commit_id)
+        return resolve_commit(handle.store, handle.branch_state, handle.snapshot, commit_id)
 
     def pin(self) -> "Graph":
         """A read-only graph on the newest commit, for many reads of one snapshot."""
@@ -90,9 +90,7 @@ class Revisions(Facet):
 
         Raises `MergeConflict`, `ReadSetConflict` when the branch moved meanwhile, `ReadOnlyError`.
         """
-        request = MergeRequest(
-            MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run
-        )
+        request = MergeRequest(MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run)
         replay = Replay("revert", commit, branch, mainline)
         return replay_commit(self._handle, replay, request, (message, actor))
 
@@ -115,9 +113,7 @@ class Revisions(Facet):
 
         Raises `MergeConflict`, `ReadSetConflict` when the branch moved meanwhile, `ReadOnlyError`.
         """
-        request = MergeRequest(
-            MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run
-        )
+        request = MergeRequest(MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run)
         replay = Replay("cherry_pick", commit, into, mainline)
         return replay_commit(self._handle, replay, request, (message, actor))
 

@@ -74,9 +74,7 @@ class Schema(Facet):
         """The names of the edge types."""
         return tuple(edge.name for edge in self.ir.catalog.edges)
 
-    def plan(
-        self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None
-    ) -> SchemaPlan:
+    def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> SchemaPlan:
         """Plan the steps from the schema of the branch to another one; reads no data.
 
         `new` is `.pg` text, or a path to it. `allow_data_loss` plans drops that also delete the
@@ -111,9 +109,7 @@ class Schema(Facet):
             handle.require_writable("a change of the schema")
         plan = new if isinstance(new, SchemaPlan) else _plan(handle, new, allow_data_loss=False)
         plan = plan.with_data_loss(allow_data_loss or plan.allow_data_loss)
-        return _apply(
-            handle, plan, handle.sign(WriteOptions(if_commit, message, actor)), dry_run=dry_run
-        )
+        return _apply(handle, plan, handle.with_actor(WriteOptions(if_commit, message, actor)), dry_run=dry_run)
 
 
 def read_schema_text(schema: SchemaText) -> tuple[str, str]:
@@ -146,16 +142,14 @@ def _plan(handle: Handle, new: SchemaText, *, allow_data_loss: bool) -> SchemaPl
     return propose_schema(row, contract, text, name, allow_data_loss=allow_data_loss)
 
 
-def _apply(
-    handle: Handle, plan: SchemaPlan, terms: WriteOptions, *, dry_run: bool
-) -> SchemaApplied:
+def _apply(handle: Handle, plan: SchemaPlan, options: WriteOptions, *, dry_run: bool) -> SchemaApplied:
     branch, commit = handle.branch_name, None
-    with log_operation("apply_schema", branch) as event, report_missing_branch(handle.branch_head):
+    with log_operation("apply_schema", branch) as event, report_missing_branch(handle.branch_state):
         if dry_run:
-            check_plan(handle.branch_head, plan)
+            check_plan(handle.branch_state, plan)
         else:
             requirement = handle.require_unchanged(())
-            conditions = terms.requirements(requirement, AttemptCounter())
-            published = apply_plan(handle.branch_head, plan, terms.commit_metadata(), conditions)
+            conditions = options.requirements(requirement, AttemptCounter())
+            published = apply_plan(handle.branch_state, plan, options.commit_metadata(), conditions)
             commit = handle.record_write(published, requirement)
     return SchemaApplied(plan, commit, branch, event.elapsed_seconds(), dry_run)

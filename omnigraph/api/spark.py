@@ -19,9 +19,7 @@ class Spark(Facet):
 
     __slots__ = ()
 
-    def frames(
-        self, session: Any = None, *, master: str | None = None, remote: str | None = None
-    ) -> "SparkGraph":
+    def frames(self, session: Any = None, *, master: str | None = None, remote: str | None = None) -> "SparkGraph":
         """The newest snapshot for Spark: node and edge types as DataFrames.
 
         Without a session the active one is used, or a local one is started.
@@ -31,7 +29,7 @@ class Spark(Facet):
 
         if session is None:
             session = spark_session(master=master, remote=remote)
-        return SparkGraph(session, self._handle.latest_snapshot(), self._handle.branch_head)
+        return SparkGraph(session, self._handle.latest_snapshot(), self._handle.branch_state)
 
     def stream_load(  # noqa: PLR0913 - all but two are keywords
         self,
@@ -55,7 +53,7 @@ class Spark(Facet):
         handle = self._handle.for_branch(branch)
         handle.require_writable("a stream")
         return stream_load(
-            handle.branch_head,
+            handle.branch_state,
             frame,
             type_name,
             mode=mode,

@@ -108,9 +108,7 @@ class GraphSurface(Protocol):
     def spark(self) -> SparkSurface: ...
 
     @overload
-    def query(
-        self, source: QuerySource, /, *, lazy: Literal[True], **options: Any
-    ) -> ResultStream: ...
+    def query(self, source: QuerySource, /, *, lazy: Literal[True], **options: Any) -> ResultStream: ...
 
     @overload
     def query(
@@ -200,13 +198,9 @@ class GraphSurface(Protocol):
         **values: Any,
     ) -> Receipt: ...
 
-    def insert(
-        self, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]
-    ) -> Receipt: ...
+    def insert(self, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt: ...
 
-    def upsert(
-        self, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]
-    ) -> Receipt: ...
+    def upsert(self, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt: ...
 
     def connect_nodes(
         self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[WriteKeywords]
@@ -281,9 +275,7 @@ class GraphSurface(Protocol):
 
     def at(self, point: Revision) -> GraphSurface: ...
 
-    def tag(
-        self, name: str, point: Revision | None = None, *, message: str | None = None
-    ) -> Tag: ...
+    def tag(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag: ...
 
     def log(
         self,

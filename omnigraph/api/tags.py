@@ -52,9 +52,7 @@ class Tags(Facet):
         except NotFound:
             return None
 
-    def create(
-        self, name: str, point: Revision | None = None, *, message: str | None = None
-    ) -> Tag:
+    def create(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag:
         """Tag a commit, by default the one that the graph shows.
 
         `point` is whatever `graph.at` takes. The commit stays readable as long as the tag exists,
@@ -64,15 +62,10 @@ class Tags(Facet):
         if not handle.pinned:
             handle.require_writable("a tag")
         handle.require_open()
-        shown = handle.snapshot if point is None else handle.at(point).snapshot
-        exact_commit = shown.commit_id if point is not None or handle.pinned else None
+        snapshot = handle.snapshot if point is None else handle.at(point).snapshot
+        exact_commit = snapshot.commit_id if point is not None or handle.pinned else None
         return tag_lifecycle.create_tag(
-            handle.store,
-            name,
-            handle.branch_head,
-            commit_id=exact_commit,
-            actor=handle.actor,
-            message=message,
+            handle.store, name, handle.branch_state, commit_id=exact_commit, actor=handle.actor, message=message
         )
 
     def delete(self, name: str) -> None:

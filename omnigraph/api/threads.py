@@ -51,9 +51,7 @@ async def run(call: Callable[..., Answer], /, *args: Any, **options: Any) -> Ans
     return await run_in(_workers(), call, *args, **options)
 
 
-async def run_in(
-    executor: Executor, call: Callable[..., Answer], /, *args: Any, **options: Any
-) -> Answer:
+async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any, **options: Any) -> Answer:
     """Run a call in an executor. On cancellation it is asked to stop, and its end is awaited."""
     stop = threading.Event()
     context = copy_context()

@@ -31,12 +31,7 @@ from omnigraph.api.handle import report_missing_branch
 from omnigraph.api.log_events import log_operation
 from omnigraph.api.results.receipt import Receipt, build_receipt
 from omnigraph.api.results.result import Result
-from omnigraph.api.write_options import (
-    AttemptCounter,
-    WriteOptions,
-    describe_load_request,
-    describe_plain_value,
-)
+from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_load_request, describe_plain_value
 from omnigraph.engine.run import run_read
 from omnigraph.engine.writes.mutate import (
     WriteOperation,
@@ -95,9 +90,9 @@ class Transaction(Guarded):
     {'Person': 2}
     """
 
-    def __init__(self, line: BranchState, terms: WriteOptions, record_write: RecordWrite) -> None:
-        self._line = line
-        self._terms = terms
+    def __init__(self, branch_state: BranchState, options: WriteOptions, record_write: RecordWrite) -> None:
+        self._branch_state = branch_state
+        self._options = options
         self._record_write = record_write
         self._thread = threading.get_ident()
         self._work: _Work | None = None
@@ -106,8 +101,8 @@ class Transaction(Guarded):
     def __enter__(self) -> Self:
         if self._work is not None or self.receipt is not None:
             raise UsageError(reason="a transaction runs once")
-        line = self._line
-        txn = WriteTxn(line.store, line.name, line.refresh(), ids.new_ulid(), ids.now_micros())
+        branch_state = self._branch_state
+        txn = WriteTxn(branch_state.store, branch_state.name, branch_state.refresh(), ids.new_ulid(), ids.now_micros())
         self._work = _Work(txn, open_overlay(txn))
         return self
 
@@ -117,19 +112,11 @@ class Transaction(Guarded):
             self.receipt = self._publish(work)
 
     def _guarded_store(self) -> Store:
-        return self._line.store
+        return self._branch_state.store
 
     # Writing ------------------------------------------------------------------------------------
 
-    def mutate(
-        self,
-        source: QuerySource,
-        /,
-        *,
-        name: str | None = None,
-        params: Params = None,
-        **values: Any,
-    ) -> None:
+    def mutate(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> None:
         """Run a mutation on the state of the transaction; see `Graph.mutate`."""
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "mutation")
@@ -151,23 +138,14 @@ class Transaction(Guarded):
         self.insert(edge_type, build_edge_records(self._open_work().overlay.ir, edge_type, ends))
 
     def update(
-        self,
-        type_name: str,
-        /,
-        *,
-        where: str,
-        set: Mapping[str, Any],
-        params: Params = None,
-        **values: Any,
+        self, type_name: str, /, *, where: str, set: Mapping[str, Any], params: Params = None, **values: Any
     ) -> None:
         """Set properties of the nodes that match a predicate; see `Graph.update`."""
         catalog = self._open_work().overlay.catalog
         text, arguments = build_update(catalog, type_name, where, set, {**(params or {}), **values})
         self.mutate(text, params=arguments)
 
-    def delete(
-        self, type_name: str, /, *, where: str, params: Params = None, **values: Any
-    ) -> None:
+    def delete(self, type_name: str, /, *, where: str, params: Params = None, **values: Any) -> None:
         """Delete nodes, with their edges, or edges; see `Graph.delete`."""
         catalog = self._open_work().overlay.catalog
         text, arguments = build_delete(catalog, type_name, where, {**(params or {}), **values})
@@ -176,31 +154,21 @@ class Transaction(Guarded):
     def load(self, data: Any, *, mode: LoadMode) -> None:
         """Load records; see `Graph.load`. The mode `overwrite` is refused in a transaction."""
         self._open_work()
-        parsed = parse_input(self._line, data, mode, ProblemCollector(), LoadOptions())
+        parsed = parse_input(self._branch_state, data, mode, ProblemCollector(), LoadOptions())
         self._add_operation(load_operation(parsed), describe_load_request(mode, data))
 
     # Reading ------------------------------------------------------------------------------------
 
-    def query(
-        self,
-        source: QuerySource,
-        /,
-        *,
-        name: str | None = None,
-        params: Params = None,
-        **values: Any,
-    ) -> Result:
+    def query(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> Result:
         """Run a query; it sees the earlier writes of this transaction."""
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "read")
         work = self._open_work()
         if work.snapshot is None:
             work.snapshot = overlay_snapshot(work.overlay)
-        work.read_keys.update(
-            TableKey.of(read.kind, read.type_name) for read in query.operation.reads
-        )
+        work.read_keys.update(TableKey.of(read.kind, read.type_name) for read in query.operation.reads)
         answer = run_read(work.snapshot, query, arguments, mode="python")
-        target = {"branch": self._line.name, "snapshot": None}
+        target = {"branch": self._branch_state.name, "snapshot": None}
         return Result(answer.table, query_name=query.name, params=arguments, target=target)
 
     def nodes(self, type_name: str, /) -> NodeSet:
@@ -223,15 +191,11 @@ class Transaction(Guarded):
             raise UsageError(reason="the transaction is not open: use it inside its `with` block")
         return self._work
 
-    def _compile(
-        self, source: QuerySource, name: str | None, arguments: Mapping[str, Any]
-    ) -> CompiledQuery:
+    def _compile(self, source: QuerySource, name: str | None, arguments: Mapping[str, Any]) -> CompiledQuery:
         work = self._open_work()
         row = work.txn.base.state.schema
         text = read_query(source, arguments)
-        queries = COMPILED_QUERIES.get_or_compile(
-            text, row.hash, lambda: work.overlay.catalog, name
-        )
+        queries = COMPILED_QUERIES.get_or_compile(text, row.hash, lambda: work.overlay.catalog, name)
         return select_query(queries, name)
 
     def _add_operation(self, added: WriteOperation, request: object) -> None:
@@ -252,26 +216,22 @@ class Transaction(Guarded):
 
     def _is_replay(self, work: _Work) -> bool:
         """Whether a transaction with the same idempotency key was published before."""
-        key, base = self._terms.idempotency_key, work.txn.base.state
-        return key is not None and find_commit_by_key(self._line.store, base, key) is not None
+        key, base = self._options.idempotency_key, work.txn.base.state
+        return key is not None and find_commit_by_key(self._branch_state.store, base, key) is not None
 
     def _publish(self, work: _Work) -> Receipt:
         read_set = ReadSet(work.txn.base.state.tables)
         requirement, attempts = read_set.require_unchanged(work.read_keys), AttemptCounter()
-        name = self._line.name
-        with (
-            log_operation("transaction", name) as event,
-            report_missing_branch(self._line),
-            suggest_upsert(),
-        ):
+        name = self._branch_state.name
+        with log_operation("transaction", name) as event, report_missing_branch(self._branch_state), suggest_upsert():
             event.start_phase("write")
             try:
-                written = run_operations(
-                    self._line,
+                outcome = run_operations(
+                    self._branch_state,
                     work.operations,
                     "transaction",
-                    metadata=self._terms.commit_metadata(work.requests),
-                    conditions=self._terms.requirements(requirement, attempts),
+                    metadata=self._options.commit_metadata(work.requests),
+                    conditions=self._options.requirements(requirement, attempts),
                     schema_hash=work.txn.base.state.schema.hash,
                     id_generator=work.mint,
                 )
@@ -279,9 +239,9 @@ class Transaction(Guarded):
                 facts = {"expected": error.expected, "actual": error.actual}
                 raise ReadSetConflict(member=error.type_key, **facts) from error
             event.retries = attempts.retries
-            event.rows = sum(written.nodes.values()) + sum(written.edges.values())
-            commit = self._record_write(written.commit, requirement)
-        return replace(build_receipt(written, name, event.elapsed_seconds()), commit=commit)
+            event.rows = sum(outcome.nodes.values()) + sum(outcome.edges.values())
+            commit = self._record_write(outcome.commit, requirement)
+        return replace(build_receipt(outcome, name, event.elapsed_seconds()), commit=commit)
 
 
 @contextmanager

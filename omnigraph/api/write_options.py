@@ -42,9 +42,7 @@ class WriteOptions:
         for option_name in ("message", "actor", "idempotency_key"):
             option_text = getattr(self, option_name)
             if option_text is not None and len(option_text) > _MAX_TEXT_LENGTH:
-                raise InputError(
-                    f"{option_name} has more than {_MAX_TEXT_LENGTH} characters", reason="too long"
-                )
+                raise InputError(f"{option_name} has more than {_MAX_TEXT_LENGTH} characters", reason="too long")
         key = self.idempotency_key
         digest = None if key is None else digest_request(request)
         return CommitMetadata(self.actor, self.message, key, digest)
@@ -84,10 +82,7 @@ def resolve_actor(explicit_actor: str | None) -> str | None:
     """Return the explicit actor or `OMNIGRAPH_ACTOR`; refuse names reserved for the system."""
     actor = explicit_actor or os.environ.get("OMNIGRAPH_ACTOR") or None
     if actor is not None and actor.startswith(_RESERVED_PREFIX):
-        raise InputError(
-            f"'{actor}' cannot be an actor: '{_RESERVED_PREFIX}' is reserved",
-            reason="reserved actor",
-        )
+        raise InputError(f"'{actor}' cannot be an actor: '{_RESERVED_PREFIX}' is reserved", reason="reserved actor")
     return actor
 
 
@@ -101,10 +96,7 @@ def describe_load_request(mode: str, source: object) -> object:
     """
     if not isinstance(source, Mapping):
         return mode
-    return mode, [
-        (type_name, describe_plain_value(source[type_name]))
-        for type_name in sorted(source, key=str)
-    ]
+    return mode, [(type_name, describe_plain_value(source[type_name])) for type_name in sorted(source, key=str)]
 
 
 def describe_plain_value(value: object) -> object:
@@ -114,10 +106,7 @@ def describe_plain_value(value: object) -> object:
     [('a', "'x'"), ('b', ['1.5', 'None'])]
     """
     if isinstance(value, Mapping):
-        return [
-            (member_name, describe_plain_value(value[member_name]))
-            for member_name in sorted(value, key=str)
-        ]
+        return [(member_name, describe_plain_value(value[member_name])) for member_name in sorted(value, key=str)]
     if isinstance(value, list | tuple):
         return [describe_plain_value(item) for item in value]
     if value is None or isinstance(value, _PLAIN_TYPES):

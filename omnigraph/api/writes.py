@@ -78,22 +78,18 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
     `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit`, `ReadOnlyError`.
     """
     call = QueryCall(source, name, {**(params or {}), **values})
-    terms = WriteOptions(if_commit, message, actor, idempotency_key)
-    return run_mutation(handle.for_branch(branch), call, terms)
+    write_options = WriteOptions(if_commit, message, actor, idempotency_key)
+    return run_mutation(handle.for_branch(branch), call, write_options)
 
 
-def insert(
-    handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]
-) -> Receipt:
+def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
     """Add entities: dicts, dataclasses, or one table or frame. An existing key is an error."""
     with suggest_upsert():
         rows = {require_text(type_name, "type"): normalize_records(records)}
         return write_records(handle, rows, "append", options)
 
 
-def upsert(
-    handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]
-) -> Receipt:
+def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
     """Add entities or replace those of the same id, whole rows at a time.
 
     An edge without an `id` is always a new one: give it an id, or declare
@@ -104,11 +100,7 @@ def upsert(
 
 
 def connect_nodes(
-    handle: Handle,
-    edge_type: str,
-    ends: Iterable[tuple[Any, ...]],
-    /,
-    **options: Unpack[WriteKeywords],
+    handle: Handle, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[WriteKeywords]
 ) -> Receipt:
     """Add edges: `[("ada", "bob", {"since": "2020-01-01"})]`.
 
@@ -138,10 +130,10 @@ def update(  # noqa: PLR0913 - all but the first are keywords
 ) -> Receipt:
     """Set properties of nodes: `update("Person", where="name = $n", set=…, n=…)`."""
     target = handle.for_branch(branch)
-    terms = WriteOptions(if_commit, message, actor, idempotency_key)
+    write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
     text, parameters = build_update(catalog, type_name, where, set, arguments)
-    return run_mutation(target, QueryCall(text, None, parameters), terms)
+    return run_mutation(target, QueryCall(text, None, parameters), write_options)
 
 
 def delete(  # noqa: PLR0913 - all but the first are keywords
@@ -160,10 +152,10 @@ def delete(  # noqa: PLR0913 - all but the first are keywords
 ) -> Receipt:
     """Delete nodes, with their edges, or edges: `delete("Person", where="age > 120")`."""
     target = handle.for_branch(branch)
-    terms = WriteOptions(if_commit, message, actor, idempotency_key)
+    write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
     text, parameters = build_delete(catalog, type_name, where, arguments)
-    return run_mutation(target, QueryCall(text, None, parameters), terms)
+    return run_mutation(target, QueryCall(text, None, parameters), write_options)
 
 
 def transaction(
@@ -184,11 +176,11 @@ def transaction(
 
     target = handle.for_branch(branch)
     target.require_writable("a transaction")
-    terms = target.sign(WriteOptions(if_commit, message, actor, idempotency_key))
-    return Transaction(target.branch_head, terms, target.record_write)
+    write_options = target.with_actor(WriteOptions(if_commit, message, actor, idempotency_key))
+    return Transaction(target.branch_state, write_options, target.record_write)
 
 
-def run_mutation(handle: Handle, call: QueryCall, terms: WriteOptions) -> Receipt:
+def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -> Receipt:
     """Run a mutation as one commit; no commit when nothing matches."""
     from omnigraph.engine.writes.mutate import run_mutation, strict_table_keys
 
@@ -196,36 +188,32 @@ def run_mutation(handle: Handle, call: QueryCall, terms: WriteOptions) -> Receip
     branch = handle.branch_name
     with (
         log_operation("mutate", branch) as event,
-        report_missing_branch(handle.branch_head),
+        report_missing_branch(handle.branch_state),
         handle.store.effects.recording() as requests,
     ):
         event.start_phase("compile")
         query = _compile_mutation(handle, call)
         requirement, attempts = handle.require_unchanged(strict_table_keys(query)), AttemptCounter()
-        terms = handle.sign(terms)
+        write_options = handle.with_actor(write_options)
         event.start_phase("write")
-        written = run_mutation(
-            handle.branch_head,
+        outcome = run_mutation(
+            handle.branch_state,
             query,
             call.arguments,
-            metadata=terms.commit_metadata((query.plan, describe_plain_value(call.arguments))),
-            conditions=terms.requirements(requirement, attempts),
+            metadata=write_options.commit_metadata((query.plan, describe_plain_value(call.arguments))),
+            conditions=write_options.requirements(requirement, attempts),
             mode="python",
         )
         event.requests, event.retries = len(requests), attempts.retries
-        event.rows = sum(written.nodes.values()) + sum(written.edges.values())
-        commit = handle.record_write(written.commit, requirement)
-    return replace(
-        build_receipt(written, branch, event.elapsed_seconds(), query.name), commit=commit
-    )
+        event.rows = sum(outcome.nodes.values()) + sum(outcome.edges.values())
+        commit = handle.record_write(outcome.commit, requirement)
+    return replace(build_receipt(outcome, branch, event.elapsed_seconds(), query.name), commit=commit)
 
 
-def write_records(
-    handle: Handle, records: Mapping[str, Any], mode: LoadMode, options: WriteKeywords
-) -> Receipt:
+def write_records(handle: Handle, records: Mapping[str, Any], mode: LoadMode, options: WriteKeywords) -> Receipt:
     """Write records by type, with the options of a caller."""
-    target, terms = handle.for_branch(options.get("branch")), _terms_of(options)
-    receipt = load_source(target, records, mode, EngineOptions(), terms, records=True)
+    target, write_options = handle.for_branch(options.get("branch")), _write_options_of(options)
+    receipt = load_source(target, records, mode, EngineOptions(), write_options, records=True)
     assert isinstance(receipt, Receipt)  # noqa: S101 - problems are raised
     return receipt
 
@@ -244,11 +232,11 @@ def retry_call(handle: Handle, call: Callable[[], Answer], attempts: int) -> Ans
 
 def pause_before_retry(handle: Handle, attempt: int) -> None:
     """Wait a random time that grows with the attempts, then refresh the handle."""
-    handle.branch_head.back_off(attempt)
+    handle.branch_state.back_off(attempt)
     handle.refresh()
 
 
-def _terms_of(options: WriteKeywords) -> WriteOptions:
+def _write_options_of(options: WriteKeywords) -> WriteOptions:
     remaining: dict[str, Any] = {name: value for name, value in options.items() if name != "branch"}
     try:
         return WriteOptions(**remaining)
@@ -259,11 +247,9 @@ def _terms_of(options: WriteKeywords) -> WriteOptions:
 
 def _compile_mutation(handle: Handle, call: QueryCall) -> CompiledQuery:
     text = read_query(call.source, call.arguments)
-    state, snapshot = handle.branch_head.last_known().state, handle.snapshot
+    state, snapshot = handle.branch_state.last_known().state, handle.snapshot
     if snapshot.schema_row != state.schema:
         snapshot = handle.latest_snapshot()
     schema_hash = snapshot.schema_row.hash
-    queries = COMPILED_QUERIES.get_or_compile(
-        text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name
-    )
+    queries = COMPILED_QUERIES.get_or_compile(text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name)
     return require_query_kind(select_query(queries, call.name), "mutation")

@@ -24,13 +24,9 @@ _SERVER_SCHEMES = ("http://", "https://")
 
 uri_argument = click.argument("uri", required=False)
 uri_option = click.option("--uri", metavar="URI", help="Graph: a path or s3://bucket/prefix")
-store_option = scope_option(
-    "--store", "store", metavar="URI", help="Graph; may also be given before the command"
-)
+store_option = scope_option("--store", "store", metavar="URI", help="Graph; may also be given before the command")
 actor_option = scope_option("--as", "actor", metavar="ACTOR", help="Actor to record for the change")
-yes_option = scope_option(
-    "--yes", "yes", is_flag=True, help="Skip the confirmation prompt for remote stores"
-)
+yes_option = scope_option("--yes", "yes", is_flag=True, help="Skip the confirmation prompt for remote stores")
 
 
 def _reject_server(context: click.Context, _: click.Parameter, server_url: str | None) -> None:
@@ -40,17 +36,11 @@ def _reject_server(context: click.Context, _: click.Parameter, server_url: str |
 
 
 # For maintenance commands; a server does not run those for its clients.
-direct_only = click.option(
-    "--server", hidden=True, expose_value=False, callback=_reject_server, metavar="URL"
-)
+direct_only = click.option("--server", hidden=True, expose_value=False, callback=_reject_server, metavar="URL")
 
 
 def resolve_root(
-    uri: str | None,
-    store: str | None,
-    *,
-    argument_name: str = "URI",
-    option_value: str | None = None,
+    uri: str | None, store: str | None, *, argument_name: str = "URI", option_value: str | None = None
 ) -> "GraphRoot":
     """Return the graph's root; exactly one spelling may be used, and it must be storage.
 
@@ -73,11 +63,9 @@ def parse_storage_uri(location: str) -> "GraphRoot":
 
     if location.lower().startswith(_SERVER_SCHEMES):
         raise InputError(
-            f"'{location.partition('://')[0]}://…' is the address of a server;"
-            " this command needs direct storage",
+            f"'{location.partition('://')[0]}://…' is the address of a server; this command needs direct storage",
             reason="needs direct storage",
-            hint="servers are named with --server, which is not supported yet;"
-            " use a path or s3://bucket/prefix",
+            hint="servers are named with --server, which is not supported yet; use a path or s3://bucket/prefix",
         )
     return parse_root(location)
 

@@ -3,15 +3,7 @@
 import click
 
 from . import show
-from .address import (
-    actor_option,
-    announce_target,
-    require_consent,
-    resolve_root,
-    store_option,
-    uri_option,
-    yes_option,
-)
+from .address import actor_option, announce_target, require_consent, resolve_root, store_option, uri_option, yes_option
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
@@ -19,9 +11,7 @@ _MERGE_MODULE = "omnigraph.cli.branch_merge"
 _COMMANDS = {
     "create": LazyCommand(__name__, "create", "Create a branch from a branch or a past commit"),
     "list": LazyCommand(__name__, "list_", "List branches"),
-    "merge": LazyCommand(
-        _MERGE_MODULE, "merge", "Merge a branch into another, or preview its conflicts"
-    ),
+    "merge": LazyCommand(_MERGE_MODULE, "merge", "Merge a branch into another, or preview its conflicts"),
     "rename": LazyCommand(_MERGE_MODULE, "rename", "Rename a branch"),
     "delete": LazyCommand(__name__, "delete", "Delete a branch"),
 }
@@ -44,23 +34,13 @@ def branch() -> None:
     show_default=True,
     help="Branch, commit, tag, timestamp, or main~3 to start from",
 )
-@click.option(
-    "--commit",
-    "commit_id",
-    metavar="REVISION",
-    help="Past commit of --from to use instead of its head",
-)
+@click.option("--commit", "commit_id", metavar="REVISION", help="Past commit of --from to use instead of its head")
 @uri_option
 @store_option
 @actor_option
 @shared_options
 def create(
-    name: str,
-    source: str,
-    commit_id: str | None,
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
+    name: str, source: str, commit_id: str | None, uri: str | None, store: str | None, actor: str | None
 ) -> None:
     """Create a branch. No data is copied: the cost does not depend on the graph's size.
 

@@ -48,9 +48,7 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **options:
     strategies = options.pop("strategies")
     strategy = parse_strategies(strategies)
     actor, dry_run = options.pop("actor"), options["dry_run"]
-    engine_choice = {
-        option_name: options.pop(option_name) for option_name in ("engine", "master", "remote")
-    }
+    engine_choice = {option_name: options.pop(option_name) for option_name in ("engine", "master", "remote")}
     if not dry_run:
         announce_target("branch merge", root)
         mark_as_write()
@@ -58,35 +56,21 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **options:
 
     graph = open_graph(root.uri, branch=into, actor=actor, read_only=dry_run)
     command_words = ("branch", "merge", source, *(("--into", into) if into != "main" else ()))
-    explicit_engine = {
-        option_name: value for option_name, value in engine_choice.items() if value != "auto"
-    }
-    typed_command = build_typed_command(
-        command_words, uri or store or "", options | explicit_engine, strategies
-    )
+    explicit_engine = {option_name: value for option_name, value in engine_choice.items() if value != "auto"}
+    typed_command = build_typed_command(command_words, uri or store or "", options | explicit_engine, strategies)
     try:
-        merge_result = graph.merge(
-            source, into, strategy=strategy, **options, **engine_arguments(**engine_choice)
-        )
+        merge_result = graph.merge(source, into, strategy=strategy, **options, **engine_arguments(**engine_choice))
     except MergeConflict as error:
-        exit_with_conflicts(
-            error, f"'{source}' cannot be merged into '{into}'", (into, source), typed_command
-        )
+        exit_with_conflicts(error, f"'{source}' cannot be merged into '{into}'", (into, source), typed_command)
         return
     _print_result(merge_result, source, into, graph.actor, typed_command)
 
 
 def _print_result(
-    merge_result: "MergeResult",
-    source: str,
-    into: str,
-    actor: str | None,
-    typed_command: TypedCommand,
+    merge_result: "MergeResult", source: str, into: str, actor: str | None, typed_command: TypedCommand
 ) -> None:
     if merge_result.branch_delete_error is not None:
-        show.note(
-            f"warning: '{source}' was merged, but not deleted: {merge_result.branch_delete_error}"
-        )
+        show.note(f"warning: '{source}' was merged, but not deleted: {merge_result.branch_delete_error}")
     if settings().json:
         show.document(_merge_document(merge_result, source, into, actor))
         return
@@ -106,9 +90,7 @@ def _print_result(
     print_lost_edges(merge_result, (into, source))
 
 
-def _merge_document(
-    merge_result: "MergeResult", source: str, into: str, actor: str | None
-) -> dict[str, Any]:
+def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: str | None) -> dict[str, Any]:
     from .commit import commit_document
 
     deletion = {"branch_deleted": merge_result.branch_deleted}

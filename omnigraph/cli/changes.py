@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 _COMMANDS = {
     "poll": LazyCommand(__name__, "poll", "Show commits since a cursor"),
-    "baseline": LazyCommand(
-        __name__, "baseline", "Export everything, with a cursor to continue from"
-    ),
+    "baseline": LazyCommand(__name__, "baseline", "Export everything, with a cursor to continue from"),
 }
 _DEFAULT_LIMIT, _MAX_COMMITS = 1_000, 128
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
@@ -54,29 +52,15 @@ def changes() -> None:
 @click.option("--branch", default="main", show_default=True, help="Branch to follow")
 @click.option("--cursor", help="Continue where an earlier poll ended")
 @click.option("--start", metavar="WHERE", help="now (the default), beginning or after:COMMIT")
-@click.option(
-    "--limit",
-    type=int,
-    default=_DEFAULT_LIMIT,
-    show_default=True,
-    help="Approximate number of changes",
-)
+@click.option("--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Approximate number of changes")
 @click.option("--follow", is_flag=True, help="Wait for new commits; print one JSON line per commit")
-@click.option(
-    "--interval", default="2s", show_default=True, help="With --follow: time between polls"
-)
+@click.option("--interval", default="2s", show_default=True, help="With --follow: time between polls")
 @filter_options
 @uri_option
 @store_option
 @shared_options
 def poll(
-    branch: str,
-    cursor: str | None,
-    start: str | None,
-    limit: int,
-    uri: str | None,
-    store: str | None,
-    **options: Any,
+    branch: str, cursor: str | None, start: str | None, limit: int, uri: str | None, store: str | None, **options: Any
 ) -> None:
     """Show the commits after a cursor, oldest first and complete, and the next cursor.
 
@@ -93,9 +77,7 @@ def poll(
     PageLimits(limit)
     graph = open_graph(root.uri, branch=branch, read_only=True)
     if options["follow"]:
-        for block in graph.changes.follow(
-            start, cursor=cursor, poll=interval_seconds, **filter_arguments(options)
-        ):
+        for block in graph.changes.follow(start, cursor=cursor, poll=interval_seconds, **filter_arguments(options)):
             _print_json(block.to_json() | {"cursor": block.cursor})
         return
     _print_feed(graph.changes.feed(start, cursor=cursor, **filter_arguments(options)), limit)
@@ -193,9 +175,7 @@ def baseline(out: str, branch: str, uri: str | None, store: str | None, **filter
     root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph
 
-    captured = open_graph(root.uri, branch=branch, read_only=True).changes.baseline(
-        out, **filter_arguments(filters)
-    )
+    captured = open_graph(root.uri, branch=branch, read_only=True).changes.baseline(out, **filter_arguments(filters))
     if settings().json:
         show.document(captured.to_json())
     else:
@@ -205,30 +185,21 @@ def baseline(out: str, branch: str, uri: str | None, store: str | None, **filter
 
 @click.command("changes")
 @click.argument("commit_id", metavar="ID")
-@click.option(
-    "--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Changes per page"
-)
+@click.option("--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Changes per page")
 @click.option("--page-token", help="Print only the page after this token")
 @filter_options
 @uri_option
 @store_option
 @shared_options
 def commit_changes(
-    commit_id: str,
-    limit: int,
-    page_token: str | None,
-    uri: str | None,
-    store: str | None,
-    **filters: Any,
+    commit_id: str, limit: int, page_token: str | None, uri: str | None, store: str | None, **filters: Any
 ) -> None:
     """Show what one commit changed against its first parent. HEAD is the newest commit of main."""
     root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)
-    pages = graph.changes.commit_pages(
-        commit_id, page_token=page_token, limit=limit, **filter_arguments(filters)
-    )
+    pages = graph.changes.commit_pages(commit_id, page_token=page_token, limit=limit, **filter_arguments(filters))
     first_page = next(pages)
     if page_token is not None:
         pages = iter(())
@@ -240,11 +211,7 @@ def commit_changes(
     cause, next_token = first_page.to_json()["cause"], first_page.next_page_token
     click.echo(f'{{"cause": {_dump_json(cause)}, "changes": [')
     _print_changes(chain([first_page], pages))
-    token_member = (
-        f', "next_page_token": {_dump_json(next_token)}'
-        if page_token is not None and next_token
-        else ""
-    )
+    token_member = f', "next_page_token": {_dump_json(next_token)}' if page_token is not None and next_token else ""
     click.echo(f"]{token_member}}}")
 
 

@@ -73,9 +73,7 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
     _check_whole_graph(root, quick, sample_fraction, engine_arguments(engine, master, remote))
 
 
-def _check_whole_graph(
-    root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]
-) -> None:
+def _check_whole_graph(root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]) -> None:
     # Not through a graph handle: this must work for a graph that cannot be opened.
     from omnigraph.api.engine_choice import choose_check_executor
     from omnigraph.maintenance.check import check_graph
@@ -98,9 +96,7 @@ def _check_whole_graph(
 def _print_report(report: "Checkup", quick: bool) -> None:
     for finding in report.findings:
         show.result(str(finding))
-    for hint in dict.fromkeys(
-        finding.hint for finding in report.findings if finding.hint is not None
-    ):
+    for hint in dict.fromkeys(finding.hint for finding in report.findings if finding.hint is not None):
         show.note(f"hint: {hint}")
     if report.more:
         show.result(f"and {show.count(report.more, 'finding')} more")
@@ -111,8 +107,7 @@ def _print_report(report: "Checkup", quick: bool) -> None:
     coverage = ", ".join(
         show.count(number, irregular_nouns.get(plural, plural.removesuffix("s")))
         for plural, number in report.read.items()
-        if plural not in _CHECKSUM_COUNTS
-        and (number or (plural != "tags" and not (quick and plural == "rows")))
+        if plural not in _CHECKSUM_COUNTS and (number or (plural != "tags" and not (quick and plural == "rows")))
     )
     if report.read["unrecorded"]:
         unrecorded_files = show.count(report.read["unrecorded"], "file")

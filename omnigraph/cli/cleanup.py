@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import (
-    announce_target,
-    direct_only,
-    require_consent,
-    resolve_root,
-    store_option,
-    uri_argument,
-    yes_option,
-)
+from .address import announce_target, direct_only, require_consent, resolve_root, store_option, uri_argument, yes_option
 from .engines import engine_arguments, engine_options
 from .options import settings, shared_options
 from .progress import show_progress
@@ -31,9 +23,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of holders of history that are listed
 @uri_argument
 @click.option("--keep", type=int, metavar="N", help="Keep the newest N commits of every branch")
 @click.option(
-    "--older-than",
-    metavar=_DURATION_METAVAR,
-    help="Keep commits younger than this, such as 30m, 12h, 7d or 2w",
+    "--older-than", metavar=_DURATION_METAVAR, help="Keep commits younger than this, such as 30m, 12h, 7d or 2w"
 )
 @click.option("--confirm", is_flag=True, help="Remove the history; the default is a preview")
 @click.option(
@@ -42,18 +32,14 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of holders of history that are listed
     help="Keep files that were in use this recently, for running readers  [default: 60m]",
 )
 @click.option("--erase", is_flag=True, help="First rewrite files that contain deleted rows")
-@click.option(
-    "--purge-dropped", is_flag=True, help="Also remove tables that nothing references any more"
-)
+@click.option("--purge-dropped", is_flag=True, help="Also remove tables that nothing references any more")
 @engine_options("for 100,000 files or more")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @store_option
 @direct_only
 @yes_option
 @shared_options
-def cleanup(
-    store: str | None, uri: str | None, no_progress: bool, yes: bool, **options: Any
-) -> None:
+def cleanup(store: str | None, uri: str | None, no_progress: bool, yes: bool, **options: Any) -> None:
     """Remove history that is neither among the newest N commits of a branch nor recent.
 
     Everything that branches, tags, merge bases and running operations need is kept. Reads and
@@ -67,9 +53,7 @@ def cleanup(
     announce_target("cleanup" if options["confirm"] else "preview of cleanup", root)
     from omnigraph.api.opening import open as open_graph
 
-    engine_choice = engine_arguments(
-        options.pop("engine"), options.pop("master"), options.pop("remote")
-    )
+    engine_choice = engine_arguments(options.pop("engine"), options.pop("master"), options.pop("remote"))
     graph = open_graph(root.uri, read_only=not options["confirm"])
     with show_progress("cleanup", hidden=no_progress or not options["confirm"]) as progress_bar:
         report = graph.maintenance.cleanup(progress=progress_bar, **options, **engine_choice)
@@ -107,17 +91,13 @@ def _report_notes(report: "Cleanup", options: dict[str, Any]) -> Iterator[str]:
     grace = options["grace"] or "60m"
     if report.unreferenced_paths and not (options["purge_dropped"] or options["erase"]):
         yield (
-            f"{report.unreferenced_bytes:,} bytes of unreferenced tables are kept:"
-            " use --purge-dropped to remove them"
+            f"{report.unreferenced_bytes:,} bytes of unreferenced tables are kept: use --purge-dropped to remove them"
         )
     if report.spared_files:
         yield _describe_spared(report, grace)
     for unnamed_ref in report.unnamed:
         subject = f"{unnamed_ref['kind'] or 'branch or tag'} {unnamed_ref['name'] or ''}".strip()
-        yield (
-            f"{subject} ({unnamed_ref['manifest']}) lost its ref object;"
-            " its data is kept: run repair"
-        )
+        yield (f"{subject} ({unnamed_ref['manifest']}) lost its ref object; its data is kept: run repair")
     if report.held_by:
         holders = ", ".join(report.held_by[:_MAX_HOLDERS_SHOWN]) + (
             ", …" if len(report.held_by) > _MAX_HOLDERS_SHOWN else ""

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List the commits of a branch, newest first"),
     "show": LazyCommand(__name__, "show_", "Show one commit"),
-    "changes": LazyCommand(
-        "omnigraph.cli.changes", "commit_changes", "Show what one commit changed"
-    ),
+    "changes": LazyCommand("omnigraph.cli.changes", "commit_changes", "Show what one commit changed"),
 }
 _FILTER_NAMES = ("actor", "operation", "type")
 
@@ -33,18 +31,12 @@ def commit() -> None:
 @uri_argument
 @click.option("--branch", default="main", show_default=True, help="Branch to list")
 @click.option(
-    "--filter",
-    "filters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Only commits with this actor, operation or type",
+    "--filter", "filters", multiple=True, metavar="NAME=VALUE", help="Only commits with this actor, operation or type"
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Maximum number of commits")
 @store_option
 @shared_options
-def list_(
-    uri: str | None, branch: str, filters: tuple[str, ...], limit: int | None, store: str | None
-) -> None:
+def list_(uri: str | None, branch: str, filters: tuple[str, ...], limit: int | None, store: str | None) -> None:
     """List the commits in the history of a branch, newest first."""
     root = resolve_root(uri, store)
     criteria = dict(_parse_filter(filter_text) for filter_text in filters)
@@ -54,14 +46,10 @@ def list_(
     operation = criteria.pop("operation", None)
     logged_commits = graph.log(limit=None if operation else limit, **criteria)  # type: ignore[arg-type]
     matching_commits = [
-        logged_commit
-        for logged_commit in logged_commits
-        if operation in (None, logged_commit.operation)
+        logged_commit for logged_commit in logged_commits if operation in (None, logged_commit.operation)
     ][:limit]
     if settings().json:
-        show.document(
-            {"commits": [commit_document(logged_commit) for logged_commit in matching_commits]}
-        )
+        show.document({"commits": [commit_document(logged_commit) for logged_commit in matching_commits]})
         return
     for logged_commit in matching_commits:
         show.result(_summary_line(logged_commit))
@@ -118,12 +106,7 @@ def commit_document(shown_commit: "Commit") -> dict[str, Any]:
 
 def _summary_line(shown_commit: "Commit") -> str:
     published = f"{shown_commit.published:%Y-%m-%d %H:%M:%S}"
-    columns = [
-        click.style(shown_commit.id, fg="yellow"),
-        published,
-        shown_commit.actor or "-",
-        shown_commit.operation,
-    ]
+    columns = [click.style(shown_commit.id, fg="yellow"), published, shown_commit.actor or "-", shown_commit.operation]
     return "  ".join([*columns, *([shown_commit.message] if shown_commit.message else [])])
 
 
@@ -141,8 +124,6 @@ def _detail_lines(shown_commit: "Commit") -> list[str]:
     }
     lines = [f"{name:<10}{value}" for name, value in fields.items() if value is not None]
     for type_key, entry in sorted(shown_commit.tables.items()):
-        description = (
-            f"version {entry.version}, {show.count(entry.row_count, 'row')}" if entry else "dropped"
-        )
+        description = f"version {entry.version}, {show.count(entry.row_count, 'row')}" if entry else "dropped"
         lines.append(f"  {type_key}: {description}")
     return lines

@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 _MAX_SHOWN = 3
 _MAX_VALUE_LENGTH = 40
-_ROW_CONFLICTS = {
-    "divergent_insert",
-    "divergent_update",
-    "delete_vs_update",
-}  # the table explains them
+_ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # the table explains them
 
 
 @record
@@ -44,20 +40,8 @@ class TypedCommand:
 
     def with_options(self, *extra_options: str) -> str:
         """Return the command with more options; a strategy for all replaces an earlier one."""
-        strategies = (
-            ()
-            if "--strategy" in extra_options and not self.has_named_strategies
-            else self.strategies
-        )
-        command_words = (
-            "omnigraph",
-            *self.words,
-            "--uri",
-            self.uri,
-            *self.options,
-            *strategies,
-            *extra_options,
-        )
+        strategies = () if "--strategy" in extra_options and not self.has_named_strategies else self.strategies
+        command_words = ("omnigraph", *self.words, "--uri", self.uri, *self.options, *strategies, *extra_options)
         return " ".join(shlex.quote(argument) for argument in command_words)
 
 
@@ -76,9 +60,7 @@ def build_typed_command(
         if not is_default and option_name != "dry_run":
             flag = f"--{option_name.replace('_', '-')}"
             arguments += [flag] if value is True else [flag, str(value)]
-    strategy_arguments = tuple(
-        argument for strategy in strategies for argument in ("--strategy", strategy)
-    )
+    strategy_arguments = tuple(argument for strategy in strategies for argument in ("--strategy", strategy))
     return TypedCommand(words, uri, tuple(arguments), strategy_arguments)
 
 
@@ -142,17 +124,14 @@ def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> Non
     edge_count = show.count(len(merge_result.lost_edges), "edge")
     lines = [f"{edge_count} deleted with nodes that are kept, and not restored:"]
     lines += [
-        f"  {lost_edge} on {sides[lost_edge.side == 'theirs']}"
-        for lost_edge in merge_result.lost_edges[:_MAX_SHOWN]
+        f"  {lost_edge} on {sides[lost_edge.side == 'theirs']}" for lost_edge in merge_result.lost_edges[:_MAX_SHOWN]
     ]
     if len(merge_result.lost_edges) > _MAX_SHOWN:
         lines.append(f"  and {len(merge_result.lost_edges) - _MAX_SHOWN} more")
     show.warnings(["\n".join(lines)])
 
 
-def lost_edge_documents(
-    merge_result: "MergeResult", sides: tuple[str, str]
-) -> list[dict[str, str]]:
+def lost_edge_documents(merge_result: "MergeResult", sides: tuple[str, str]) -> list[dict[str, str]]:
     """Return the same edges as JSON-compatible data."""
     return [
         {
@@ -181,10 +160,7 @@ def exit_with_conflicts(
 
 
 def preview_conflicts(
-    conflicts: Sequence["EntityConflict"],
-    failure: str,
-    sides: tuple[str, str],
-    typed_command: TypedCommand,
+    conflicts: Sequence["EntityConflict"], failure: str, sides: tuple[str, str], typed_command: TypedCommand
 ) -> None:
     """Print the conflicts of a dry run."""
     show.result(f"{show.count(len(conflicts), 'conflict')}: {failure} as it is")
@@ -192,30 +168,20 @@ def preview_conflicts(
 
 
 def print_conflicts(
-    conflicts: Sequence["EntityConflict"],
-    sides: tuple[str, str],
-    typed_command: TypedCommand,
-    *,
-    err: bool = False,
+    conflicts: Sequence["EntityConflict"], sides: tuple[str, str], typed_command: TypedCommand, *, err: bool = False
 ) -> None:
     """Print the first conflicts with the values of each side, and the commands to run next."""
-    lines = [
-        line for conflict in conflicts[:_MAX_SHOWN] for line in _conflict_lines(conflict, sides)
-    ]
+    lines = [line for conflict in conflicts[:_MAX_SHOWN] for line in _conflict_lines(conflict, sides)]
     if len(conflicts) > _MAX_SHOWN:
         lines.append(f"  and {len(conflicts) - _MAX_SHOWN} more")
     our_name, their_name = sides
     lines.append("next commands:")
     suggestions = {
         f"keep the values of {our_name}": _remaining_strategies(conflicts, "ours", typed_command),
-        f"take the values of {their_name}": _remaining_strategies(
-            conflicts, "theirs", typed_command
-        ),
+        f"take the values of {their_name}": _remaining_strategies(conflicts, "theirs", typed_command),
         "list all conflicts": ("--dry-run", "--json"),
     }
-    if "--granularity" not in typed_command.options and all(
-        _has_disjoint_changes(conflict) for conflict in conflicts
-    ):
+    if "--granularity" not in typed_command.options and all(_has_disjoint_changes(conflict) for conflict in conflicts):
         by_property = {"merge changes of different properties": ("--granularity", "property")}
         suggestions = by_property | suggestions
     lines += [
@@ -232,9 +198,7 @@ def _remaining_strategies(
     if not typed_command.has_named_strategies:
         return ("--strategy", side)
     type_names = sorted({conflict.type_name for conflict in conflicts})
-    return tuple(
-        argument for type_name in type_names for argument in ("--strategy", f"{type_name}={side}")
-    )
+    return tuple(argument for type_name in type_names for argument in ("--strategy", f"{type_name}={side}"))
 
 
 def _conflict_lines(conflict: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
@@ -264,12 +228,7 @@ def _property_table(conflict: "EntityConflict", sides: tuple[str, str]) -> Itera
 def _has_disjoint_changes(conflict: "EntityConflict") -> bool:
     """Return whether the sides changed different properties of an entity."""
     base_values, our_values, their_values = conflict.base, conflict.ours, conflict.theirs
-    if (
-        conflict.kind != "divergent_update"
-        or base_values is None
-        or our_values is None
-        or their_values is None
-    ):
+    if conflict.kind != "divergent_update" or base_values is None or our_values is None or their_values is None:
         return False
     return all(
         base_values[property_name] in (our_values[property_name], their_values[property_name])

@@ -27,19 +27,11 @@ def copy(source: str, target: str, no_progress: bool, no_verify: bool, actor: st
 
     graph = open_graph(source_root.uri, read_only=True, actor=actor)
     with show_progress("copy", hidden=no_progress) as progress_bar:
-        copied = graph.maintenance.copy_to(
-            target_root.uri, progress=progress_bar, verify=not no_verify
-        )
+        copied = graph.maintenance.copy_to(target_root.uri, progress=progress_bar, verify=not no_verify)
     if settings().json:
-        members = {
-            "source": source_root.uri,
-            "uri": target_root.uri,
-            "branches": list(copied.branches),
-        }
+        members = {"source": source_root.uri, "uri": target_root.uri, "branches": list(copied.branches)}
         counts = {"objects": copied.objects, "bytes": copied.bytes, "actor_id": graph.actor}
         show.document(members | counts)
     else:
         branch_count = show.count(len(copied.branches), "branch")
-        show.result(
-            f"copied {branch_count}, {show.count(copied.objects, 'object')} to {target_root.uri}"
-        )
+        show.result(f"copied {branch_count}, {show.count(copied.objects, 'object')} to {target_root.uri}")

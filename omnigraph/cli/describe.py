@@ -12,13 +12,7 @@ from .options import schema_option, settings, shared_options
 
 @click.command()
 @schema_option
-@click.option(
-    "--query",
-    "query_path",
-    required=True,
-    type=click.Path(allow_dash=True),
-    help="Query file (.gq)",
-)
+@click.option("--query", "query_path", required=True, type=click.Path(allow_dash=True), help="Query file (.gq)")
 @click.option("--plan", is_flag=True, help="Also show the compiled plan")
 @click.argument("names", nargs=-1)
 @shared_options
@@ -53,11 +47,7 @@ def _select_queries(queries: tuple[Any, ...], query_names: tuple[str, ...]) -> l
     if missing:
         available = ", ".join(queries_by_name) or "none"
         raise InputError(f"no query '{missing[0]}'; there are: {available}", reason="unknown query")
-    return (
-        [queries_by_name[query_name] for query_name in query_names]
-        if query_names
-        else list(queries)
-    )
+    return [queries_by_name[query_name] for query_name in query_names] if query_names else list(queries)
 
 
 def _query_document(query: Any, with_plan: bool) -> dict[str, Any]:

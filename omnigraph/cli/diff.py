@@ -72,10 +72,7 @@ def _change_line(change: Any) -> str:
         return format_change(change)
     before = {**(change.before or {}), **(change.endpoints_before or {})}
     after = {**(change.after or {}), **(change.endpoints_after or {})}
-    changed_values = [
-        f"{name} {format_value(before, name)} -> {format_value(after, name)}"
-        for name in change.changed
-    ]
+    changed_values = [f"{name} {format_value(before, name)} -> {format_value(after, name)}" for name in change.changed]
     headline = format_change(change).rpartition(": ")[0]
     return f"{headline}: {', '.join(changed_values)}"
 
@@ -85,11 +82,7 @@ def _describe_counts(inserts: int, updates: int, deletes: int) -> str:
 
 
 def _difference_document(graph: "Graph", difference: "Diff", *, stat: bool) -> dict[str, Any]:
-    members = {
-        "from": difference.from_commit,
-        "to": difference.to_commit,
-        "summary": difference.summary(),
-    }
+    members = {"from": difference.from_commit, "to": difference.to_commit, "summary": difference.summary()}
     return members if stat else members | {"changes": list(_change_documents(graph, difference))}
 
 
@@ -99,9 +92,7 @@ def _change_documents(graph: "Graph", difference: "Diff") -> Iterator[dict[str, 
     type_ids: dict[str, int] = {}
     for commit in (difference.from_commit, difference.to_commit):
         ir = graph.at(commit).schema.ir
-        type_ids |= {
-            f"{declared.kind}:{declared.name}": declared.type_id for declared in ir.type_identities
-        }
+        type_ids |= {f"{declared.kind}:{declared.name}": declared.type_id for declared in ir.type_identities}
     for table in difference.tables():
         to_document = make_change_encoder(type_ids.get(table.key, 0), table)
         for record in table.records():

@@ -16,9 +16,7 @@ _OUTCOME_LABELS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 
 @click.command()
 @uri_argument
-@click.option(
-    "--no-probe", is_flag=True, help="Write nothing to the store; its guarantees are not verified"
-)
+@click.option("--no-probe", is_flag=True, help="Write nothing to the store; its guarantees are not verified")
 @store_option
 @shared_options
 def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
@@ -35,17 +33,10 @@ def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
         root.uri if root is not None else None, probe=not no_probe, spark_probe=diagnose_java
     )
     if settings().json:
-        show.document(
-            {
-                "ok": _is_healthy(diagnoses),
-                "diagnoses": [diagnosis.to_json() for diagnosis in diagnoses],
-            }
-        )
+        show.document({"ok": _is_healthy(diagnoses), "diagnoses": [diagnosis.to_json() for diagnosis in diagnoses]})
     else:
         for diagnosis in diagnoses:
-            show.result(
-                f"{_OUTCOME_LABELS[diagnosis.outcome]}  {diagnosis.name}: {diagnosis.found}"
-            )
+            show.result(f"{_OUTCOME_LABELS[diagnosis.outcome]}  {diagnosis.name}: {diagnosis.found}")
             if diagnosis.hint is not None and diagnosis.outcome != "ok":
                 show.result(f"         {diagnosis.hint}")
     if not _is_healthy(diagnoses):

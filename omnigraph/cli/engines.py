@@ -13,12 +13,8 @@ def engine_options(spark_condition: str) -> Callable[[Command], Command]:
     """Add `--engine`, `--master` and `--remote`; `spark_condition` says when auto uses Spark."""
 
     def add_options(command: Command) -> Command:
-        remote_option = click.option(
-            "--remote", metavar="URL", help="Spark Connect URL, such as sc://host"
-        )
-        master_option = click.option(
-            "--master", metavar="URL", help="Spark master, such as spark://host:7077"
-        )
+        remote_option = click.option("--remote", metavar="URL", help="Spark Connect URL, such as sc://host")
+        master_option = click.option("--master", metavar="URL", help="Spark master, such as spark://host:7077")
         engine_option = click.option(
             "--engine",
             type=click.Choice(_ENGINE_NAMES),

@@ -68,9 +68,7 @@ def blame(type_name: str, entity_id: str, **options: Any) -> None:
     ID is the key of a node, or the id of an edge or of a node without a key.
     """
     graph = _open_graph(options)
-    blamed_values = graph.revisions.blame(
-        type_name, _parse_key(graph, type_name, entity_id), kind=options["kind"]
-    )
+    blamed_values = graph.revisions.blame(type_name, _parse_key(graph, type_name, entity_id), kind=options["kind"])
     if settings().json:
         properties = [_property_document(blamed) for blamed in blamed_values.values()]
         show.document({"type_name": type_name, "entity_id": entity_id, "properties": properties})
@@ -116,8 +114,7 @@ def _history_lines(versions: "EntityHistory") -> Iterator[str]:
         else:
             before = version.before or {}
             value_changes = [
-                f"{name} {format_value(before, name)} -> {format_value(values, name)}"
-                for name in version.changed
+                f"{name} {format_value(before, name)} -> {format_value(values, name)}" for name in version.changed
             ]
         if value_changes and version.op != "delete":
             yield f"    {', '.join(value_changes)}"
@@ -159,11 +156,7 @@ def _version_document(version: "EntityVersion") -> dict[str, Any]:
 def _property_document(blamed: "Blamed") -> dict[str, Any]:
     from omnigraph.errors.conflict import to_json_value
 
-    return {
-        "property": blamed.name,
-        "value": to_json_value(blamed.value),
-        **_commit_members(blamed.commit),
-    }
+    return {"property": blamed.name, "value": to_json_value(blamed.value), **_commit_members(blamed.commit)}
 
 
 def _commit_members(commit: "Commit | None") -> dict[str, Any]:

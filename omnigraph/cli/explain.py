@@ -16,11 +16,7 @@ from .query_input import QueryInput, query_options
 @store_option
 @shared_options
 def explain(
-    query_input: QueryInput,
-    store: str | None,
-    branch: str | None,
-    snapshot: str | None,
-    analyze: bool,
+    query_input: QueryInput, store: str | None, branch: str | None, snapshot: str | None, analyze: bool
 ) -> None:
     """Show the operators of a read query with their estimated rows."""
     root = resolve_root(None, store, argument_name="--store")

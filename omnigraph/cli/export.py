@@ -78,9 +78,7 @@ def _export_with_spark(
         )
     if settings().json:
         members = {"uri": uri, "path": out, "entities": exported.total, "format": exported.form}
-        show.document(
-            members | {"seconds": dict(exported.steps), "graph_commit_id": exported.commit_id}
-        )
+        show.document(members | {"seconds": dict(exported.steps), "graph_commit_id": exported.commit_id})
     else:
         show.note(f"exported {exported.total} entities to {out}")
         show.note(_describe_timing(exported))
@@ -88,8 +86,6 @@ def _export_with_spark(
 
 def _describe_timing(exported: "Exported") -> str:
     """Describe the time of an export: `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
-    step_times = ", ".join(
-        f"{type_name} {seconds:.1f}" for type_name, seconds in exported.steps.items()
-    )
+    step_times = ", ".join(f"{type_name} {seconds:.1f}" for type_name, seconds in exported.steps.items())
     seconds = sum(exported.steps.values())
     return f"{seconds:.1f} s ({step_times}), {exported.total / max(seconds, 0.001):,.0f} rows/s"

@@ -41,29 +41,18 @@ class FormattedFile:
 @click.option("--language", type=click.Choice(["pg", "gq"]), help="Language of standard input")
 @shared_options
 @click.pass_context
-def fmt(
-    context: click.Context, paths: tuple[str, ...], check: bool, diff: bool, language: str | None
-) -> None:
+def fmt(context: click.Context, paths: tuple[str, ...], check: bool, diff: bool, language: str | None) -> None:
     """Format schema (.pg) and query (.gq) files in place.
 
     A directory stands for all such files below it; `-` reads standard input and prints the result.
     Comments are kept, the meaning never changes, and files with errors are left alone.
     """
     files.reject_repeated_stdin(*paths)
-    formatted_files = [
-        _format_file(path, language) for path in files.expand_directories(paths, ".pg", ".gq")
-    ]
+    formatted_files = [_format_file(path, language) for path in files.expand_directories(paths, ".pg", ".gq")]
     for formatted in formatted_files:
         _deliver_result(formatted, write=not (check or diff), diff=diff)
     if settings().json:
-        show.document(
-            {
-                "files": [
-                    formatted.to_json(was_written=not (check or diff))
-                    for formatted in formatted_files
-                ]
-            }
-        )
+        show.document({"files": [formatted.to_json(was_written=not (check or diff)) for formatted in formatted_files]})
     elif not diff:
         _print_summary(formatted_files, check)
     context.exit(_exit_code(formatted_files, check))
@@ -111,9 +100,7 @@ def _unified_diff(formatted: FormattedFile) -> str:
     from difflib import unified_diff
     from io import StringIO
 
-    old_lines, new_lines = (
-        StringIO(text).readlines() for text in (formatted.source.text, formatted.text)
-    )
+    old_lines, new_lines = (StringIO(text).readlines() for text in (formatted.source.text, formatted.text))
     diff_lines = unified_diff(old_lines, new_lines, formatted.path, f"{formatted.path} (formatted)")
     return "".join(line if line[-1] == "\n" else f"{line}\n{_NO_NEWLINE}\n" for line in diff_lines)
 

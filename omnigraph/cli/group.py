@@ -57,9 +57,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve a command as click does, with a suggestion for a misspelt one."""
-        is_unknown = (
-            bool(args) and not args[0].startswith("-") and args[0] not in self._lazy_commands
-        )
+        is_unknown = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy_commands
         if is_unknown and not ctx.resilient_parsing:
             ctx.fail(f"no such command '{args[0]}'{self._suggest_command(args[0])}")
         name, command, remaining = super().resolve_command(ctx, args)
@@ -71,9 +69,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, lazy_command.help) for name, lazy_command in self._lazy_commands.items()]
-            )
+            formatter.write_dl([(name, lazy_command.help) for name, lazy_command in self._lazy_commands.items()])
 
     def _suggest_command(self, typed_name: str) -> str:
         from difflib import get_close_matches

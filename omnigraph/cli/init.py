@@ -12,11 +12,7 @@ from .options import settings, shared_options
 @click.command()
 @click.argument("uri")
 @click.option(
-    "--schema",
-    "schema_path",
-    required=True,
-    type=click.Path(allow_dash=True),
-    help="Schema file (.pg) of the graph",
+    "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg) of the graph"
 )
 @click.option("--force", is_flag=True, help="Take over an interrupted init")
 @actor_option

@@ -43,9 +43,7 @@ class LintedFile:
 )
 @shared_options
 @click.pass_context
-def lint(
-    context: click.Context, schema_path: str, query_paths: tuple[str, ...], strict: bool, form: str
-) -> None:
+def lint(context: click.Context, schema_path: str, query_paths: tuple[str, ...], strict: bool, form: str) -> None:
     """Check queries against a schema, and the schema itself.
 
     Every finding is reported with its position. Exits 1 if there are errors.
@@ -94,9 +92,7 @@ def _lint_queries(query_path: str, catalog: Any, schema_path: str) -> LintedFile
         [*lint_report.diagnostics, *_query_remarks(lint_report)],
         key=lambda diagnostic: (diagnostic.start, diagnostic.end),
     )
-    return LintedFile(
-        source, tuple(diagnostics), lint_report.to_json() | {"query_path": query_path}
-    )
+    return LintedFile(source, tuple(diagnostics), lint_report.to_json() | {"query_path": query_path})
 
 
 def _query_remarks(lint_report: Any) -> Iterator[Diagnostic]:
@@ -104,9 +100,7 @@ def _query_remarks(lint_report: Any) -> Iterator[Diagnostic]:
     for query_result in lint_report.results:
         for remark in query_result.warnings:
             name_span = query_result.diagnosis.query.name.span
-            yield Diagnostic.at_span(
-                lint_report.source, name_span, remark, kind="lint", severity="warning"
-            )
+            yield Diagnostic.at_span(lint_report.source, name_span, remark, kind="lint", severity="warning")
 
 
 def _schema_report(source: SourceText, diagnostics: tuple[Diagnostic, ...]) -> LintedFile:
@@ -142,22 +136,15 @@ def _diagnostic_documents(diagnostics: Sequence[Diagnostic]) -> list[dict[str, o
 
 
 def _report_document(
-    schema_report: LintedFile,
-    query_reports: Sequence[LintedFile],
-    schema_path: str,
-    query_paths: Sequence[str],
+    schema_report: LintedFile, query_reports: Sequence[LintedFile], schema_path: str, query_paths: Sequence[str]
 ) -> dict[str, Any]:
     """Return the totals with the report of the only query file, or of each of several."""
     severities = [
-        diagnostic.severity
-        for report in (schema_report, *query_reports)
-        for diagnostic in report.diagnostics
+        diagnostic.severity for report in (schema_report, *query_reports) for diagnostic in report.diagnostics
     ]
     totals: dict[str, Any] = {"status": "error" if "error" in severities else "ok"}
     totals["schema_source"] = schema_path
-    totals["queries_processed"] = sum(
-        report.json_document["queries_processed"] for report in query_reports
-    )
+    totals["queries_processed"] = sum(report.json_document["queries_processed"] for report in query_reports)
     severity_order: tuple[DiagnosticSeverity, ...] = ("error", "warning", "info")
     totals |= {f"{severity}s": severities.count(severity) for severity in severity_order}
     if not files.is_single_file(query_paths):
@@ -165,16 +152,8 @@ def _report_document(
             "schema": schema_report.json_document,
             "queries": [report.json_document for report in query_reports],
         }
-    document = (
-        query_reports[0].json_document
-        if query_reports
-        else _empty_document(schema_path, query_paths[0])
-    )
-    return (
-        document
-        | totals
-        | ({"schema": schema_report.json_document} if schema_report.diagnostics else {})
-    )
+    document = query_reports[0].json_document if query_reports else _empty_document(schema_path, query_paths[0])
+    return document | totals | ({"schema": schema_report.json_document} if schema_report.diagnostics else {})
 
 
 def _print_reports(reports: Sequence[LintedFile]) -> None:
@@ -182,7 +161,5 @@ def _print_reports(reports: Sequence[LintedFile]) -> None:
         show.findings(report.diagnostics, report.source)
     diagnostics = [diagnostic for report in reports for diagnostic in report.diagnostics]
     query_count = sum(len(report.json_document.get("results", ())) for report in reports)
-    checked_scope = (
-        f"{show.count(len(reports), 'file')}, {show.count(query_count, 'query')} checked"
-    )
+    checked_scope = f"{show.count(len(reports), 'file')}, {show.count(query_count, 'query')} checked"
     show.result(f"{checked_scope}: {show.summary(diagnostics)}")

@@ -47,9 +47,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--format", type=click.Choice(_FORMATS), help="Format of all files, overriding names")
 @click.option("--mapping", metavar="PATH", help="JSON file that maps columns to properties by type")
 @engine_options("for 64 MiB or more")
-@click.option(
-    "--report", is_flag=True, help="Print every bad line, not only the first --max-errors"
-)
+@click.option("--report", is_flag=True, help="Print every bad line, not only the first --max-errors")
 @click.option(
     "--max-errors",
     metavar="N",
@@ -68,9 +66,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @actor_option
 @yes_option
 @shared_options
-def load(
-    uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **options: Any
-) -> None:
+def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **options: Any) -> None:
     """Load records: append rejects existing ids, merge replaces them, overwrite replaces types.
 
     One load is one commit. A single bad line, and nothing is written.
@@ -108,10 +104,7 @@ def load(
     from omnigraph.api.results.receipt import LoadReport
 
     if isinstance(outcome, LoadReport):
-        is_single_problem = len(outcome) + outcome.left_out == 1 and outcome.problems[0].file in (
-            None,
-            *data,
-        )
+        is_single_problem = len(outcome) + outcome.left_out == 1 and outcome.problems[0].file in (None, *data)
         if outcome.error is not None and not wants_report and is_single_problem and len(data) == 1:
             raise outcome.error
         _print_problems(outcome, ", ".join(files.display_name(path) for path in data))
@@ -145,12 +138,8 @@ def _read_mapping(path: str | None) -> Any:
     try:
         mapping = json.loads(files.read_source(path).text)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"{path} is not valid JSON: {error.msg}", reason="malformed mapping"
-        ) from None
-    if not isinstance(mapping, dict) or not all(
-        isinstance(columns, dict) for columns in mapping.values()
-    ):
+        raise InputError(f"{path} is not valid JSON: {error.msg}", reason="malformed mapping") from None
+    if not isinstance(mapping, dict) or not all(isinstance(columns, dict) for columns in mapping.values()):
         reason = 'expected {"Type": {"column": "property"}}'
         raise InputError(f"{path} is not a mapping: {reason}", reason="malformed mapping")
     return mapping
@@ -163,9 +152,7 @@ def _print_problems(report: "LoadReport", source_names: str) -> None:
         return
     hint = report.error.advice if report.error is not None else None
     for problem in report:
-        show.problem(
-            problem.reason if problem.file is None else f"{problem.file}: {problem.reason}", hint
-        )
+        show.problem(problem.reason if problem.file is None else f"{problem.file}: {problem.reason}", hint)
         hint = None  # shown once: it is likely the same for all
     if report.left_out:
         show.problem(f"… and {report.left_out} more", None)
@@ -173,9 +160,7 @@ def _print_problems(report: "LoadReport", source_names: str) -> None:
     show.problem(f"{problem_count} in {source_names}; nothing was written", None)
 
 
-def _print_receipt(
-    receipt: "Receipt", uri: str, mode: str, base: str | None, *, is_dry_run: bool = False
-) -> None:
+def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *, is_dry_run: bool = False) -> None:
     if settings().json:
         show.document(_receipt_document(receipt, uri, mode, base))
         return
@@ -198,22 +183,15 @@ def _print_receipt(
 
 def _describe_timing(receipt: "Receipt") -> str:
     """Describe the time of a load: `12.3 s (stage 8.1, check 4.0, publish 0.2), 89,431 rows/s`."""
-    step_times = ", ".join(
-        f"{step_name} {seconds:.1f}" for step_name, seconds in receipt.steps.items()
-    )
+    step_times = ", ".join(f"{step_name} {seconds:.1f}" for step_name, seconds in receipt.steps.items())
     seconds = sum(receipt.steps.values())
-    facts = [
-        f"{seconds:.1f} s ({step_times})",
-        f"{receipt.total / max(seconds, 0.001):,.0f} rows/s",
-    ]
+    facts = [f"{seconds:.1f} s ({step_times})", f"{receipt.total / max(seconds, 0.001):,.0f} rows/s"]
     if receipt.written:
         facts.append(f"{receipt.written / 1e6:,.1f} MB")
     return ", ".join(facts + ([f"commit {receipt.commit_id}"] if receipt.commit else []))
 
 
-def _receipt_document(
-    receipt: "Receipt", uri: str, mode: str, base_branch: str | None
-) -> dict[str, Any]:
+def _receipt_document(receipt: "Receipt", uri: str, mode: str, base_branch: str | None) -> dict[str, Any]:
     from .commit import commit_document
 
     return {

@@ -29,51 +29,33 @@ _COMMANDS = {
     "load": LazyCommand("omnigraph.cli.load", "load", "Load records, as one commit"),
     "export": LazyCommand("omnigraph.cli.export", "export", "Export a graph as NDJSON"),
     "explain": LazyCommand("omnigraph.cli.explain", "explain", "Show the plan of a query"),
-    "branch": LazyCommand(
-        "omnigraph.cli.branch", "branch", "Create, list, merge, rename and delete branches"
-    ),
+    "branch": LazyCommand("omnigraph.cli.branch", "branch", "Create, list, merge, rename and delete branches"),
     "diff": LazyCommand("omnigraph.cli.diff", "diff", "Show changes between two revisions"),
     "log": LazyCommand("omnigraph.cli.log", "log", "Draw the history of a graph"),
     "history": LazyCommand("omnigraph.cli.entity", "history", "Show every version of one entity"),
-    "blame": LazyCommand(
-        "omnigraph.cli.entity", "blame", "Show who last changed each property of an entity"
-    ),
+    "blame": LazyCommand("omnigraph.cli.entity", "blame", "Show who last changed each property of an entity"),
     "tag": LazyCommand("omnigraph.cli.tag", "tag", "Create, list and delete tags"),
     "revert": LazyCommand("omnigraph.cli.replay", "revert", "Undo a commit with a new commit"),
-    "cherry-pick": LazyCommand(
-        "omnigraph.cli.replay", "cherry_pick", "Apply the changes of one commit to a branch"
-    ),
+    "cherry-pick": LazyCommand("omnigraph.cli.replay", "cherry_pick", "Apply the changes of one commit to a branch"),
     "commit": LazyCommand("omnigraph.cli.commit", "commit", "List and show commits"),
     "changes": LazyCommand("omnigraph.cli.changes", "changes", "Follow the commits of a branch"),
-    "snapshot": LazyCommand(
-        "omnigraph.cli.snapshot", "snapshot", "Show the tables of a branch and their versions"
-    ),
+    "snapshot": LazyCommand("omnigraph.cli.snapshot", "snapshot", "Show the tables of a branch and their versions"),
     "copy": LazyCommand("omnigraph.cli.copy", "copy", "Copy a graph with all branches and history"),
     "cleanup": LazyCommand("omnigraph.cli.cleanup", "cleanup", "Remove unneeded history"),
-    "optimize": LazyCommand(
-        "omnigraph.cli.optimize", "optimize", "Compact tables and update indexes"
-    ),
+    "optimize": LazyCommand("omnigraph.cli.optimize", "optimize", "Compact tables and update indexes"),
     "ensure-indices": LazyCommand(
         "omnigraph.cli.optimize", "ensure_indices", "Build the indexes that the schema declares"
     ),
     "check": LazyCommand("omnigraph.cli.check", "check", "Verify graph integrity"),
     "status": LazyCommand("omnigraph.cli.status", "status", "Show the size and health of a graph"),
-    "repair": LazyCommand(
-        "omnigraph.cli.repair", "repair", "Report or adopt changes made by external writers"
-    ),
+    "repair": LazyCommand("omnigraph.cli.repair", "repair", "Report or adopt changes made by external writers"),
     "doctor": LazyCommand("omnigraph.cli.doctor", "doctor", "Diagnose this machine and a store"),
     "recovery": LazyCommand("omnigraph.cli.recovery", "recovery", "Inspect interrupted operations"),
     "lint": LazyCommand("omnigraph.cli.lint", "lint", "Check queries and their schema"),
-    "schema": LazyCommand(
-        "omnigraph.cli.schema", "schema", "Check, compare, show and apply schemas"
-    ),
+    "schema": LazyCommand("omnigraph.cli.schema", "schema", "Check, compare, show and apply schemas"),
     "fmt": LazyCommand("omnigraph.cli.fmt", "fmt", "Format schema and query files"),
-    "describe": LazyCommand(
-        "omnigraph.cli.describe", "describe", "Show what queries take, return and touch"
-    ),
-    "completion": LazyCommand(
-        "omnigraph.cli.completion", "completion", "Print a shell completion script"
-    ),
+    "describe": LazyCommand("omnigraph.cli.describe", "describe", "Show what queries take, return and touch"),
+    "completion": LazyCommand("omnigraph.cli.completion", "completion", "Print a shell completion script"),
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),
 }
 # Start-up creates many objects and no garbage: collections would take a tenth of its time.
@@ -93,11 +75,7 @@ something, 130 interrupted, 143 terminated.
     epilog=_EPILOG,
 )
 @click.version_option(
-    omnigraph.__version__,
-    "-V",
-    "--version",
-    message="omnigraph %(version)s",
-    help="Show the version and exit",
+    omnigraph.__version__, "-V", "--version", message="omnigraph %(version)s", help="Show the version and exit"
 )
 @scope_options
 @shared_options
@@ -141,9 +119,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     # This context outlives the command, so that errors are shown according to its flags, too.
     with click.Context(cli, obj=invocation):
         try:
-            returned: Any = cli.main(
-                args=arguments, prog_name="omnigraph", standalone_mode=False, obj=invocation
-            )
+            returned: Any = cli.main(args=arguments, prog_name="omnigraph", standalone_mode=False, obj=invocation)
             return returned if isinstance(returned, int) else exits.OK
         except click.ClickException as error:
             return _report_usage_error(error, invocation.settings)
@@ -163,9 +139,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report_interruption(error: BaseException) -> int:
-    was_terminated = isinstance(error, TerminatedError) or isinstance(
-        error.__cause__, TerminatedError
-    )
+    was_terminated = isinstance(error, TerminatedError) or isinstance(error.__cause__, TerminatedError)
     with suppress(OSError):  # standard error is closed
         cause = "terminated" if was_terminated else "interrupted"
         click.echo(f"{cause}; nothing was left half-written", err=True)

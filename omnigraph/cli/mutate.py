@@ -20,15 +20,11 @@ if TYPE_CHECKING:
 @click.option("--branch", default="main", show_default=True, help="Branch to change")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@click.option(
-    "--idempotency-key", metavar="KEY", help="Key that makes a repeated mutation do nothing"
-)
+@click.option("--idempotency-key", metavar="KEY", help="Key that makes a repeated mutation do nothing")
 @store_option
 @actor_option
 @shared_options
-def mutate(
-    query_input: QueryInput, store: str | None, actor: str | None, branch: str, **options: Any
-) -> None:
+def mutate(query_input: QueryInput, store: str | None, actor: str | None, branch: str, **options: Any) -> None:
     """Run a mutation: insert, update or delete, atomically.
 
     Exits 4 if --if-commit names a commit that is no longer the head of the branch.
@@ -40,9 +36,7 @@ def mutate(
 
     graph = open_graph(root.uri, branch=branch, actor=actor)
     try:
-        receipt = graph.mutate(
-            query_input.source, name=query_input.query_name, params=query_input.params, **options
-        )
+        receipt = graph.mutate(query_input.source, name=query_input.query_name, params=query_input.params, **options)
     except PreconditionFailed as error:
         if not settings().json:
             raise
@@ -59,9 +53,7 @@ def _print_receipt(receipt: "Receipt", actor: str | None) -> None:
     node_count = show.count(receipt.affected_nodes, "node")
     edge_count = show.count(receipt.affected_edges, "edge")
     actor_note = f" as {actor}" if actor else ""
-    show.result(
-        f"changed {receipt.branch} via {receipt.query_name}: {node_count}, {edge_count}{actor_note}"
-    )
+    show.result(f"changed {receipt.branch} via {receipt.query_name}: {node_count}, {edge_count}{actor_note}")
 
 
 def change_document(receipt: "Receipt", actor: str | None) -> dict[str, Any]:

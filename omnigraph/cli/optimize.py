@@ -9,9 +9,7 @@ from .address import announce_target, direct_only, resolve_root, store_option, u
 from .engines import engine_arguments, engine_options
 from .options import settings, shared_options
 
-_branch_option = click.option(
-    "--branch", metavar="NAME", help="Branch to maintain  [default: main]"
-)
+_branch_option = click.option("--branch", metavar="NAME", help="Branch to maintain  [default: main]")
 
 
 @click.command()
@@ -23,11 +21,7 @@ _branch_option = click.option(
 @direct_only
 @shared_options
 def optimize(
-    store: str | None,
-    uri: str | None,
-    types: tuple[str, ...],
-    branch: str | None,
-    **engine_choice: Any,
+    store: str | None, uri: str | None, types: tuple[str, ...], branch: str | None, **engine_choice: Any
 ) -> None:
     """Compact small fragments of tables, and update indexes to cover all rows.
 
@@ -83,9 +77,7 @@ def _describe_dataset(dataset: Any) -> str:
 @store_option
 @direct_only
 @shared_options
-def ensure_indices(
-    store: str | None, uri: str | None, branch: str | None, **engine_choice: Any
-) -> None:
+def ensure_indices(store: str | None, uri: str | None, branch: str | None, **engine_choice: Any) -> None:
     """Build the indexes that the schema declares, over all rows not covered yet."""
     root = resolve_root(uri, store)
     announce_target("ensure-indices", root)
@@ -103,11 +95,7 @@ def ensure_indices(
             {"type_key": type_key, "indexes": list(property_names)}
             for type_key, property_names in report.indexes.items()
         ]
-        members = {
-            "commit_id": report.commit_id,
-            "datasets": built_documents,
-            "pending_indexes": pending_documents,
-        }
+        members = {"commit_id": report.commit_id, "datasets": built_documents, "pending_indexes": pending_documents}
         show.document({"uri": root.uri, **members})
         return
     for type_key, property_names in report.indexes.items():

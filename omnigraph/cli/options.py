@@ -30,10 +30,7 @@ class Settings:
 
 
 def _settings_from_environment() -> Settings:
-    return Settings(
-        json_errors=os.environ.get("OMNIGRAPH_JSON_ERRORS", "") not in ("", "0"),
-        color=_ambient_color(),
-    )
+    return Settings(json_errors=os.environ.get("OMNIGRAPH_JSON_ERRORS", "") not in ("", "0"), color=_ambient_color())
 
 
 def _ambient_color() -> bool | None:
@@ -133,9 +130,7 @@ _SHARED_OPTIONS = (
 SCOPE_FLAGS = {"store": "--store", "actor": "--as", "yes": "--yes"}
 
 
-def scope_option(
-    declaration: str, parameter_name: str, **attributes: Any
-) -> Callable[[Command], Command]:
+def scope_option(declaration: str, parameter_name: str, **attributes: Any) -> Callable[[Command], Command]:
     """Declare a flag that may also come before the command; the value after it wins."""
 
     def use_group_value(context: click.Context, _: click.Parameter, value: Any) -> Any:
@@ -150,11 +145,7 @@ def scope_options(command: Command) -> Command:
     """Let a group accept the flags of its commands before their names."""
     for declaration, parameter_name, attributes in reversed(_SCOPE_OPTIONS):
         option = click.option(
-            declaration,
-            parameter_name,
-            expose_value=False,
-            callback=_remember_scope(parameter_name),
-            **attributes,
+            declaration, parameter_name, expose_value=False, callback=_remember_scope(parameter_name), **attributes
         )
         command = option(command)
     return command
@@ -171,11 +162,7 @@ def _remember_scope(parameter_name: str) -> Callable[[click.Context, click.Param
 _SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--store", "store", {"metavar": "URI", "help": "Graph, for commands that need one"}),
     ("--as", "actor", {"metavar": "ACTOR", "help": "Actor to record, for commands that write"}),
-    (
-        "--yes",
-        "yes",
-        {"is_flag": True, "help": "Skip confirmation prompts, for destructive commands"},
-    ),
+    ("--yes", "yes", {"is_flag": True, "help": "Skip confirmation prompts, for destructive commands"}),
 )
 
 snapshot_option = click.option(
@@ -186,9 +173,5 @@ snapshot_option = click.option(
     help="Commit, tag, version, timestamp, or main~3; the default is the newest state",
 )
 schema_option = click.option(
-    "--schema",
-    "schema_path",
-    required=True,
-    type=click.Path(allow_dash=True),
-    help="Schema file (.pg)",
+    "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg)"
 )

@@ -21,8 +21,7 @@ def show_progress(label: str, *, hidden: bool = False) -> Iterator["ProgressBar"
     """Yield a callback that takes the amount done and the total; it may be called at any rate."""
     current_settings = settings()
     progress_bar = ProgressBar(
-        label,
-        silent=hidden or current_settings.quiet or current_settings.json or not sys.stderr.isatty(),
+        label, silent=hidden or current_settings.quiet or current_settings.json or not sys.stderr.isatty()
     )
     try:
         yield progress_bar

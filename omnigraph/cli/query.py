@@ -24,20 +24,10 @@ _LINES_PER_WRITE = 1000  # lines per write
     type=click.Choice(_FORMATS),
     help="Output format; jsonl begins with a line of metadata  [default: table]",
 )
-@click.option(
-    "--max-width",
-    type=click.IntRange(min=8),
-    default=80,
-    show_default=True,
-    help="Maximum column width",
-)
+@click.option("--max-width", type=click.IntRange(min=8), default=80, show_default=True, help="Maximum column width")
 @click.option("--wrap", is_flag=True, help="Wrap long cells of a table instead of truncating them")
-@click.option(
-    "--csv-null", default="null", show_default=True, help="Text for missing values in CSV"
-)
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), help="Maximum run time in seconds"
-)
+@click.option("--csv-null", default="null", show_default=True, help="Text for missing values in CSV")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Maximum run time in seconds")
 @store_option
 @shared_options
 def query(query_input: QueryInput, store: str | None, **options: Any) -> None:
@@ -50,15 +40,10 @@ def query(query_input: QueryInput, store: str | None, **options: Any) -> None:
 
     graph = open_snapshot(root.uri, options["branch"], options["snapshot"])
     result = graph.query(
-        query_input.source,
-        name=query_input.query_name,
-        params=query_input.params,
-        timeout=options["timeout"],
+        query_input.source, name=query_input.query_name, params=query_input.params, timeout=options["timeout"]
     )
     form: ResultFormat = "json" if settings().json else options["form"] or "table"
-    style = TextStyle(
-        options["max_width"], "wrap" if options["wrap"] else "truncate", options["csv_null"]
-    )
+    style = TextStyle(options["max_width"], "wrap" if options["wrap"] else "truncate", options["csv_null"])
     print_lines(result.render(form, style))
 
 

@@ -29,10 +29,7 @@ _QUERY_OPTIONS = (
     click.option("-e", "--query-string", "text", metavar="GQ", help="Query text"),
     click.option("--params", metavar="JSON", help="Query parameters as a JSON object"),
     click.option(
-        "--params-file",
-        metavar="PATH",
-        type=click.Path(allow_dash=True),
-        help="JSON file with the query parameters",
+        "--params-file", metavar="PATH", type=click.Path(allow_dash=True), help="JSON file with the query parameters"
     ),
 )
 
@@ -50,9 +47,7 @@ def query_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add NAME, --query, -e, --params and --params-file; the command gets one `query_input`."""
 
     @wraps(command)
-    def read_input(
-        name: str | None, query_path: str | None, text: str | None, **other_options: Any
-    ) -> None:
+    def read_input(name: str | None, query_path: str | None, text: str | None, **other_options: Any) -> None:
         parameter_sources = other_options.pop("params"), other_options.pop("params_file")
         source, params = read_query_source(query_path, text), read_parameters(*parameter_sources)
         command(query_input=QueryInput(name, source, params), **other_options)
@@ -89,13 +84,9 @@ def read_parameters(params_text: str | None, params_path: str | None) -> dict[st
     if params_text is None:
         return {}
     try:
-        params = json.loads(
-            params_text, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant
-        )
+        params = json.loads(params_text, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{source_name} is not valid JSON: {error}", reason="malformed JSON"
-        ) from None
+        raise InputError(f"{source_name} is not valid JSON: {error}", reason="malformed JSON") from None
     if not isinstance(params, dict):
         raise InputError(f"{source_name} must be a JSON object", reason="no object")
     return params
@@ -105,9 +96,7 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         member_names = [member_name for member_name, _ in pairs]
-        duplicate = next(
-            member_name for member_name in member_names if member_names.count(member_name) > 1
-        )
+        duplicate = next(member_name for member_name in member_names if member_names.count(member_name) > 1)
         raise ValueError(f"'{duplicate}' is given twice")
     return members
 

@@ -69,9 +69,7 @@ def list_(uri: str | None, store: str | None) -> None:
     for outcome in outcomes:
         show.result(_outcome_line(outcome))
     for pending_operation in pending:
-        show.result(
-            _operation_line(pending_operation.id, "pending", _pending_members(pending_operation))
-        )
+        show.result(_operation_line(pending_operation.id, "pending", _pending_members(pending_operation)))
     for operation in set_aside:
         show.result(_set_aside_line(operation))
     if pending:
@@ -114,14 +112,7 @@ def retry(operation_id: str, uri: str | None, store: str | None, actor: str | No
 @direct_only
 @yes_option
 @shared_options
-def drop(
-    operation_id: str,
-    confirm: bool,
-    uri: str | None,
-    store: str | None,
-    actor: str | None,
-    yes: bool,
-) -> None:
+def drop(operation_id: str, confirm: bool, uri: str | None, store: str | None, actor: str | None, yes: bool) -> None:
     """Give up operation ID: recovery ignores it, and cleanup may remove its staged data.
 
     The drop is recorded. Without --confirm nothing is changed.
@@ -145,9 +136,7 @@ def _preview_drop(uri: str, operation_id: str) -> None:
     from omnigraph.api.opening import open as open_graph
     from omnigraph.publish.set_aside import find_set_aside_operation
 
-    operation = find_set_aside_operation(
-        open_graph(uri, read_only=True)._handle.store, operation_id
-    )
+    operation = find_set_aside_operation(open_graph(uri, read_only=True)._handle.store, operation_id)
     if settings().json:
         show.document({"uri": uri, "outcome": None, "set_aside": [operation.to_json()]})
     else:
@@ -156,13 +145,7 @@ def _preview_drop(uri: str, operation_id: str) -> None:
 
 
 def _outcome_line(outcome: "RecoveryRecord") -> str:
-    columns = [
-        outcome.operation_id,
-        outcome.kind,
-        outcome.operation,
-        outcome.branch,
-        outcome.for_actor or "-",
-    ]
+    columns = [outcome.operation_id, outcome.kind, outcome.operation, outcome.branch, outcome.for_actor or "-"]
     return "  ".join(columns + ([outcome.error] if outcome.error else []))
 
 

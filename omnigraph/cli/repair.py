@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import (
-    announce_target,
-    direct_only,
-    require_consent,
-    resolve_root,
-    store_option,
-    uri_argument,
-    yes_option,
-)
+from .address import announce_target, direct_only, require_consent, resolve_root, store_option, uri_argument, yes_option
 from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
@@ -30,24 +22,14 @@ if TYPE_CHECKING:
 @click.option("--restore", metavar="ULID", help="Restore only the branch or tag of this manifest")
 @click.option("--name", metavar="NAME", help="With --restore: name to use, if unknown or taken")
 @click.option("--tag", is_flag=True, help="With --restore: restore it as a tag")
-@click.option(
-    "--drop", metavar="ULID|NAME", help="Delete only this branch or tag that lost its name"
-)
-@click.option(
-    "--commit", metavar="ID", help="Publish again a commit that check lists as possibly lost"
-)
+@click.option("--drop", metavar="ULID|NAME", help="Delete only this branch or tag that lost its name")
+@click.option("--commit", metavar="ID", help="Publish again a commit that check lists as possibly lost")
 @yes_option
 @store_option
 @direct_only
 @shared_options
 def repair(
-    uri: str | None,
-    store: str | None,
-    branch: str,
-    confirm: bool,
-    force: bool,
-    yes: bool,
-    **options: Any,
+    uri: str | None, store: str | None, branch: str, confirm: bool, force: bool, yes: bool, **options: Any
 ) -> None:
     """Report or adopt changes made by external writers; restore lost names and versions.
 
@@ -76,9 +58,7 @@ def repair(
         raise click.exceptions.Exit(exits.FAILED)
 
 
-def _repair_branch(
-    root: "GraphRoot", branch: str, confirm: bool, force: bool, options: dict[str, Any]
-) -> "Repair":
+def _repair_branch(root: "GraphRoot", branch: str, confirm: bool, force: bool, options: dict[str, Any]) -> "Repair":
     """Repair a branch; if it cannot be opened, only report damage or restore its manifest."""
     from omnigraph.api.opening import open as open_graph
     from omnigraph.errors import GraphNotInitialized, StorageError
@@ -93,15 +73,11 @@ def _repair_branch(
         opened_store = open_store(root.uri, effects=Effects(read_only=not confirm))
         if not confirm:
             commit = options.pop("commit")
-            return repair_graph(
-                opened_store, None, name_choice=NameChoice(**options), acknowledged_commit=commit
-            )
+            return repair_graph(opened_store, None, name_choice=NameChoice(**options), acknowledged_commit=commit)
         version_repairs = repair_manifests(opened_store, confirm=True)
         if not any(version_repair.action == "restored" for version_repair in version_repairs):
             raise
-        report = open_graph(root.uri, branch=branch).maintenance.repair(
-            confirm=True, force=force, **options
-        )
+        report = open_graph(root.uri, branch=branch).maintenance.repair(confirm=True, force=force, **options)
         return replace(report, versions=(*version_repairs, *report.versions))
     return graph.maintenance.repair(confirm=confirm, force=force, **options)
 
@@ -110,13 +86,7 @@ def _print_report(report: "Repair") -> None:
     for dataset in report.datasets:
         headline = f"{dataset.type_key}: {dataset.classification}, {dataset.action}"
         operations = f" ({', '.join(dataset.operations)})" if dataset.operations else ""
-        explanation = (
-            f": {dataset.error}"
-            if dataset.error
-            else f": {dataset.skipped}"
-            if dataset.skipped
-            else ""
-        )
+        explanation = f": {dataset.error}" if dataset.error else f": {dataset.skipped}" if dataset.skipped else ""
         show.result(f"{headline}{operations}{explanation}")
     for repair_row in (*report.names, *report.versions):
         show.result(str(repair_row))

@@ -92,32 +92,17 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
 
 
 def _print_result(
-    merge_result: "MergeResult",
-    request: tuple[str, str, str],
-    sides: tuple[str, str],
-    actor: str | None,
+    merge_result: "MergeResult", request: tuple[str, str, str], sides: tuple[str, str], actor: str | None
 ) -> None:
     from .commit import commit_document
 
     verb, commit, branch = request
     if settings().json:
-        members = {
-            "commit_id": commit,
-            "branch": branch,
-            "outcome": merge_result.outcome,
-            "actor_id": actor,
-        }
+        members = {"commit_id": commit, "branch": branch, "outcome": merge_result.outcome, "actor_id": actor}
         conflicts = [conflict.to_json() for conflict in merge_result.conflicts]
-        commit_json = (
-            commit_document(merge_result.commit) if merge_result.commit is not None else None
-        )
-        conflict_members = {
-            "merge_conflicts": conflicts,
-            "lost_edges": lost_edge_documents(merge_result, sides),
-        }
-        show.document(
-            members | {"stats": merge_result.stats, **conflict_members, "commit": commit_json}
-        )
+        commit_json = commit_document(merge_result.commit) if merge_result.commit is not None else None
+        conflict_members = {"merge_conflicts": conflicts, "lost_edges": lost_edge_documents(merge_result, sides)}
+        show.document(members | {"stats": merge_result.stats, **conflict_members, "commit": commit_json})
         return
     if merge_result.outcome == "already_up_to_date":
         show.result(f"nothing to do: {branch} already has the changes of {commit}")

@@ -17,11 +17,7 @@ def sarif_log(reports: Sequence[tuple[SourceText, Sequence[Diagnostic]]]) -> dic
     >>> log["runs"][0]["results"][0]["ruleId"]
     'T1'
     """
-    results = [
-        _sarif_result(source, diagnostic)
-        for source, diagnostics in reports
-        for diagnostic in diagnostics
-    ]
+    results = [_sarif_result(source, diagnostic) for source, diagnostics in reports for diagnostic in diagnostics]
     rules = [{"id": code} for code in sorted({result["ruleId"] for result in results})]
     driver = {"name": "omnigraph", "version": omnigraph.__version__, "rules": rules}
     sarif_run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
@@ -32,11 +28,7 @@ def _file_uri(file_name: str) -> str:
     from pathlib import Path
     from urllib.parse import quote
 
-    return (
-        Path(file_name).as_uri()
-        if file_name.startswith("/")
-        else quote(file_name, errors="surrogateescape")
-    )
+    return Path(file_name).as_uri() if file_name.startswith("/") else quote(file_name, errors="surrogateescape")
 
 
 def _sarif_result(source: SourceText, diagnostic: Diagnostic) -> dict[str, Any]:
@@ -51,10 +43,6 @@ def _sarif_result(source: SourceText, diagnostic: Diagnostic) -> dict[str, Any]:
     return {
         "ruleId": diagnostic.code or diagnostic.kind,
         "level": _LEVELS[diagnostic.severity],
-        "message": {
-            "text": f"{diagnostic.message}; {diagnostic.hint}"
-            if diagnostic.hint
-            else diagnostic.message
-        },
+        "message": {"text": f"{diagnostic.message}; {diagnostic.hint}" if diagnostic.hint else diagnostic.message},
         "locations": [{"physicalLocation": location}],
     }

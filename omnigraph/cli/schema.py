@@ -64,9 +64,7 @@ def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
         for document, source, diagnostics in reports:
             show.findings(diagnostics, source)
             show.result(f"{source.name}: {_describe_file(document, diagnostics)}")
-    all_diagnostics = [
-        diagnostic for _, _, file_diagnostics in reports for diagnostic in file_diagnostics
-    ]
+    all_diagnostics = [diagnostic for _, _, file_diagnostics in reports for diagnostic in file_diagnostics]
     context.exit(exits.diagnostics_exit_code(all_diagnostics, strict=strict))
 
 
@@ -94,20 +92,14 @@ def _check_file(path: str) -> tuple[dict[str, Any], SourceText, tuple[Diagnostic
 def _file_document(path: str, diagnostics: tuple[Diagnostic, ...]) -> dict[str, Any]:
     has_errors = any(diagnostic.severity == "error" for diagnostic in diagnostics)
     diagnostic_documents = [diagnostic.to_json() for diagnostic in diagnostics]
-    return {
-        "path": path,
-        "status": "error" if has_errors else "ok",
-        "diagnostics": diagnostic_documents,
-    }
+    return {"path": path, "status": "error" if has_errors else "ok", "diagnostics": diagnostic_documents}
 
 
 def _describe_file(document: dict[str, Any], diagnostics: tuple[Diagnostic, ...]) -> str:
     if document["status"] == "error":
         return show.summary(diagnostics)
     counted_kinds = (("interfaces", "interface"), ("nodes", "node type"), ("edges", "edge type"))
-    type_counts = [
-        show.count(len(document[member_name]), noun) for member_name, noun in counted_kinds
-    ]
+    type_counts = [show.count(len(document[member_name]), noun) for member_name, noun in counted_kinds]
     warning_note = f" ({show.summary(diagnostics)})" if diagnostics else ""
     return f"ok, {', '.join(type_counts)}{warning_note}"
 
@@ -121,12 +113,7 @@ def _describe_file(document: dict[str, Any], diagnostics: tuple[Diagnostic, ...]
 @shared_options
 @click.pass_context
 def diff(
-    context: click.Context,
-    before_path: str,
-    after_path: str,
-    allow_data_loss: bool,
-    safe_only: bool,
-    strict: bool,
+    context: click.Context, before_path: str, after_path: str, allow_data_loss: bool, safe_only: bool, strict: bool
 ) -> None:
     """Show the migration plan from schema BEFORE to schema AFTER.
 
@@ -138,9 +125,7 @@ def diff(
     files.reject_repeated_stdin(before_path, after_path)
     old_catalog, new_catalog = _read_catalog(before_path), _read_catalog(after_path)
     schema_name = files.display_name(after_path)
-    plan = plan_migration(
-        old_catalog, new_catalog, allow_data_loss=allow_data_loss, source_name=schema_name
-    )
+    plan = plan_migration(old_catalog, new_catalog, allow_data_loss=allow_data_loss, source_name=schema_name)
     if settings().json:
         show.document(plan.to_json())
     else:
@@ -185,7 +170,5 @@ def _describe_plan(plan: Any) -> str:
     if refused_count:
         return f"not supported: {show.count(refused_count, 'change')} of {len(plan.steps)} refused"
     validated_count = sum(step.tier == "validated" for step in plan.steps)
-    validation_note = (
-        f", {validated_count} checked against the data first" if validated_count else ""
-    )
+    validation_note = f", {validated_count} checked against the data first" if validated_count else ""
     return f"supported: {show.count(len(plan.steps), 'step')}{validation_note}"

@@ -26,12 +26,8 @@ _schema_option = click.option(
     type=click.Path(allow_dash=True),
     help="New schema file (.pg), or - for standard input",
 )
-_branch_option = click.option(
-    "--branch", default="main", show_default=True, help="Branch to change"
-)
-_data_loss_option = click.option(
-    "--allow-data-loss", is_flag=True, help="Also delete the history of dropped data"
-)
+_branch_option = click.option("--branch", default="main", show_default=True, help="Branch to change")
+_data_loss_option = click.option("--allow-data-loss", is_flag=True, help="Also delete the history of dropped data")
 
 
 @click.command()
@@ -67,9 +63,7 @@ def plan(
         show.document({"uri": root.uri, **schema_plan.to_json()})
     else:
         print_plan(schema_plan)
-    is_lossy = options["safe_only"] and any(
-        step.tier == "destructive" for step in schema_plan.steps
-    )
+    is_lossy = options["safe_only"] and any(step.tier == "destructive" for step in schema_plan.steps)
     success_code = exits.DIFFERENCES if options["strict"] and schema_plan.steps else exits.OK
     context.exit(exits.FAILED if is_lossy or not schema_plan.supported else success_code)
 
@@ -87,13 +81,7 @@ def plan(
 @yes_option
 @shared_options
 def apply(
-    uri: str | None,
-    path: str,
-    branch: str,
-    store: str | None,
-    actor: str | None,
-    yes: bool,
-    **options: Any,
+    uri: str | None, path: str, branch: str, store: str | None, actor: str | None, yes: bool, **options: Any
 ) -> None:
     """Change the schema of one branch, as one commit.
 

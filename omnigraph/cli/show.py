@@ -58,9 +58,7 @@ def warnings(messages: Iterable[object]) -> None:
 
 def findings(diagnostics: Iterable[Diagnostic], source: SourceText, *, err: bool = False) -> None:
     """Print findings with positions and carets, in the order of the text."""
-    for diagnostic in sorted(
-        diagnostics, key=lambda diagnostic: (diagnostic.start, diagnostic.end)
-    ):
+    for diagnostic in sorted(diagnostics, key=lambda diagnostic: (diagnostic.start, diagnostic.end)):
         click.echo(colored_diagnostic(diagnostic, source), err=err, color=settings().color)
 
 
@@ -68,9 +66,7 @@ def colored_diagnostic(diagnostic: Diagnostic, source: SourceText) -> str:
     """Return a finding as colored text; click strips the colors if the terminal has none."""
     headline, *excerpt = render(diagnostic, source).split("\n")
     location, _, message = headline.partition(f": {diagnostic.severity}")
-    severity_label = click.style(
-        f"{diagnostic.severity}", fg=_COLORS[diagnostic.severity], bold=True
-    )
+    severity_label = click.style(f"{diagnostic.severity}", fg=_COLORS[diagnostic.severity], bold=True)
     lines = [f"{click.style(location, bold=True)}: {severity_label}{message}"]
     lines += [_tint_carets(line, _COLORS[diagnostic.severity]) for line in excerpt]
     return "\n".join(lines)
@@ -92,11 +88,7 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
     severities = [diagnostic.severity for diagnostic in diagnostics]
     severity_order: tuple[DiagnosticSeverity, ...] = ("error", "warning", "info")
     return (
-        ", ".join(
-            count(severities.count(severity), severity)
-            for severity in severity_order
-            if severity in severities
-        )
+        ", ".join(count(severities.count(severity), severity) for severity in severity_order if severity in severities)
         or "no findings"
     )
 

@@ -28,7 +28,5 @@ def end_at_once_on_signals() -> None:
 
 
 def _raise_terminated(signal_number: int, _: FrameType | None) -> None:
-    signal.signal(
-        signal_number, signal.SIG_DFL
-    )  # a second SIGTERM ends the program without cleanup
+    signal.signal(signal_number, signal.SIG_DFL)  # a second SIGTERM ends the program without cleanup
     raise TerminatedError

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @uri_argument
 @click.option("--branch", help="Branch; main unless --at is given")
-@click.option(
-    "--at", "point", metavar="REVISION", help="Commit, tag, version, timestamp, or main~3"
-)
+@click.option("--at", "point", metavar="REVISION", help="Commit, tag, version, timestamp, or main~3")
 @store_option
 @shared_options
 def snapshot(uri: str | None, branch: str | None, point: str | None, store: str | None) -> None:
@@ -43,10 +41,7 @@ def _snapshot_document(opened_snapshot: "Snapshot") -> dict[str, Any]:
         "graph_commit_id": opened_snapshot.commit_id,
         "graph_manifest_version": opened_snapshot.manifest_version,
         "internal_schema_version": STAMP,
-        "datasets": [
-            _dataset_document(opened_snapshot, type_key)
-            for type_key in sorted(opened_snapshot.tables)
-        ],
+        "datasets": [_dataset_document(opened_snapshot, type_key) for type_key in sorted(opened_snapshot.tables)],
     }
 
 
@@ -56,9 +51,7 @@ def _dataset_document(opened_snapshot: "Snapshot", type_key: TableKey) -> dict[s
     from omnigraph.storage.table_head import list_attached_versions
 
     entry, table = opened_snapshot.tables[type_key], opened_snapshot.table(type_key)
-    rows_by_fragment = {
-        fragment.fragment_id: fragment.count_rows() for fragment in table.dataset.get_fragments()
-    }
+    rows_by_fragment = {fragment.fragment_id: fragment.count_rows() for fragment in table.dataset.get_fragments()}
     index_kinds = kinds_by_index_key(table)
     return {
         "entity_kind": type_key.kind,
@@ -68,16 +61,12 @@ def _dataset_document(opened_snapshot: "Snapshot", type_key: TableKey) -> dict[s
         "native_dataset_branch": entry.branch,
         "entity_count": entry.row_count,
         "lance_version": str(entry.lance_version),  # too large for a JSON number
-        "lance_head_version": max(
-            list_attached_versions(opened_snapshot.store, entry.location), default=None
-        ),
+        "lance_head_version": max(list_attached_versions(opened_snapshot.store, entry.location), default=None),
         "fragment_count": len(rows_by_fragment),
         "index_coverage": {
             column: {
                 "kind": index_kinds[column],
-                "covered_rows": sum(
-                    rows_by_fragment.get(fragment_id, 0) for fragment_id in covered_fragments
-                ),
+                "covered_rows": sum(rows_by_fragment.get(fragment_id, 0) for fragment_id in covered_fragments),
             }
             for column, covered_fragments in sorted(index_coverage(table).items())
         },

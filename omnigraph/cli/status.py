@@ -39,14 +39,9 @@ def _print_status(graph_status: "Status") -> None:
             show.result(f"  {dataset.type_key}: {show.count(dataset.rows, 'row')}; {dataset.error}")
             continue
         facts = [show.count(dataset.rows, "row"), show.count(dataset.fragments, "fragment")]
-        facts += [
-            f"{dataset.unindexed_rows} without an index",
-            show.count(dataset.versions, "version"),
-        ]
+        facts += [f"{dataset.unindexed_rows} without an index", show.count(dataset.versions, "version")]
         show.result(f"  {dataset.type_key}: {', '.join(facts)}, {dataset.bytes:,} bytes")
-    ref_counts = (
-        f"{show.count(graph_status.branches, 'branch')}, {show.count(graph_status.tags, 'tag')}"
-    )
+    ref_counts = f"{show.count(graph_status.branches, 'branch')}, {show.count(graph_status.tags, 'tag')}"
     manifest_count = show.count(graph_status.manifest_versions, "manifest version")
     history_counts = f"{show.count(graph_status.commits, 'commit')}, {manifest_count}"
     operation_count = show.count(graph_status.intents, "unfinished operation")

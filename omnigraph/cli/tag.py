@@ -30,20 +30,13 @@ def tag() -> None:
 @click.command()
 @click.argument("name")
 @click.argument("point", metavar="[COMMIT]", required=False)
-@click.option(
-    "--branch",
-    default="main",
-    show_default=True,
-    help="Branch whose head is tagged when COMMIT is omitted",
-)
+@click.option("--branch", default="main", show_default=True, help="Branch whose head is tagged when COMMIT is omitted")
 @click.option("--message", "-m", help="Tag message")
 @uri_option
 @store_option
 @actor_option
 @shared_options
-def create(
-    name: str, point: str | None, uri: str | None, store: str | None, **options: Any
-) -> None:
+def create(name: str, point: str | None, uri: str | None, store: str | None, **options: Any) -> None:
     """Tag the head of a branch, or COMMIT: an id, a timestamp, HEAD~2. Tagged data is kept.
 
     NAME may contain letters, digits, '.', '-' and '_', with '/' between parts; at most 200 bytes.

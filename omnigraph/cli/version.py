@@ -16,11 +16,7 @@ def version() -> None:
     """Print the versions of omnigraph, its storage format, and Python."""
     from omnigraph.storage.layout import STAMP
 
-    versions = {
-        "omnigraph": omnigraph.__version__,
-        "internal-schema": STAMP,
-        "python": platform.python_version(),
-    }
+    versions = {"omnigraph": omnigraph.__version__, "internal-schema": STAMP, "python": platform.python_version()}
     if settings().json:
         show.document(versions)
     else:

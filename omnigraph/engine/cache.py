@@ -18,12 +18,7 @@ from omnigraph.storage.store import Store
 from .adjacency.array_files import ArrayFileCache
 
 T = TypeVar("T")
-_CACHE_VARIABLES = (
-    "OMNIGRAPH_CACHE_DIR",
-    "OMNIGRAPH_CACHE_BYTES",
-    "OMNIGRAPH_CACHE_MEMORY",
-    "XDG_CACHE_HOME",
-)
+_CACHE_VARIABLES = ("OMNIGRAPH_CACHE_DIR", "OMNIGRAPH_CACHE_BYTES", "OMNIGRAPH_CACHE_MEMORY", "XDG_CACHE_HOME")
 _DEFAULT_MEMORY_BYTES = 1 << 30
 _DEFAULT_DISK_BYTES = 16 << 30
 
@@ -113,9 +108,7 @@ class QueryCaches:
     """Caches shared between queries: lists and columns in memory, lists on disk."""
 
     memory: MemoryCache = field(
-        default_factory=lambda: MemoryCache(
-            _bytes_from_environment("OMNIGRAPH_CACHE_MEMORY", _DEFAULT_MEMORY_BYTES)
-        )
+        default_factory=lambda: MemoryCache(_bytes_from_environment("OMNIGRAPH_CACHE_MEMORY", _DEFAULT_MEMORY_BYTES))
     )
     disk: ArrayFileCache | None = None
     # Accumulated cost of misses per key: once it exceeds the cost of building, the entry is built.
@@ -132,9 +125,7 @@ def open_caches(directory: str | Path | None = None) -> QueryCaches:
     """Open caches in `directory`, else `OMNIGRAPH_CACHE_DIR`, else the user's cache folder."""
     cache_path = Path(directory) if directory is not None else _configured_directory()
     budget = _bytes_from_environment("OMNIGRAPH_CACHE_BYTES", _DEFAULT_DISK_BYTES)
-    return QueryCaches(
-        disk=ArrayFileCache(cache_path, budget) if cache_path is not None and budget else None
-    )
+    return QueryCaches(disk=ArrayFileCache(cache_path, budget) if cache_path is not None and budget else None)
 
 
 def cache_directory() -> Path | None:

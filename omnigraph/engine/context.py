@@ -101,9 +101,7 @@ class ExecutionContext:
             return self.params[value.name]
         raise InternalError(reason=f"{type(value).__name__} is not constant")
 
-    def record_stats(
-        self, operator: object, row_count: int, started_at: float, remark: str = ""
-    ) -> None:
+    def record_stats(self, operator: object, row_count: int, started_at: float, remark: str = "") -> None:
         """Record the measurements of an operator if tracing is enabled."""
         if self.trace is None:
             return

@@ -11,10 +11,7 @@ from omnigraph.values.table_key import TableKey
 from .context import ExecutionContext
 from .physical import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbour
 
-_EQUALITY_SELECTIVITY, _RANGE_SELECTIVITY = (
-    0.01,
-    0.3,
-)  # the fraction of rows that a predicate is expected to keep
+_EQUALITY_SELECTIVITY, _RANGE_SELECTIVITY = (0.01, 0.3)  # the fraction of rows that a predicate is expected to keep
 
 
 def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -> float:
@@ -22,21 +19,16 @@ def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -
     match operator:
         case plan.NodeScan():
             type_names = operator.implementers or (operator.type_name,)
-            node_count = sum(
-                _table_rows(context, TableKey.node(type_name)) for type_name in type_names
-            )
+            node_count = sum(_table_rows(context, TableKey.node(type_name)) for type_name in type_names)
             input_rows *= node_count * _selectivity(operator.filters)
         case DistinctValueScan():
             return estimate_rows(context, operator.scan, input_rows)
         case DistinctExpand():
             return min(
-                estimate_rows(context, operator.expansion, input_rows),
-                _max_targets(context, operator.expansion),
+                estimate_rows(context, operator.expansion, input_rows), _max_targets(context, operator.expansion)
             )
         case plan.Expand():
-            input_rows *= _expansion_fan_out(context, operator) * _selectivity(
-                operator.target_filters
-            )
+            input_rows *= _expansion_fan_out(context, operator) * _selectivity(operator.target_filters)
         case plan.CloseCycle() | EdgeExists():
             input_rows *= _EQUALITY_SELECTIVITY
         case plan.Filter():
@@ -63,13 +55,9 @@ def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand) -> flo
             )
             mean_degree += edges_per_node * (2 if step.direction == "both" else 1)
     reached_nodes = sum(
-        mean_degree**hop_count
-        for hop_count in range(expansion.min_hops, min(expansion.max_hops, 8) + 1)
+        mean_degree**hop_count for hop_count in range(expansion.min_hops, min(expansion.max_hops, 8) + 1)
     )
-    return min(
-        reached_nodes,
-        float(_table_rows(context, TableKey.node(expansion.target_type)) or reached_nodes),
-    )
+    return min(reached_nodes, float(_table_rows(context, TableKey.node(expansion.target_type)) or reached_nodes))
 
 
 def _max_targets(context: ExecutionContext, expansion: plan.Expand) -> float:

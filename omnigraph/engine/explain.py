@@ -24,23 +24,11 @@ from .context import ExecutionContext, OperatorStats
 from .estimate import estimate_rows
 from .limits import QueryLimits
 from .operators.scan import plan_text_lookup, split_filters
-from .physical import (
-    DistinctExpand,
-    DistinctValueScan,
-    DropVariables,
-    EdgeExists,
-    KeyScan,
-    NoNeighbour,
-    WeightByDegree,
-)
+from .physical import DistinctExpand, DistinctValueScan, DropVariables, EdgeExists, KeyScan, NoNeighbour, WeightByDegree
 from .run import bind_params, execute_plan, prepare_read
 from .search.nearest import vector_index_name
 
-_WALK_LABELS = {
-    NoNeighbour: "no match",
-    DistinctExpand: "distinct targets",
-    WeightByDegree: "count only",
-}
+_WALK_LABELS = {NoNeighbour: "no match", DistinctExpand: "distinct targets", WeightByDegree: "count only"}
 _ENDPOINT_COLUMNS = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}
 
 
@@ -87,8 +75,7 @@ class ExplainedPlan:
         header += ["rows", "ms"] if self.rows is not None else []
         table_rows = [header, *(_table_cells(step, self.rows is not None) for step in self.steps)]
         widths = [
-            max(len(table_row[column_number]) for table_row in table_rows)
-            for column_number in range(len(header))
+            max(len(table_row[column_number]) for table_row in table_rows) for column_number in range(len(header))
         ]
         return "\n".join(_align_cells(table_row, widths) for table_row in table_rows)
 
@@ -114,25 +101,20 @@ def explain(
     finally:
         context.meter.leave_gate()
     elapsed_millis = (perf_counter() - started_at) * 1000
-    return ExplainedPlan(
-        query.name, tuple(_explain_steps(context, read_plan)), result_table.num_rows, elapsed_millis
-    )
+    return ExplainedPlan(query.name, tuple(_explain_steps(context, read_plan)), result_table.num_rows, elapsed_millis)
 
 
 def _explain_steps(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterator[ExplainedStep]:
     estimated_rows, explained = 1.0, list[ExplainedStep]()
     for depth, operator in _flatten_operators(read_plan.operators, 0):
-        input_rows = (
-            1.0 if depth and (not explained or explained[-1].depth < depth) else estimated_rows
-        )
+        input_rows = 1.0 if depth and (not explained or explained[-1].depth < depth) else estimated_rows
         estimated_rows = estimate_rows(context, operator, input_rows)
         stats = (context.trace or {}).get(id(operator))
         description = _operator_text(operator) + _index_text(context, operator)
         explained.append(ExplainedStep(depth, description, round(estimated_rows), stats))
     yield from explained
     yield from (
-        ExplainedStep(0, description, round(estimated_rows))
-        for description in _result_steps(context, read_plan)
+        ExplainedStep(0, description, round(estimated_rows)) for description in _result_steps(context, read_plan)
     )
 
 
@@ -149,8 +131,7 @@ def _operator_text(operator: Any) -> str:
     match operator:
         case KeyScan():
             key_members = ", ".join(
-                f"{member_name} = {value_text(value)}"
-                for member_name, _, value in operator.key_members
+                f"{member_name} = {value_text(value)}" for member_name, _, value in operator.key_members
             )
             return f"look up ${operator.scan.variable}: {operator.scan.type_name} by {key_members}"
         case EdgeExists():
@@ -202,14 +183,9 @@ def _indexed_filters(context: ExecutionContext, operator: Any) -> Iterator[tuple
         operator = operator.expansion
     if isinstance(operator, plan.Expand):
         for step in operator.steps:
-            endpoint_columns = (
-                _ENDPOINT_COLUMNS[step.direction] if may_probe(context, step.edge_type) else ()
-            )
+            endpoint_columns = _ENDPOINT_COLUMNS[step.direction] if may_probe(context, step.edge_type) else ()
             for type_name in endpoint_columns:
-                yield (
-                    context.table(TableKey.edge(step.edge_type)),
-                    pc.field(type_name).isin(["any"]),
-                )
+                yield (context.table(TableKey.edge(step.edge_type)), pc.field(type_name).isin(["any"]))
 
 
 def _result_steps(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterator[str]:
@@ -231,9 +207,7 @@ def _ranking_text(context: ExecutionContext, read_plan: plan.ReadPlan) -> str:
     node_scans = (scan for scan in read_plan.operators if isinstance(scan, plan.NodeScan))
     ranked_scans = [scan for scan in node_scans if scan.variable == ranking.field.variable]
     table_keys = [
-        TableKey.node(index_name)
-        for scan in ranked_scans
-        for index_name in scan.implementers or (scan.type_name,)
+        TableKey.node(index_name) for scan in ranked_scans for index_name in scan.implementers or (scan.type_name,)
     ]
     index_name = vector_index_name(context, ranking, table_keys) if table_keys else None
     return f" (index {index_name})" if index_name is not None else ""
@@ -248,7 +222,5 @@ def _table_cells(step: ExplainedStep, show_stats: bool) -> list[str]:
 
 def _align_cells(text_cells: list[str], widths: list[int]) -> str:
     left_aligned = text_cells[0].ljust(widths[0])
-    right_aligned = (
-        cell.rjust(width) for cell, width in zip(text_cells[1:], widths[1:], strict=True)
-    )
+    right_aligned = (cell.rjust(width) for cell, width in zip(text_cells[1:], widths[1:], strict=True))
     return "  ".join((left_aligned, *right_aligned)).rstrip()

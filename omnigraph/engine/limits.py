@@ -36,9 +36,7 @@ class QueryLimits:
             return _DEFAULT_LIMITS
         return cls(
             _positive_number("OMNIGRAPH_QUERY_TIMEOUT", timeout_text) if timeout_text else None,
-            int(_positive_number("OMNIGRAPH_QUERY_MEMORY", memory_text))
-            if memory_text
-            else _DEFAULT_MEMORY_BYTES,
+            int(_positive_number("OMNIGRAPH_QUERY_MEMORY", memory_text)) if memory_text else _DEFAULT_MEMORY_BYTES,
         )
 
 

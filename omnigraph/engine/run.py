@@ -46,11 +46,7 @@ class ReadStats:
 
     def to_dict(self) -> dict[str, float]:
         """Return the figures by name."""
-        return {
-            "rows": self.rows,
-            "milliseconds": self.milliseconds,
-            "peak_bytes": self.peak_bytes,
-        }
+        return {"rows": self.rows, "milliseconds": self.milliseconds, "peak_bytes": self.peak_bytes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +68,7 @@ def run_read(
 ) -> ReadOutput:
     """Run a compiled read on a snapshot; `params` are values as callers pass them."""
     started_at = perf_counter()
-    read_plan, context = prepare_read(
-        snapshot, query, bind_params(query, params, mode), limits, caches
-    )
+    read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
     try:
         table = execute_plan(context, read_plan)
     finally:
@@ -97,16 +91,12 @@ def stream_read(
     Without an order, groups, a ranking or `distinct`, memory does not grow with the result, and
     rows come in storage order. Nothing runs before the first batch is requested.
     """
-    read_plan, context = prepare_read(
-        snapshot, query, bind_params(query, params, mode), limits, caches
-    )
+    read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
     batches = stream_batches(context, read_plan, row_bounds(context, read_plan), execute_plan)
     return result_schema(context.catalog, read_plan.columns), batches
 
 
-def bind_params(
-    query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard"
-) -> BoundParams:
+def bind_params(query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard") -> BoundParams:
     """Return the values of all parameters, with one timestamp for the whole request."""
     return bind_parameters(query.parameters, params, mode, request_time=ids.now_millis())
 
@@ -123,9 +113,7 @@ def prepare_read(
         raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
     schema_ir = snapshot.schema.ir
     meter = QueryMeter(limits or QueryLimits.default())
-    context = ExecutionContext(
-        snapshot, schema_ir.catalog, bound_params, meter, caches or shared_caches()
-    )
+    context = ExecutionContext(snapshot, schema_ir.catalog, bound_params, meter, caches or shared_caches())
     return rewritten_plan(query.plan, schema_ir), context
 
 
@@ -141,11 +129,7 @@ def rewritten_plan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPl
     if cached_plan is None:
         if len(_rewritten_plans) >= _MAX_REWRITTEN_PLANS:
             _rewritten_plans.clear()
-        cached_plan = _rewritten_plans[cache_key] = (
-            read_plan,
-            schema_ir,
-            rewrite_plan(read_plan, schema_ir),
-        )
+        cached_plan = _rewritten_plans[cache_key] = (read_plan, schema_ir, rewrite_plan(read_plan, schema_ir))
     return cached_plan[2]
 
 
@@ -157,9 +141,7 @@ def execute_plan(context: ExecutionContext, read_plan: plan.ReadPlan) -> pa.Tabl
     if read_plan.aggregated:
         table = group_rows(context, rows, read_plan, sort_limit)
     else:
-        table = ungrouped_table(
-            context, rows, read_plan, sort_limit, 0 if read_plan.distinct else offset
-        )
+        table = ungrouped_table(context, rows, read_plan, sort_limit, 0 if read_plan.distinct else offset)
         if not read_plan.distinct:
             return table
     if read_plan.distinct:
@@ -168,11 +150,7 @@ def execute_plan(context: ExecutionContext, read_plan: plan.ReadPlan) -> pa.Tabl
 
 
 def ungrouped_table(
-    context: ExecutionContext,
-    rows: Rows,
-    read_plan: plan.ReadPlan,
-    max_rows: int | None,
-    offset: int,
+    context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, max_rows: int | None, offset: int
 ) -> pa.Table:
     """Return the ordered rows of an ungrouped query as result columns."""
     scored_rows = score_rows(context, rows, read_plan, max_rows) if has_scores(read_plan) else None
@@ -181,9 +159,7 @@ def ungrouped_table(
         rows, sort_keys = scored_rows.rows, scored_rows.sort_keys(read_plan.ranking)
     sort_keys += row_sort_keys(context, rows, read_plan)
     ordered_positions = sorted_positions(context, rows.count, sort_keys, max_rows)[offset:]
-    score_columns = (
-        scored_rows.score_columns(ordered_positions) if scored_rows is not None else None
-    )
+    score_columns = scored_rows.score_columns(ordered_positions) if scored_rows is not None else None
     return project(context, rows.take(ordered_positions), read_plan.columns, score_columns)
 
 

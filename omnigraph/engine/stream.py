@@ -29,9 +29,7 @@ BATCH_ROWS = 16_384
 
 def can_stream(read_plan: plan.ReadPlan) -> bool:
     """Return whether rows can be returned before all of them are known."""
-    needs_all_rows = (
-        read_plan.aggregated or read_plan.distinct or bool(read_plan.order) or has_scores(read_plan)
-    )
+    needs_all_rows = read_plan.aggregated or read_plan.distinct or bool(read_plan.order) or has_scores(read_plan)
     return not needs_all_rows and isinstance(read_plan.operators[0], plan.NodeScan)
 
 
@@ -53,9 +51,7 @@ def stream_batches(
         context.meter.leave_gate()
 
 
-def _slice_batches(
-    tables: Iterator[pa.Table], skip: int, stop: int | None
-) -> Iterator[pa.RecordBatch]:
+def _slice_batches(tables: Iterator[pa.Table], skip: int, stop: int | None) -> Iterator[pa.RecordBatch]:
     """Yield the rows from `skip` up to `stop`."""
     rows_seen = 0
     if stop == 0:
@@ -65,9 +61,7 @@ def _slice_batches(
         end_row = table.num_rows if stop is None else min(stop - rows_seen, table.num_rows)
         rows_seen += table.num_rows
         if first_row < end_row:
-            yield from table.slice(first_row, end_row - first_row).to_batches(
-                max_chunksize=BATCH_ROWS
-            )
+            yield from table.slice(first_row, end_row - first_row).to_batches(max_chunksize=BATCH_ROWS)
         if stop is not None and rows_seen >= stop:
             return
 
@@ -86,41 +80,28 @@ def _stream_tables(context: ExecutionContext, read_plan: plan.ReadPlan) -> Itera
         rows = run_operators(context, seed_rows, later_operators)
         context.meter.leave_gate()
         for batch_start in range(0, rows.count, BATCH_ROWS):
-            batch_table = project(
-                context, rows.slice(batch_start, batch_start + BATCH_ROWS), read_plan.columns
-            )
+            batch_table = project(context, rows.slice(batch_start, batch_start + BATCH_ROWS), read_plan.columns)
             context.meter.leave_gate()  # projecting may have taken the slot again to load columns
             yield batch_table
         context.meter.used_bytes = used_bytes
 
 
-def _scan_seed_rows(
-    context: ExecutionContext, scan: plan.NodeScan, shown_columns: set[str]
-) -> Iterator[Rows]:
+def _scan_seed_rows(context: ExecutionContext, scan: plan.NodeScan, shown_columns: set[str]) -> Iterator[Rows]:
     """Yield the nodes of a scan in batches, with the columns that the result shows."""
     table_keys = [TableKey.node(type_name) for type_name in scan.implementers]
     if context.catalog.node(scan.type_name) is not None:
         table_keys = [TableKey.node(scan.type_name)]
     for type_index, table_key in enumerate(table_keys):
         storage_filter, remaining_filters = split_filters(context, table_key, scan.filters)
-        read_columns = sorted(
-            shown_columns | {type_name for _, type_name in columns_read(*remaining_filters)}
-        )
+        read_columns = sorted(shown_columns | {type_name for _, type_name in columns_read(*remaining_filters)})
         table = context.table(table_key)
-        for batch in storage.scan_batches(
-            table, read_columns, storage_filter, row_ids=True, batch_rows=BATCH_ROWS
-        ):
+        for batch in storage.scan_batches(table, read_columns, storage_filter, row_ids=True, batch_rows=BATCH_ROWS):
             context.meter.check_timeout()
             passing_rows = _filter_piece(context, pa.Table.from_batches([batch]), remaining_filters)
             row_ids = storage.row_id_array(passing_rows)
             context.scanned_rows[table_key] = ScannedRows(row_ids, passing_rows)
-            type_indexes = (
-                np.full(len(row_ids), type_index, np.int16) if len(table_keys) > 1 else None
-            )
-            yield Rows(
-                len(row_ids),
-                {scan.variable: VariableBinding(tuple(table_keys), row_ids, type_indexes)},
-            )
+            type_indexes = np.full(len(row_ids), type_index, np.int16) if len(table_keys) > 1 else None
+            yield Rows(len(row_ids), {scan.variable: VariableBinding(tuple(table_keys), row_ids, type_indexes)})
 
 
 def _filter_piece(
@@ -129,7 +110,5 @@ def _filter_piece(
     if not remaining_filters:
         return piece
     source = TableSource(piece, context.params)
-    passing_mask: Any = np.logical_and.reduce(
-        [true_mask(source, predicate) for predicate in remaining_filters]
-    )
+    passing_mask: Any = np.logical_and.reduce([true_mask(source, predicate) for predicate in remaining_filters])
     return piece.filter(pa.array(passing_mask))

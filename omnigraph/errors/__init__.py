@@ -75,27 +75,10 @@ from .input import (
     UniqueViolation,
     UnsupportedMediaType,
 )
-from .language import (
-    CatalogError,
-    IdentityError,
-    LanguageError,
-    ParseError,
-    SchemaUnsupported,
-    TypeCheckError,
-)
+from .language import CatalogError, IdentityError, LanguageError, ParseError, SchemaUnsupported, TypeCheckError
 from .merge_conflict import EntityConflict, MergeConflict
 from .redact import redact_text, redact_uri
-from .root import (
-    ClientError,
-    ConfigError,
-    Conflict,
-    Effect,
-    OmnigraphError,
-    Retry,
-    ServerError,
-    Transient,
-    UsageError,
-)
+from .root import ClientError, ConfigError, Conflict, Effect, OmnigraphError, Retry, ServerError, Transient, UsageError
 
 __all__ = [
     "AlreadyExists",

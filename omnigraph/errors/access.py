@@ -21,8 +21,7 @@ class PermissionDenied(ClientError, PermissionError):
     status = 403
     http_code = "forbidden"
     sentence = (
-        "[actor '{actor}'|an unnamed actor] may not {action}"
-        "[ on branch '{branch}'][ into branch '{target_branch}']"
+        "[actor '{actor}'|an unnamed actor] may not {action}[ on branch '{branch}'][ into branch '{target_branch}']"
     )
     hint = "request a policy that allows the action, or specify the actor"
     extended_exit_code = 6

@@ -30,9 +30,7 @@ class KeyConflict(Conflict):
     line: int | None = None
     first_input_position: int | None = None
 
-    def __init__(
-        self, message: str | None = None, *, type_key: str | None = None, **facts: Any
-    ) -> None:
+    def __init__(self, message: str | None = None, *, type_key: str | None = None, **facts: Any) -> None:
         super().__init__(message, **split_type_key(type_key), **facts)
 
 
@@ -54,9 +52,7 @@ class VersionConflict(Conflict):
     expected: Any = None
     actual: Any = None
 
-    def __init__(
-        self, message: str | None = None, *, type_key: str | None = None, **facts: Any
-    ) -> None:
+    def __init__(self, message: str | None = None, *, type_key: str | None = None, **facts: Any) -> None:
         super().__init__(message, **split_type_key(type_key), **facts)
 
     @property
@@ -67,11 +63,7 @@ class VersionConflict(Conflict):
     def typed_members(self) -> dict[str, Any]:
         """Return the fact under its old and its new name, for older and newer clients."""
         return {
-            "manifest_conflict": {
-                "table_key": self.type_key,
-                "expected": self.expected,
-                "actual": self.actual,
-            },
+            "manifest_conflict": {"table_key": self.type_key, "expected": self.expected, "actual": self.actual},
             "published_dataset_version_conflict": {
                 "entity_kind": self.entity_kind,
                 "type_name": self.type_name,
@@ -86,10 +78,7 @@ class ReadSetConflict(Conflict):
 
     code = "ReadSetChanged"
     retryable = "fresh"
-    sentence = (
-        "the branch changed while the write was being prepared"
-        "[: {member}][ was {expected}][, is now {actual}]"
-    )
+    sentence = "the branch changed while the write was being prepared[: {member}][ was {expected}][, is now {actual}]"
     wire_member = "read_set_conflict"
     wire_facts = ("member", "expected", "actual")
     hint = "read again and retry"
@@ -161,9 +150,7 @@ class ChangeDiffRefused(Conflict):
     `reason` is `parentless_commit`, `schema_boundary` or `unknown`.
     """
 
-    sentence = (
-        "cannot list the changes of commit '{graph_commit_id}'[ for type '{type_name}'][: {reason}]"
-    )
+    sentence = "cannot list the changes of commit '{graph_commit_id}'[ for type '{type_name}'][: {reason}]"
     wire_member = "change_diff_refusal"
     wire_facts = ("reason", "graph_commit_id", "type_name")
     hint = "take a baseline at the newer commit"
@@ -215,10 +202,7 @@ class PreconditionFailed(ClientError):
     status = 412
     http_code = None
     retryable = "fresh"
-    sentence = (
-        "precondition failed[ on branch '{branch}']: expected commit '{expected}'"
-        "[, the head is '{actual}']"
-    )
+    sentence = "precondition failed[ on branch '{branch}']: expected commit '{expected}'[, the head is '{actual}']"
     wire_member = "precondition_failure"
     wire_facts = ("expected", "actual")
     hint = "read the current state, then decide"

@@ -19,8 +19,7 @@ _STYLE = (
     ".og .o{background:#3b7dd833}.og .t{background:#d8703b33}</style>"
 )
 _HEADER_CELLS = "".join(
-    f"<th>{name}</th>"
-    for name in ("entity", "conflict", "property", "base", "ours", "theirs", "why")
+    f"<th>{name}</th>" for name in ("entity", "conflict", "property", "base", "ours", "theirs", "why")
 )
 
 
@@ -40,26 +39,15 @@ def conflict_card(conflicts: Sequence[EntityConflict], caption: str | None = Non
 def _render_conflict(conflict: EntityConflict) -> str:
     property_names = conflict.changed or ("",)
     rowspan = f' rowspan="{len(property_names)}"' if len(property_names) > 1 else ""
-    entity_label = _escape_clipped(
-        f"{conflict.entity_kind} {conflict.type_name} {conflict.entity_id or ''}".strip()
-    )
-    entity_cells = (
-        f"<td{rowspan}>{entity_label}</td><td{rowspan}>{_escape_clipped(conflict.kind)}</td>"
-    )
+    entity_label = _escape_clipped(f"{conflict.entity_kind} {conflict.type_name} {conflict.entity_id or ''}".strip())
+    entity_cells = f"<td{rowspan}>{entity_label}</td><td{rowspan}>{_escape_clipped(conflict.kind)}</td>"
     html_rows = []
     for row_index, property_name in enumerate(property_names):
-        side_images = (
-            ("", conflict.base),
-            (' class="o"', conflict.ours),
-            (' class="t"', conflict.theirs),
-        )
+        side_images = (("", conflict.base), (' class="o"', conflict.ours), (' class="t"', conflict.theirs))
         value_cells = "".join(
-            f"<td{cell_class}>{_render_value(image, property_name)}</td>"
-            for cell_class, image in side_images
+            f"<td{cell_class}>{_render_value(image, property_name)}</td>" for cell_class, image in side_images
         )
-        reason_cell = (
-            f"<td{rowspan}>{_escape_clipped(conflict.message, 300)}</td>" if row_index == 0 else ""
-        )
+        reason_cell = f"<td{rowspan}>{_escape_clipped(conflict.message, 300)}</td>" if row_index == 0 else ""
         name_cell = f"<td>{_escape_clipped(property_name)}</td>"
         leading_cells = entity_cells if row_index == 0 else ""
         html_rows.append(f"<tr>{leading_cells}{name_cell}{value_cells}{reason_cell}</tr>")

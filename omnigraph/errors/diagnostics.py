@@ -71,9 +71,7 @@ class SourceText:
     def line_text(self, line_number: int) -> str:
         """Return the text of one line (counted from 1), without its line ending."""
         line_starts = self._line_starts()
-        end_offset = (
-            line_starts[line_number] - 1 if line_number < len(line_starts) else len(self.text)
-        )
+        end_offset = line_starts[line_number] - 1 if line_number < len(line_starts) else len(self.text)
         return self.text[line_starts[line_number - 1] : end_offset].rstrip("\r")
 
 
@@ -138,9 +136,7 @@ def render(diagnostic: Diagnostic, source: SourceText) -> str:
     """
     code_suffix = f"[{diagnostic.code}]" if diagnostic.code else ""
     location = f"{_escape_unprintable(source.name)}:{diagnostic.line}:{diagnostic.column}"
-    output_lines = [
-        f"{location}: {diagnostic.severity}{code_suffix}: {_escape_unprintable(diagnostic.message)}"
-    ]
+    output_lines = [f"{location}: {diagnostic.severity}{code_suffix}: {_escape_unprintable(diagnostic.message)}"]
     output_lines += _render_source_excerpt(diagnostic, source)
     if diagnostic.hint:
         output_lines.append(f"  hint: {_escape_unprintable(diagnostic.hint)}")
@@ -150,16 +146,10 @@ def render(diagnostic: Diagnostic, source: SourceText) -> str:
 def _render_source_excerpt(diagnostic: Diagnostic, source: SourceText) -> list[str]:
     source_line = source.line_text(diagnostic.line)
     caret_index = diagnostic.column - 1
-    window_start = (
-        max(0, caret_index - _MAX_SHOWN_COLUMNS // 2)
-        if len(source_line) > _MAX_SHOWN_COLUMNS
-        else 0
-    )
+    window_start = max(0, caret_index - _MAX_SHOWN_COLUMNS // 2) if len(source_line) > _MAX_SHOWN_COLUMNS else 0
     window_text = source_line[window_start : window_start + _MAX_SHOWN_COLUMNS]
     text_before_caret = source_line[window_start:caret_index]
-    caret_length = max(
-        1, min(diagnostic.end - diagnostic.start, window_start + len(window_text) - caret_index)
-    )
+    caret_length = max(1, min(diagnostic.end - diagnostic.start, window_start + len(window_text) - caret_index))
     marked_text = source_line[caret_index : caret_index + caret_length] or " "
     gutter = str(diagnostic.line).rjust(max(3, len(str(diagnostic.line))))
     leading_ellipsis = "…" if window_start else ""
@@ -175,11 +165,7 @@ def _render_source_excerpt(diagnostic: Diagnostic, source: SourceText) -> list[s
 
 def _replace_unprintable(text: str) -> str:
     return "".join(
-        " "
-        if character == "\t"
-        else character
-        if character.isprintable()
-        else "\N{REPLACEMENT CHARACTER}"
+        " " if character == "\t" else character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
         for character in text
     )
 
@@ -189,8 +175,7 @@ def _escape_unprintable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
 
 

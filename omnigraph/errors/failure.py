@@ -5,9 +5,7 @@ from typing import Any, Literal
 
 from .root import ClientError, ConfigError, ServerError, Transient, UsageError
 
-StorageKind = Literal[
-    "transient", "configuration", "not_found", "precondition", "permanent", "unknown"
-]
+StorageKind = Literal["transient", "configuration", "not_found", "precondition", "permanent", "unknown"]
 """What is known about a storage failure; `unknown` justifies neither a retry nor an alarm."""
 
 

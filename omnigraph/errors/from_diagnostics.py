@@ -4,14 +4,7 @@ from collections.abc import Sequence
 
 from .diagnostics import Diagnostic, DiagnosticKind, SourceText
 from .input import ParameterError
-from .language import (
-    CatalogError,
-    IdentityError,
-    LanguageError,
-    ParseError,
-    SchemaUnsupported,
-    TypeCheckError,
-)
+from .language import CatalogError, IdentityError, LanguageError, ParseError, SchemaUnsupported, TypeCheckError
 
 _CLASS_BY_KIND: dict[DiagnosticKind, type[LanguageError]] = {
     "parse": ParseError,
@@ -31,8 +24,6 @@ def language_error(diagnostics: Sequence[Diagnostic], source: SourceText) -> Lan
     >>> type(language_error([Diagnostic("no", kind="type")], source)).__name__
     'TypeCheckError'
     """
-    error_diagnostics = [
-        diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"
-    ] or diagnostics
+    error_diagnostics = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"] or diagnostics
     first_kind: DiagnosticKind = error_diagnostics[0].kind if error_diagnostics else "lint"
     return _CLASS_BY_KIND[first_kind](diagnostics=diagnostics, source=source)

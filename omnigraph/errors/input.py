@@ -7,11 +7,7 @@ from typing import Any
 from .language import LanguageError
 from .root import ClientError, fill_template
 
-_ADVICE_PREFIXES = (
-    "expected ",
-    "give ",
-    "choose ",
-)  # prefixes of a reason that states what to do instead
+_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # prefixes of a reason that states what to do instead
 _MIN_PHRASE_SPACES = 3  # spaces in a reason that is a sentence, not a label for programs
 
 
@@ -33,9 +29,7 @@ class InputError(ClientError, ValueError):
         'cannot read x.pg: it is a folder'
         """
         reason = self.reason or ""
-        is_explanatory = (
-            reason.startswith(_ADVICE_PREFIXES) or reason.count(" ") >= _MIN_PHRASE_SPACES
-        )
+        is_explanatory = reason.startswith(_ADVICE_PREFIXES) or reason.count(" ") >= _MIN_PHRASE_SPACES
         is_redundant = not is_explanatory or reason in self.message
         return self.message if is_redundant else f"{self.message} ({reason})"
 
@@ -62,8 +56,7 @@ class PropertyValueError(InputError):
     """
 
     sentence = (
-        "[line {line}: ]property '[{type_name}.]{property}'[ of '{entity_id}']"
-        ": expected {expected}[, got {actual}]"
+        "[line {line}: ]property '[{type_name}.]{property}'[ of '{entity_id}']: expected {expected}[, got {actual}]"
     )
     hint = "give the property a value of its declared type"
     type_name: str | None = None
@@ -106,14 +99,8 @@ class UniqueViolation(ClientError):
         column_text = property if isinstance(property, str | None) else f"({', '.join(property)})"
         first_id, second_id = facts.get("first_id"), facts.get("second_id")
         if message is None and first_id is not None and first_id == second_id:
-            present_facts = {
-                fact_name: fact_value
-                for fact_name, fact_value in facts.items()
-                if fact_value is not None
-            }
-            message = fill_template(
-                self.repeated_input_sentence, present_facts | {"property": column_text}
-            )
+            present_facts = {fact_name: fact_value for fact_name, fact_value in facts.items() if fact_value is not None}
+            message = fill_template(self.repeated_input_sentence, present_facts | {"property": column_text})
         super().__init__(message, property=column_text, **facts)
 
 
@@ -129,9 +116,7 @@ class ConstraintViolation(ClientError):
     endpoint violation on Knows 'a' -> 'b'
     """
 
-    sentence = (
-        "[line {line}: ]{rule} violation on {type_name}[.{property}][ of '{entity_id}'][: {reason}]"
-    )
+    sentence = "[line {line}: ]{rule} violation on {type_name}[.{property}][ of '{entity_id}'][: {reason}]"
     # Edges are identified by their endpoints: most edge ids were generated only a moment ago.
     edge_sentence = "[line {line}: ]{rule} violation on {type_name} {edge}[: {reason}]"
     hint = "correct the entity, or change the rule in the schema"
@@ -145,11 +130,7 @@ class ConstraintViolation(ClientError):
 
     def __init__(self, message: str | None = None, **facts: Any) -> None:
         if message is None and facts.get("edge") is not None:
-            present_facts = {
-                fact_name: fact_value
-                for fact_name, fact_value in facts.items()
-                if fact_value is not None
-            }
+            present_facts = {fact_name: fact_value for fact_name, fact_value in facts.items() if fact_value is not None}
             message = fill_template(self.edge_sentence, present_facts)
         super().__init__(message, **facts)
 
@@ -181,23 +162,18 @@ class SchemaViolation(ClientError):
         **facts: Any,
     ) -> None:
         remaining_note = f"{'at least ' * more}{len(violations) - 1 + more} more"
-        summaries = [_describe_violation(violation) for violation in violations[:1]] + [
-            remaining_note
-        ] * (len(violations) > 1)
+        summaries = [_describe_violation(violation) for violation in violations[:1]] + [remaining_note] * (
+            len(violations) > 1
+        )
         message_text = message or ": ".join(
-            [
-                "the data does not fit the new schema",
-                *([", and ".join(summaries)] if summaries else []),
-            ]
+            ["the data does not fit the new schema", *([", and ".join(summaries)] if summaries else [])]
         )
         super().__init__(message_text, violations=list(violations) or None, more=more, **facts)
 
     @property
     def lines(self) -> list[str]:
         """Return one line per violation."""
-        return [_describe_violation(violation) for violation in self.violations] + [
-            "and more"
-        ] * self.more
+        return [_describe_violation(violation) for violation in self.violations] + ["and more"] * self.more
 
     def __str__(self) -> str:
         indented_lines = [f"  {line}" for line in self.lines] if len(self.lines) > 1 else []
@@ -256,8 +232,7 @@ class EmbeddingModelMismatch(ClientError):
     """The query uses another embedding model than the stored vectors."""
 
     sentence = (
-        "property '{property}' holds vectors of model '{recorded_model}'"
-        "[, but the query would use '{resolved_model}']"
+        "property '{property}' holds vectors of model '{recorded_model}'[, but the query would use '{resolved_model}']"
     )
     hint = "configure the recorded model, or recompute the embeddings of the property"
     property: str | None = None
@@ -288,8 +263,7 @@ class EmbeddingError(ClientError):
         wire_names = {"provider_status": "status"}
         return {
             "embedding_source": {
-                wire_names.get(fact_name, fact_name): fact_value
-                for fact_name, fact_value in facts.items()
+                wire_names.get(fact_name, fact_name): fact_value for fact_name, fact_value in facts.items()
             }
         }
 

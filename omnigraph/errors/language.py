@@ -46,9 +46,7 @@ class LanguageError(ClientError):
     def __str__(self) -> str:
         if not self.diagnostics:
             return self.message
-        rendered = [
-            self._render_diagnostic(diagnostic) for diagnostic in self.diagnostics[:_MAX_RENDERED]
-        ]
+        rendered = [self._render_diagnostic(diagnostic) for diagnostic in self.diagnostics[:_MAX_RENDERED]]
         omitted_count = len(self.diagnostics) - len(rendered)
         return "\n".join([*rendered, f"and {omitted_count} more"] if omitted_count else rendered)
 
@@ -62,9 +60,7 @@ class LanguageError(ClientError):
     def typed_members(self) -> dict[str, Any]:
         """Return the diagnostics in addition to the members of the base class."""
         diagnostics_json = [diagnostic.to_json() for diagnostic in self.diagnostics]
-        return super().typed_members() | (
-            {"diagnostics": diagnostics_json} if diagnostics_json else {}
-        )
+        return super().typed_members() | ({"diagnostics": diagnostics_json} if diagnostics_json else {})
 
     def _repr_html_(self) -> str:
         from html import escape  # only notebooks need it
@@ -98,9 +94,7 @@ class SchemaUnsupported(LanguageError):
     hint = "split the change into smaller ones, or export the data, recreate the graph and reload"
     steps: tuple[Any, ...] = ()
 
-    def __init__(
-        self, message: str | None = None, *, steps: Iterable[Any] = (), **facts: Any
-    ) -> None:
+    def __init__(self, message: str | None = None, *, steps: Iterable[Any] = (), **facts: Any) -> None:
         super().__init__(message, **facts)
         self.steps = tuple(steps)
 
@@ -110,22 +104,16 @@ class SchemaUnsupported(LanguageError):
         return super().typed_members() | ({"steps": steps_json} if steps_json else {})
 
 
-def _first_error_headline(
-    diagnostics: Sequence[Diagnostic], source: SourceText | None
-) -> str | None:
-    error_diagnostics = [
-        diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"
-    ] or list(diagnostics)
+def _first_error_headline(diagnostics: Sequence[Diagnostic], source: SourceText | None) -> str | None:
+    error_diagnostics = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"] or list(
+        diagnostics
+    )
     if not error_diagnostics:
         return None
     first_error = error_diagnostics[0]
     location = f"{source.name}:{first_error.line}:{first_error.column}: " if source else ""
     code_prefix = (
-        f"{first_error.code}: "
-        if first_error.code and not first_error.message.startswith(first_error.code)
-        else ""
+        f"{first_error.code}: " if first_error.code and not first_error.message.startswith(first_error.code) else ""
     )
-    remaining_note = (
-        f" (and {len(error_diagnostics) - 1} more)" if len(error_diagnostics) > 1 else ""
-    )
+    remaining_note = f" (and {len(error_diagnostics) - 1} more)" if len(error_diagnostics) > 1 else ""
     return f"{location}{code_prefix}{first_error.message}{remaining_note}"

@@ -9,16 +9,7 @@ from typing import Any
 from .conflict import to_json_value
 from .root import Conflict
 
-_CONFLICT_MEMBERS = (
-    "entity_kind",
-    "type_name",
-    "entity_id",
-    "kind",
-    "message",
-    "base",
-    "ours",
-    "theirs",
-)
+_CONFLICT_MEMBERS = ("entity_kind", "type_name", "entity_id", "kind", "message", "base", "ours", "theirs")
 
 
 _PREVIEW_COUNT = 3  # conflicts listed in the message; the rest are only counted
@@ -81,20 +72,12 @@ class MergeConflict(Conflict):
     conflicts: list[EntityConflict]
 
     def __init__(
-        self,
-        message: str | None = None,
-        *,
-        conflicts: Iterable[EntityConflict | Mapping[str, Any]] = (),
-        **facts: Any,
+        self, message: str | None = None, *, conflicts: Iterable[EntityConflict | Mapping[str, Any]] = (), **facts: Any
     ) -> None:
-        sorted_conflicts = sorted(
-            {_to_entity_conflict(conflict) for conflict in conflicts}, key=_conflict_sort_key
-        )
+        sorted_conflicts = sorted({_to_entity_conflict(conflict) for conflict in conflicts}, key=_conflict_sort_key)
         conflicts_json = [conflict.to_json() for conflict in sorted_conflicts]
         super().__init__(
-            message or _preview_conflicts(sorted_conflicts),
-            merge_conflicts=conflicts_json or None,
-            **facts,
+            message or _preview_conflicts(sorted_conflicts), merge_conflicts=conflicts_json or None, **facts
         )
         self.conflicts = sorted_conflicts
 
@@ -133,13 +116,10 @@ def conflict_table(conflicts: Sequence[EntityConflict], pa: Any) -> Any:
     ]
     for member_name in _CONFLICT_MEMBERS[5:]:
         json_texts = [
-            None if json_row.get(member_name) is None else json.dumps(json_row[member_name])
-            for json_row in json_rows
+            None if json_row.get(member_name) is None else json.dumps(json_row[member_name]) for json_row in json_rows
         ]
         columns.append(pa.array(json_texts, pa.string()))
-    columns.append(
-        pa.array([list(conflict.changed) for conflict in conflicts], pa.list_(pa.string()))
-    )
+    columns.append(pa.array([list(conflict.changed) for conflict in conflicts], pa.list_(pa.string())))
     return pa.table(columns, names=[*_CONFLICT_MEMBERS, "changed"])
 
 
@@ -147,13 +127,10 @@ def _to_entity_conflict(conflict: EntityConflict | Mapping[str, Any]) -> EntityC
     if isinstance(conflict, EntityConflict):
         return conflict
     identifying_facts = {
-        fact_name: conflict.get(fact_name)
-        for fact_name in ("entity_kind", "type_name", "entity_id", "kind", "message")
+        fact_name: conflict.get(fact_name) for fact_name in ("entity_kind", "type_name", "entity_id", "kind", "message")
     }
     identifying_facts |= {
-        fact_name: fact_value or ""
-        for fact_name, fact_value in identifying_facts.items()
-        if fact_name != "entity_id"
+        fact_name: fact_value or "" for fact_name, fact_value in identifying_facts.items() if fact_name != "entity_id"
     }
     return EntityConflict(**identifying_facts)  # type: ignore[arg-type]
 

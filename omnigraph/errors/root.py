@@ -90,19 +90,11 @@ class OmnigraphError(Exception):
             if _declares_fact(type(self), fact_name)
         }
         self.__dict__.update(
-            {
-                fact_name: fact_value
-                for fact_name, fact_value in attributes.items()
-                if fact_value is not None
-            }
+            {fact_name: fact_value for fact_name, fact_value in attributes.items() if fact_value is not None}
         )
         self.details = safe_facts
-        message_text = (
-            message or fill_template(self.sentence, safe_facts) or default_message(type(self))
-        )
-        self.message = (
-            message_text if message_text.startswith(self.prefix) else self.prefix + message_text
-        )
+        message_text = message or fill_template(self.sentence, safe_facts) or default_message(type(self))
+        self.message = message_text if message_text.startswith(self.prefix) else self.prefix + message_text
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -130,9 +122,7 @@ class OmnigraphError(Exception):
         """
         hides_facts = public and self.http_code == "internal"
         extra_details = {
-            fact_name: fact_value
-            for fact_name, fact_value in self.details.items()
-            if fact_name not in self.wire_facts
+            fact_name: fact_value for fact_name, fact_value in self.details.items() if fact_name not in self.wire_facts
         }
         body: dict[str, Any] = {
             "error": default_message(type(self)) if hides_facts else self.message,
@@ -145,11 +135,7 @@ class OmnigraphError(Exception):
             "effect": self.effect,
             "request_id": self.request_id,
         }
-        return {
-            member: member_value
-            for member, member_value in body.items()
-            if member_value is not None
-        }
+        return {member: member_value for member, member_value in body.items() if member_value is not None}
 
     def typed_members(self) -> dict[str, Any]:
         """Return the members by which programs recognise this outcome without the message."""
@@ -157,9 +143,7 @@ class OmnigraphError(Exception):
             return {}
         return {
             self.wire_member: {
-                fact_name: self.details[fact_name]
-                for fact_name in self.wire_facts
-                if fact_name in self.details
+                fact_name: self.details[fact_name] for fact_name in self.wire_facts if fact_name in self.details
             }
         }
 
@@ -228,17 +212,11 @@ def fill_template(template: str, facts: dict[str, Any]) -> str | None:
     """
     template_parts = _OPTIONAL_PART.split(template)
     # `split` puts the bracketed parts at odd positions.
-    template_parts[1::2] = [
-        _resolve_optional_part(optional_part, facts) for optional_part in template_parts[1::2]
-    ]
+    template_parts[1::2] = [_resolve_optional_part(optional_part, facts) for optional_part in template_parts[1::2]]
     filled_text = "".join(template_parts)
-    if not template or any(
-        fact_name not in facts for fact_name in _PLACEHOLDER.findall(filled_text)
-    ):
+    if not template or any(fact_name not in facts for fact_name in _PLACEHOLDER.findall(filled_text)):
         return None
-    return _PLACEHOLDER.sub(
-        lambda placeholder: _format_fact(facts[placeholder.group(1)]), filled_text
-    )
+    return _PLACEHOLDER.sub(lambda placeholder: _format_fact(facts[placeholder.group(1)]), filled_text)
 
 
 def _resolve_optional_part(optional_part: str, facts: dict[str, Any]) -> str:
@@ -279,9 +257,7 @@ def _clip_first_line(message: str, max_width: int = 120) -> str:
     return line if len(line) <= max_width else line[: max_width - 1] + "…"
 
 
-def _restore_error(
-    error_class: type[OmnigraphError], message: str, attributes: dict[str, Any]
-) -> OmnigraphError:
+def _restore_error(error_class: type[OmnigraphError], message: str, attributes: dict[str, Any]) -> OmnigraphError:
     error = error_class.__new__(error_class)
     Exception.__init__(error, message)
     error.__dict__.update(attributes)

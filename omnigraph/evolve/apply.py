@@ -42,10 +42,7 @@ def check_plan(branch: BranchState, schema_plan: SchemaPlan) -> None:
 
 
 def apply_plan(
-    branch: BranchState,
-    schema_plan: SchemaPlan,
-    metadata: CommitMetadata,
-    conditions: Sequence[Requirement] = (),
+    branch: BranchState, schema_plan: SchemaPlan, metadata: CommitMetadata, conditions: Sequence[Requirement] = ()
 ) -> Commit | None:
     """Publish a plan; return None when there is nothing to change.
 
@@ -85,16 +82,10 @@ def _apply_long_running(
         return _stage_apply(schema_plan, txn, data_check, schema_writer, conditions)
 
     stored_types = (
-        stored_type
-        for stored_type in schema_plan.before.ir.type_identities
-        if stored_type.kind != "interface"
+        stored_type for stored_type in schema_plan.before.ir.type_identities if stored_type.kind != "interface"
     )
-    table_keys = tuple(
-        TableKey.of(stored_type.kind, stored_type.name) for stored_type in stored_types
-    )
-    return publish_long_operation(
-        branch, SCHEMA_APPLY_OPERATION, stage_publish, metadata, table_keys
-    )
+    table_keys = tuple(TableKey.of(stored_type.kind, stored_type.name) for stored_type in stored_types)
+    return publish_long_operation(branch, SCHEMA_APPLY_OPERATION, stage_publish, metadata, table_keys)
 
 
 class _CachedDataCheck:
@@ -108,17 +99,12 @@ class _CachedDataCheck:
     def __call__(self, txn: WriteTxn) -> list[Requirement]:
         """Raise for data that does not fit; return requirements that keep the checked content."""
         _require_planned_schema(self.schema_plan, txn)
-        entries = {
-            table_key: txn.base.state.tables[table_key] for table_key in sorted(self.checked_keys)
-        }
+        entries = {table_key: txn.base.state.tables[table_key] for table_key in sorted(self.checked_keys)}
         content_ids = {table_key: entry.content_id for table_key, entry in entries.items()}
         if self.passed_contents != content_ids:
             check_data(self.schema_plan, txn)
             self.passed_contents = content_ids
-        return [
-            SameContent(table_key, entry.content_id, entry.version)
-            for table_key, entry in entries.items()
-        ]
+        return [SameContent(table_key, entry.content_id, entry.version) for table_key, entry in entries.items()]
 
 
 class _SchemaWriter:
@@ -133,13 +119,9 @@ class _SchemaWriter:
         # A garbage collection since then may have deleted the object.
         if self.written_row is None or self.written_row[0] != gc_epoch:
             erased_locations = tuple(
-                sorted(
-                    {*self.schema_plan.before.erased_directories, *staged_tables.erased_locations}
-                )
+                sorted({*self.schema_plan.before.erased_directories, *staged_tables.erased_locations})
             )
-            contract = StoredSchema(
-                self.schema_plan.source, self.schema_plan.after, erased_locations
-            )
+            contract = StoredSchema(self.schema_plan.source, self.schema_plan.after, erased_locations)
             self.written_row = gc_epoch, write_schema(txn.store, contract)
         return self.written_row[1]
 
@@ -155,12 +137,7 @@ def _stage_apply(
     staged_tables = stage_schema_tables(schema_plan, txn)
     return PublishPlan(
         SCHEMA_APPLY_OPERATION,
-        requirements=(
-            *conditions,
-            SameSchema(schema_plan.base.hash),
-            *data_requirements,
-            *staged_tables.requirements,
-        ),
+        requirements=(*conditions, SameSchema(schema_plan.base.hash), *data_requirements, *staged_tables.requirements),
         new_tables=staged_tables.registered,
         dropped_tables=frozenset(staged_tables.dropped_keys),
         adopted_tables=staged_tables.adopted,

@@ -45,15 +45,9 @@ MAX_REPORTED = 10  # entities listed in an error
 def checked_table_keys(schema_plan: SchemaPlan) -> set[TableKey]:
     """Return the keys, before the migration, of the tables whose rows must be checked."""
     transitions = list(_plan_transitions(schema_plan))
-    type_keys = {
-        transition.old_key
-        for transition in transitions
-        if _validated_steps(schema_plan, transition)
-    }
+    type_keys = {transition.old_key for transition in transitions if _validated_steps(schema_plan, transition)}
     if any(isinstance(step, ChangeEndpoints) for step in schema_plan.steps):
-        type_keys |= {
-            transition.old_key for transition in transitions if transition.old_type.kind == "node"
-        }
+        type_keys |= {transition.old_key for transition in transitions if transition.old_type.kind == "node"}
     return type_keys
 
 
@@ -66,29 +60,21 @@ def check_data(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
 
 
 def _find_violations(schema_plan: SchemaPlan, txn: WriteTxn) -> Iterator[Violation]:
-    old_key_by_new_key = {
-        transition.new_key: transition.old_key for transition in _plan_transitions(schema_plan)
-    }
+    old_key_by_new_key = {transition.new_key: transition.old_key for transition in _plan_transitions(schema_plan)}
     for type_transition in _plan_transitions(schema_plan):
         entry = txn.table_entry(type_transition.old_key)
         validated_steps = _validated_steps(schema_plan, type_transition)
         if validated_steps and entry is not None and entry.row_count:
-            yield from _check_type(
-                type_transition, validated_steps, txn.table(type_transition.old_key)
-            )
+            yield from _check_type(type_transition, validated_steps, txn.table(type_transition.old_key))
             if any(isinstance(step, ChangeEndpoints) for step in validated_steps):
-                yield from _check_endpoints(
-                    type_transition.new_type, txn, type_transition.old_key, old_key_by_new_key
-                )
+                yield from _check_endpoints(type_transition.new_type, txn, type_transition.old_key, old_key_by_new_key)
 
 
 def _plan_transitions(schema_plan: SchemaPlan) -> Iterator[TypeTransition]:
     return type_transitions(schema_plan.before.ir, schema_plan.after)
 
 
-def _validated_steps(
-    schema_plan: SchemaPlan, type_transition: TypeTransition
-) -> list[MigrationStep]:
+def _validated_steps(schema_plan: SchemaPlan, type_transition: TypeTransition) -> list[MigrationStep]:
     """Return the steps of a type that may fail on its rows."""
     return [
         step
@@ -103,63 +89,41 @@ def _concerns_type(step: MigrationStep, entity_type: NodeType | EdgeType) -> boo
     return (step.type_kind, step.type_name) == (entity_type.kind, entity_type.name)
 
 
-def _check_type(
-    type_transition: TypeTransition, steps: Sequence[MigrationStep], table: Table
-) -> Iterator[Violation]:
+def _check_type(type_transition: TypeTransition, steps: Sequence[MigrationStep], table: Table) -> Iterator[Violation]:
     yield from _check_rows(type_transition, steps, table)
     for rule in _added_constraints(steps, Unique):
         yield from _check_unique(type_transition, rule, table)
-    if isinstance(type_transition.new_type, EdgeType) and any(
-        isinstance(step, ChangeCardinality) for step in steps
-    ):
+    if isinstance(type_transition.new_type, EdgeType) and any(isinstance(step, ChangeCardinality) for step in steps):
         yield from _check_cardinality(type_transition.new_type, table)
 
 
-def _added_constraints(
-    steps: Sequence[MigrationStep], *constraint_classes: type[Any]
-) -> tuple[Constraint, ...]:
+def _added_constraints(steps: Sequence[MigrationStep], *constraint_classes: type[Any]) -> tuple[Constraint, ...]:
     constraints = (step.constraint for step in steps if isinstance(step, AddConstraint))
-    return tuple(
-        constraint for constraint in constraints if isinstance(constraint, constraint_classes)
-    )
+    return tuple(constraint for constraint in constraints if isinstance(constraint, constraint_classes))
 
 
-def _check_rows(
-    type_transition: TypeTransition, steps: Sequence[MigrationStep], table: Table
-) -> Iterator[Violation]:
+def _check_rows(type_transition: TypeTransition, steps: Sequence[MigrationStep], table: Table) -> Iterator[Violation]:
     """Check the rules of single rows: required values, enums, ranges, patterns."""
     row_constraints = _added_constraints(steps, Range, Check)
-    tightened_names = {
-        step.property_name for step in steps if isinstance(step, TightenProperty | NarrowEnum)
-    }
+    tightened_names = {step.property_name for step in steps if isinstance(step, TightenProperty | NarrowEnum)}
     if not tightened_names and not row_constraints:
         return
     constrained_names = {
-        property_name
-        for constraint in row_constraints
-        for property_name in constraint_columns(constraint)
+        property_name for constraint in row_constraints for property_name in constraint_columns(constraint)
     }
     tightened_properties = tuple(
         declared_property
         for declared_property in type_transition.new_type.properties
         if declared_property.name in tightened_names
     )
-    trimmed_type = replace(
-        type_transition.new_type, properties=tightened_properties, constraints=row_constraints
-    )
+    trimmed_type = replace(type_transition.new_type, properties=tightened_properties, constraints=row_constraints)
     if isinstance(trimmed_type, NodeType | EdgeType):
-        trimmed_type = _add_constrained_properties(
-            trimmed_type, type_transition.new_type, constrained_names
-        )
-    for batch in _read_in_new_form(
-        type_transition, sorted(tightened_names | constrained_names), table
-    ):
+        trimmed_type = _add_constrained_properties(trimmed_type, type_transition.new_type, constrained_names)
+    for batch in _read_in_new_form(type_transition, sorted(tightened_names | constrained_names), table):
         yield from row_violations(trimmed_type, batch)
 
 
-def _add_constrained_properties(
-    trimmed_type: Any, new_type: NodeType | EdgeType, constrained_names: set[str]
-) -> Any:
+def _add_constrained_properties(trimmed_type: Any, new_type: NodeType | EdgeType, constrained_names: set[str]) -> Any:
     """Add constrained properties as nullable ones: only their types are needed."""
     present_names = {present.name for present in trimmed_type.properties}
     missing_properties = [
@@ -168,25 +132,18 @@ def _add_constrained_properties(
         if declared_property.name in constrained_names - present_names
     ]
     nullable_properties = [
-        replace(
-            declared_property, type=replace(declared_property.type, nullable=True, enum_values=None)
-        )
+        replace(declared_property, type=replace(declared_property.type, nullable=True, enum_values=None))
         for declared_property in missing_properties
     ]
     return replace(trimmed_type, properties=(*trimmed_type.properties, *nullable_properties))
 
 
-def _check_unique(
-    type_transition: TypeTransition, constraint: Constraint, table: Table
-) -> Iterator[Violation]:
+def _check_unique(type_transition: TypeTransition, constraint: Constraint, table: Table) -> Iterator[Violation]:
     """Find two entities with the same tuple."""
     trimmed_type = replace(type_transition.new_type, constraints=(constraint,))
-    all_rows = pa.Table.from_batches(
-        list(_read_in_new_form(type_transition, constraint_columns(constraint), table))
-    )
+    all_rows = pa.Table.from_batches(list(_read_in_new_form(type_transition, constraint_columns(constraint), table)))
     yield from repeated_records(
-        trimmed_type,
-        build_table_delta(type_transition.new_key, all_rows, "fresh", from_records=True),
+        trimmed_type, build_table_delta(type_transition.new_key, all_rows, "fresh", from_records=True)
     )
 
 
@@ -207,10 +164,7 @@ def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]
 
 
 def _check_endpoints(
-    edge_type: NodeType | EdgeType,
-    txn: WriteTxn,
-    type_key: TableKey,
-    old_key_by_new_key: Mapping[TableKey, TableKey],
+    edge_type: NodeType | EdgeType, txn: WriteTxn, type_key: TableKey, old_key_by_new_key: Mapping[TableKey, TableKey]
 ) -> Iterator[Violation]:
     """Find edges whose endpoints are not nodes of the types that the edge type now joins."""
     assert isinstance(edge_type, EdgeType)  # noqa: S101 - only edges have endpoints
@@ -221,24 +175,16 @@ def _check_endpoints(
     for batch in read_batches(txn.table(type_key), ["id", "src", "dst"]):
         for endpoint_column, node_type in (("src", edge_type.source), ("dst", edge_type.target)):
             dangling_edges = batch.filter(
-                pc.invert(
-                    pc.is_in(batch.column(endpoint_column), value_set=existing_ids[node_type])
-                )
+                pc.invert(pc.is_in(batch.column(endpoint_column), value_set=existing_ids[node_type]))
             )
             for edge_row in dangling_edges.select(["id", endpoint_column]).to_pylist():
                 reason = f"there is no {node_type} '{edge_row[endpoint_column]}'"
-                yield Violation(
-                    "endpoint", table_key(edge_type), edge_row["id"], endpoint_column, reason
-                )
+                yield Violation("endpoint", table_key(edge_type), edge_row["id"], endpoint_column, reason)
 
 
 def _read_node_ids(txn: WriteTxn, type_key: TableKey | None) -> pa.Array:
     """Return the ids of all nodes of a type; a new type has none."""
-    id_columns = (
-        []
-        if type_key is None
-        else [batch.column("id") for batch in read_batches(txn.table(type_key), ["id"])]
-    )
+    id_columns = [] if type_key is None else [batch.column("id") for batch in read_batches(txn.table(type_key), ["id"])]
     return pa.chunked_array(id_columns, pa.string()).combine_chunks()
 
 
@@ -246,29 +192,17 @@ def _read_in_new_form(
     type_transition: TypeTransition, column_names: Sequence[str], table: Table
 ) -> Iterator[pa.RecordBatch]:
     """Read columns in their new form and under their new names, with the id."""
-    column_by_name = {
-        target_column.field.name: target_column for target_column in type_transition.target_columns
-    }
-    requested_columns = [
-        column_by_name[column_name] for column_name in dict.fromkeys(["id", *column_names])
-    ]
-    source_names = [
-        target_column.source
-        for target_column in requested_columns
-        if target_column.source is not None
-    ]
+    column_by_name = {target_column.field.name: target_column for target_column in type_transition.target_columns}
+    requested_columns = [column_by_name[column_name] for column_name in dict.fromkeys(["id", *column_names])]
+    source_names = [target_column.source for target_column in requested_columns if target_column.source is not None]
     for batch in read_batches(table, list(dict.fromkeys(source_names))):
         arrays = [target_column.values_for(batch) for target_column in requested_columns]
-        yield pa.record_batch(
-            arrays, [target_column.field.name for target_column in requested_columns]
-        )
+        yield pa.record_batch(arrays, [target_column.field.name for target_column in requested_columns])
 
 
 def _violation_to_json(violation: Violation) -> dict[str, Any]:
     property_text = (
-        violation.column
-        if violation.column is None or isinstance(violation.column, str)
-        else _join_columns(violation)
+        violation.column if violation.column is None or isinstance(violation.column, str) else _join_columns(violation)
     )
     members = {
         "type": violation.type_key,

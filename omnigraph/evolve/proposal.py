@@ -13,12 +13,7 @@ from omnigraph.history.commit import Commit, SchemaRow
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.migrate import (
-    MigrationPlan,
-    MigrationStep,
-    describe_step,
-    plan_migration,
-)
+from omnigraph.lang.schema.migrate import MigrationPlan, MigrationStep, describe_step, plan_migration
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +107,7 @@ class SchemaApplied:
     def __repr__(self) -> str:
         step_count = f"{len(self.steps)} step{'s'[: len(self.steps) != 1]}"
         if self.commit is None:
-            outcome_text = (
-                f"{step_count} would succeed"
-                if self.dry_run and self.steps
-                else "nothing to change"
-            )
+            outcome_text = f"{step_count} would succeed" if self.dry_run and self.steps else "nothing to change"
             return f"<SchemaApplied: {outcome_text} on {self.branch}>"
         return f"<SchemaApplied: {step_count} on {self.branch}, commit {self.commit_id}>"
 
@@ -142,20 +133,12 @@ def propose_schema(
     allow_data_loss: bool = False,
 ) -> SchemaPlan:
     """Plan the change from the schema of a branch to a source text; raises language errors."""
-    desired_ir = compile_schema(
-        source, source_name, existing_names=_declared_names(base_contract.ir)
-    )
-    migration = plan_migration(
-        base_contract.ir, desired_ir, allow_data_loss=allow_data_loss, source_name=source_name
-    )
+    desired_ir = compile_schema(source, source_name, existing_names=_declared_names(base_contract.ir))
+    migration = plan_migration(base_contract.ir, desired_ir, allow_data_loss=allow_data_loss, source_name=source_name)
     return SchemaPlan(source, source_name, base_row, base_contract, migration, allow_data_loss)
 
 
 def _declared_names(base_ir: SchemaIR) -> set[str]:
     """Return all type and property names of a schema."""
-    properties = {
-        property_name
-        for declared in base_ir.type_identities
-        for property_name, _ in declared.property_ids
-    }
+    properties = {property_name for declared in base_ir.type_identities for property_name, _ in declared.property_ids}
     return properties | {declared.name for declared in base_ir.type_identities}

@@ -70,10 +70,7 @@ def stage_schema_tables(schema_plan: SchemaPlan, txn: WriteTxn) -> StagedTables:
 
 
 def _stage_retained(
-    schema_plan: SchemaPlan,
-    txn: WriteTxn,
-    type_transition: TypeTransition,
-    staged_tables: StagedTables,
+    schema_plan: SchemaPlan, txn: WriteTxn, type_transition: TypeTransition, staged_tables: StagedTables
 ) -> None:
     entry, table = txn.table_entry(type_transition.old_key), txn.table(type_transition.old_key)
     assert entry is not None  # noqa: S101 - a manifest has a table for every type of its schema
@@ -92,17 +89,13 @@ def _stage_retained(
     staged_tables.requirements.append(_require_same_version(entry))
     renamed_entry = replace(entry, key=type_transition.new_key)
     staged_tables.adopted[type_transition.new_key] = (
-        renamed_entry
-        if is_unchanged
-        else _next_entry(txn, renamed_entry, new_table, highest_field_id)
+        renamed_entry if is_unchanged else _next_entry(txn, renamed_entry, new_table, highest_field_id)
     )
     if type_transition.new_key != type_transition.old_key:
         staged_tables.dropped_keys.add(type_transition.old_key)
 
 
-def _next_entry(
-    txn: WriteTxn, entry: TableEntry, table: Table, highest_field_id: int
-) -> TableEntry:
+def _next_entry(txn: WriteTxn, entry: TableEntry, table: Table, highest_field_id: int) -> TableEntry:
     return replace(
         entry,
         location=table.location,
@@ -114,9 +107,7 @@ def _next_entry(
     )
 
 
-def _stage_dropped(
-    schema_plan: SchemaPlan, txn: WriteTxn, type_key: TableKey, staged_tables: StagedTables
-) -> None:
+def _stage_dropped(schema_plan: SchemaPlan, txn: WriteTxn, type_key: TableKey, staged_tables: StagedTables) -> None:
     entry = txn.table_entry(type_key)
     assert entry is not None  # noqa: S101 - a manifest has a table for every type of its schema
     staged_tables.dropped_keys.add(type_key)
@@ -130,22 +121,15 @@ def _require_same_version(entry: TableEntry) -> SameVersion:
 
 
 def _stage_added(
-    txn: WriteTxn,
-    schema_ir: SchemaIR,
-    entity_type: NodeType | EdgeType,
-    staged_tables: StagedTables,
+    txn: WriteTxn, schema_ir: SchemaIR, entity_type: NodeType | EdgeType, staged_tables: StagedTables
 ) -> TableEntry:
     type_key, table = table_key(entity_type), _create_empty_table(txn, schema_ir, entity_type)
     staged_tables.files |= table.new_files
     highest_field_id = table.highest_field_id
-    return TableEntry(
-        type_key, table.location, 1, table.version, txn.commit_id, 0, txn.branch, highest_field_id
-    )
+    return TableEntry(type_key, table.location, 1, table.version, txn.commit_id, 0, txn.branch, highest_field_id)
 
 
-def _create_empty_table(
-    txn: WriteTxn, schema_ir: SchemaIR, entity_type: NodeType | EdgeType
-) -> Table:
+def _create_empty_table(txn: WriteTxn, schema_ir: SchemaIR, entity_type: NodeType | EdgeType) -> Table:
     location = table_directory(table_key(entity_type), ids.new_ulid())
     return create_table(txn.store, location, table_schema(schema_ir, entity_type))
 
@@ -153,23 +137,14 @@ def _create_empty_table(
 def _copy_to_new_table(txn: WriteTxn, type_transition: TypeTransition, old_table: Table) -> Table:
     """Copy all rows to a new table, none of whose files holds dropped data."""
     new_table = _create_empty_table(txn, type_transition.new_ir, type_transition.new_type)
-    fragments = [
-        write_fragment(txn.store, new_table, piece)
-        for piece in _read_pieces(type_transition, old_table)
-    ]
-    return (
-        commit(txn.store, new_table, stage_appended_fragments(new_table, fragments))
-        if fragments
-        else new_table
-    )
+    fragments = [write_fragment(txn.store, new_table, piece) for piece in _read_pieces(type_transition, old_table)]
+    return commit(txn.store, new_table, stage_appended_fragments(new_table, fragments)) if fragments else new_table
 
 
 def _read_pieces(type_transition: TypeTransition, old_table: Table) -> Iterator[pa.Table]:
     """Yield all rows in their new form, a bounded number at a time."""
     source_names = [
-        target_column.source
-        for target_column in type_transition.target_columns
-        if target_column.source is not None
+        target_column.source for target_column in type_transition.target_columns if target_column.source is not None
     ]
     pending_batches: list[pa.RecordBatch] = []
     for batch in read_batches(old_table, source_names):
@@ -184,15 +159,11 @@ def _read_pieces(type_transition: TypeTransition, old_table: Table) -> Iterator[
         yield _convert_batches(type_transition, pending_batches)
 
 
-def _convert_batches(
-    type_transition: TypeTransition, pending_batches: list[pa.RecordBatch]
-) -> pa.Table:
+def _convert_batches(type_transition: TypeTransition, pending_batches: list[pa.RecordBatch]) -> pa.Table:
     combined_batches = pa.Table.from_batches(pending_batches).combine_chunks().to_batches()
     column_names = [target_column.field.name for target_column in type_transition.target_columns]
     converted_columns = [
         [target_column.values_for(batch) for target_column in type_transition.target_columns]
         for batch in combined_batches
     ]
-    return pa.Table.from_batches(
-        [pa.record_batch(column_arrays, column_names) for column_arrays in converted_columns]
-    )
+    return pa.Table.from_batches([pa.record_batch(column_arrays, column_names) for column_arrays in converted_columns])

@@ -41,9 +41,7 @@ class TypeTransition:
     def old_property_names(self) -> dict[str, str]:
         """Map the new name of each retained property to its old name."""
         old_identities = self.old_ir.identity(self.old_type.kind, self.old_type.name).property_ids
-        name_by_number = {
-            property_number: property_name for property_name, property_number in old_identities
-        }
+        name_by_number = {property_number: property_name for property_name, property_number in old_identities}
         new_identities = self.new_ir.identity(self.new_type.kind, self.new_type.name).property_ids
         return {
             property_name: name_by_number[property_number]
@@ -59,10 +57,7 @@ class TypeTransition:
     @cached_property
     def target_columns(self) -> list[TargetColumn]:
         """The columns that the table must have."""
-        return [
-            self._target_column(schema_field)
-            for schema_field in table_schema(self.new_ir, self.new_type)
-        ]
+        return [self._target_column(schema_field) for schema_field in table_schema(self.new_ir, self.new_type)]
 
     def _target_column(self, schema_field: pa.Field) -> TargetColumn:
         declared_property = self.new_type.property(schema_field.name)
@@ -79,24 +74,18 @@ class TypeTransition:
     def rewrites_values(self) -> bool:
         """Whether values of existing rows must be written to files."""
         stored_types = {
-            target_column.name: target_column.type
-            for target_column in table_schema(self.old_ir, self.old_type)
+            target_column.name: target_column.type for target_column in table_schema(self.old_ir, self.old_type)
         }
         return any(
             target_column.default_value is not None
-            or (
-                target_column.source
-                and stored_types[target_column.source] != target_column.field.type
-            )
+            or (target_column.source and stored_types[target_column.source] != target_column.field.type)
             for target_column in self.target_columns
         )
 
 
 def type_transitions(old_ir: SchemaIR, new_ir: SchemaIR) -> Iterator[TypeTransition]:
     """Yield the types that both schemas have, regardless of renames."""
-    old_type_by_number = {
-        _type_number(old_ir, new_type): new_type for new_type in _stored_types(old_ir)
-    }
+    old_type_by_number = {_type_number(old_ir, new_type): new_type for new_type in _stored_types(old_ir)}
     for new_type in _stored_types(new_ir):
         old_type = old_type_by_number.get(_type_number(new_ir, new_type))
         if old_type is not None:
@@ -107,9 +96,7 @@ def added_types(old_ir: SchemaIR, new_ir: SchemaIR) -> list[NodeType | EdgeType]
     """Return the new types, including those that reuse the name of a dropped type."""
     old_numbers = {_type_number(old_ir, entity_type) for entity_type in _stored_types(old_ir)}
     return [
-        entity_type
-        for entity_type in _stored_types(new_ir)
-        if _type_number(new_ir, entity_type) not in old_numbers
+        entity_type for entity_type in _stored_types(new_ir) if _type_number(new_ir, entity_type) not in old_numbers
     ]
 
 

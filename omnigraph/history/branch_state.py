@@ -22,9 +22,7 @@ from .manifest import LoadedManifest, change_token, is_newest, read_manifest
 from .missing_manifest import lost_versions_error
 
 # By root, branch, and store guarantees: read-only and writable handles never share state.
-_branch_states: "WeakValueDictionary[tuple[str, int, str, str, bool, bool], BranchState]" = (
-    WeakValueDictionary()
-)
+_branch_states: "WeakValueDictionary[tuple[str, int, str, str, bool, bool], BranchState]" = WeakValueDictionary()
 _registry_lock = threading.Lock()
 
 
@@ -71,13 +69,11 @@ class BranchState:
         previous_manifest = self._newest_known
         newest_manifest = None if self.is_replaced else self._read_newest()
         if newest_manifest is None or (
-            previous_manifest is not None
-            and not self._is_successor(previous_manifest, newest_manifest)
+            previous_manifest is not None and not self._is_successor(previous_manifest, newest_manifest)
         ):
             self.is_replaced = True
             raise GraphReplacedError(
-                f"the graph at {self.store.root.uri} was replaced since it was opened",
-                member="graph",
+                f"the graph at {self.store.root.uri} was replaced since it was opened", member="graph"
             )
         return self.advance(newest_manifest)
 
@@ -88,13 +84,9 @@ class BranchState:
         except GraphNotInitialized as error:
             if self.ulid == MAIN or self._newest_known is None:
                 raise
-            raise lost_versions_error(
-                self.store, self.ulid, branch_label=f"branch '{self.name}'"
-            ) from error
+            raise lost_versions_error(self.store, self.ulid, branch_label=f"branch '{self.name}'") from error
 
-    def _is_successor(
-        self, previous_manifest: LoadedManifest, newer_manifest: LoadedManifest
-    ) -> bool:
+    def _is_successor(self, previous_manifest: LoadedManifest, newer_manifest: LoadedManifest) -> bool:
         """Return whether a state succeeds a known one: its log contains that head."""
         try:
             previous_head = previous_manifest.state.head.commit_id
@@ -123,9 +115,7 @@ class BranchState:
             return known_manifest
         newest_manifest = self.refresh()
         self._manifest_with_token = (
-            (newest_manifest, token)
-            if token is not None and newest_manifest is known_manifest
-            else None
+            (newest_manifest, token) if token is not None and newest_manifest is known_manifest else None
         )
         return newest_manifest
 
@@ -171,14 +161,7 @@ def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:
     with _registry_lock:
         root, effects = store.root, store.effects
         verifies_files = store.table_verifier is not None
-        registry_key = (
-            root.identity,
-            root.access_hash,
-            ulid,
-            store.durability,
-            effects.read_only,
-            verifies_files,
-        )
+        registry_key = (root.identity, root.access_hash, ulid, store.durability, effects.read_only, verifies_files)
         branch_state = _branch_states.get(registry_key)
         if branch_state is None or branch_state.is_replaced:
             branch_state = _branch_states[registry_key] = BranchState(store, branch_name, ulid)

@@ -7,9 +7,7 @@ and deleting branches is in `publish`.
 
 from dataclasses import replace
 
-from omnigraph.errors import (
-    GraphNotInitialized,
-)
+from omnigraph.errors import GraphNotInitialized
 from omnigraph.history.torn_manifests import set_aside_torn_versions
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn_versions import TornVersionError
@@ -17,9 +15,7 @@ from omnigraph.storage.torn_versions import TornVersionError
 from . import names, refs
 from .branch_state import BranchState, GraphReplacedError, branch_state_of
 from .log import HistoryLog
-from .manifest import (
-    LoadedManifest,
-)
+from .manifest import LoadedManifest
 from .missing_table_files import missing_manifest_error
 from .refs import Ref
 from .state import GraphState

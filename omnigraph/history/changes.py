@@ -32,9 +32,7 @@ from .entities import OPS, TableChanges
 from .snapshot import Snapshot
 
 ENTITY_KINDS = ("node", "edge")
-_MAX_CACHED_BYTES = (
-    16 << 20
-)  # largest block, in bytes, that is cached while it is read page by page
+_MAX_CACHED_BYTES = 16 << 20  # largest block, in bytes, that is cached while it is read page by page
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +48,12 @@ class ChangeFilter:
         """Return the hash of the filter, which a cursor is bound to."""
         filter_facts = {"kinds": self.kinds, "types": self.type_ids, "ops": self.ops}
         return hash_facts(
-            {
-                member_name: None if members is None else sorted(members)
-                for member_name, members in filter_facts.items()
-            }
+            {member_name: None if members is None else sorted(members) for member_name, members in filter_facts.items()}
         )
 
     def includes_type(self, kind: str, type_id: int) -> bool:
         """Return whether changes of a type are included at all."""
-        return (self.kinds is None or kind in self.kinds) and (
-            self.type_ids is None or type_id in self.type_ids
-        )
+        return (self.kinds is None or kind in self.kinds) and (self.type_ids is None or type_id in self.type_ids)
 
 
 def build_change_filter(
@@ -86,9 +79,7 @@ def _parse_choices(
     chosen_names = set(require_names(requested_names, option_name))
     for unknown_name in sorted(chosen_names - set(valid_names)):
         expected_names = f"{', '.join(valid_names[:-1])} or {valid_names[-1]}"
-        raise InputError(
-            reason=f"unknown {option_name} {quote_name(unknown_name)}; expected {expected_names}"
-        )
+        raise InputError(reason=f"unknown {option_name} {quote_name(unknown_name)}; expected {expected_names}")
     return None if chosen_names == set(valid_names) else frozenset(chosen_names)
 
 
@@ -103,9 +94,7 @@ def _resolve_type_ids(schemas: list[SchemaIR], requested_names: Collection[str])
             ]
             for schema in schemas
         )
-        matching_ids = next(
-            (type_id_matches for type_id_matches in matches_by_schema if type_id_matches), None
-        )
+        matching_ids = next((type_id_matches for type_id_matches in matches_by_schema if type_id_matches), None)
         if matching_ids is None:
             known_names = {
                 declared_type.name
@@ -144,11 +133,7 @@ class CommitRange:
 
     def truncate_at(self, last_commit_id: str) -> "CommitRange | None":
         """Return the range up to and including a commit; None if that commit is not part of it."""
-        matching_counts = (
-            position
-            for position, commit in enumerate(self.commits, 1)
-            if commit.id == last_commit_id
-        )
+        matching_counts = (position for position, commit in enumerate(self.commits, 1) if commit.id == last_commit_id)
         commit_count = next(matching_counts, 0 if last_commit_id == self.after_commit_id else None)
         return None if commit_count is None else replace(self, commits=self.commits[:commit_count])
 
@@ -163,11 +148,7 @@ def commits_after(snapshot: Snapshot, after_commit_id: str) -> CommitRange | Non
         except (CommitNotFound, HistoryReclaimed) as error:
             raise ChangeFeedGap(first_unreadable_commit_id=commit_id) from error
         commit_id = newer_commits[-1].parent
-    return (
-        None
-        if commit_id is None
-        else CommitRange(snapshot, after_commit_id, tuple(reversed(newer_commits)))
-    )
+    return None if commit_id is None else CommitRange(snapshot, after_commit_id, tuple(reversed(newer_commits)))
 
 
 def iter_blocks(commit_range: CommitRange, change_filter: ChangeFilter) -> Iterator[CommitBlock]:
@@ -205,17 +186,13 @@ def _cache_key(commit: Commit, change_filter: ChangeFilter) -> str:
 def _load_block(
     old_snapshot: Snapshot, new_snapshot: Snapshot, commit: Commit, change_filter: ChangeFilter
 ) -> CommitBlock:
-    cached_block: CommitBlock | None = new_snapshot.store.object_cache.get(
-        _cache_key(commit, change_filter)
-    )
+    cached_block: CommitBlock | None = new_snapshot.store.object_cache.get(_cache_key(commit, change_filter))
     if cached_block is not None:
         return cached_block
     try:
         return CommitBlock(commit, tuple(_diff_types(old_snapshot, new_snapshot, change_filter)))
     except (HistoryReclaimed, OSError, StorageError, pa.ArrowInvalid) as error:
-        if not isinstance(error, HistoryReclaimed) and not _are_files_missing(
-            old_snapshot, new_snapshot, error
-        ):
+        if not isinstance(error, HistoryReclaimed) and not _are_files_missing(old_snapshot, new_snapshot, error):
             raise to_storage_error(error, effect="none") from error
         raise ChangeFeedGap(first_unreadable_commit_id=new_snapshot.commit_id) from error
 
@@ -227,8 +204,7 @@ def _are_files_missing(old_snapshot: Snapshot, new_snapshot: Snapshot, error: Ex
         return True
     old_entries, new_entries = set(old_snapshot.tables.values()), set(new_snapshot.tables.values())
     return any(
-        not new_snapshot.store.has_version(entry.location, entry.lance_version)
-        for entry in old_entries ^ new_entries
+        not new_snapshot.store.has_version(entry.location, entry.lance_version) for entry in old_entries ^ new_entries
     )
 
 
@@ -261,38 +237,30 @@ def _snapshot_after(old_snapshot: Snapshot, commit: Commit) -> Snapshot:
         commit_id=commit.id,
         manifest_version=commit.manifest_version,
         schema_row=commit.schema or old_snapshot.schema_row,
-        tables={
-            table_key: entry for table_key, entry in merged_tables.items() if entry is not None
-        },
+        tables={table_key: entry for table_key, entry in merged_tables.items() if entry is not None},
     )
 
 
-def _diff_types(
-    old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter
-) -> Iterator[TypeChanges]:
+def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter) -> Iterator[TypeChanges]:
     if old_snapshot.schema_row.hash != new_snapshot.schema_row.hash:
         _check_property_names(old_snapshot, new_snapshot, change_filter)
     for _, type_id, table_key in _changed_types(old_snapshot, new_snapshot):
         if change_filter.includes_type(table_key.kind, type_id):
             table_changes = diff_table(old_snapshot, new_snapshot, table_key)
             included_changes = (
-                table_changes
-                if change_filter.ops is None
-                else table_changes.select_ops(tuple(change_filter.ops))
+                table_changes if change_filter.ops is None else table_changes.select_ops(tuple(change_filter.ops))
             )
             if not included_changes.is_empty:
                 yield TypeChanges(type_id, included_changes)
 
 
-def _check_property_names(
-    old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter
-) -> None:
+def _check_property_names(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter) -> None:
     """Raise if property names differ: readers that copy by name must know, even if no row did."""
     for table_key in sorted(new_snapshot.tables):
         old_key = find_old_key(old_snapshot, new_snapshot, table_key)
-        if old_key not in old_snapshot.tables or _property_names(
-            old_snapshot, old_key
-        ) == _property_names(new_snapshot, table_key):
+        if old_key not in old_snapshot.tables or _property_names(old_snapshot, old_key) == _property_names(
+            new_snapshot, table_key
+        ):
             continue
         kind, type_name = table_key.kind, table_key.type_name
         if change_filter.includes_type(kind, new_snapshot.schema.ir.type_id(kind, type_name)):
@@ -304,15 +272,11 @@ def _property_names(snapshot: Snapshot, table_key: TableKey) -> frozenset[str]:
     return frozenset(declared_property.name for declared_property in declared_type.properties)
 
 
-def _changed_types(
-    old_snapshot: Snapshot, new_snapshot: Snapshot
-) -> list[tuple[int, int, TableKey]]:
+def _changed_types(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[tuple[int, int, TableKey]]:
     """Return the tables that differ, nodes before edges, then by type id."""
     changed_tables = []
     for table_key in changed_table_keys(old_snapshot, new_snapshot):
         kind, type_name = table_key.kind, table_key.type_name
         schema = (new_snapshot if table_key in new_snapshot.tables else old_snapshot).schema.ir
-        changed_tables.append(
-            (ENTITY_KINDS.index(kind), schema.type_id(kind, type_name), table_key)
-        )
+        changed_tables.append((ENTITY_KINDS.index(kind), schema.type_id(kind, type_name), table_key))
     return sorted(changed_tables)

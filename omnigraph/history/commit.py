@@ -46,16 +46,7 @@ class TableEntry:
         """Parse the compact form of a table entry."""
         location, version, lance_version, content_id, row_count, branch, max_field_id = compact_form
         detached_version = int(lance_version)
-        return cls(
-            table_key,
-            location,
-            version,
-            detached_version,
-            content_id,
-            row_count,
-            branch,
-            max_field_id,
-        )
+        return cls(table_key, location, version, detached_version, content_id, row_count, branch, max_field_id)
 
 
 TableMap = Mapping[TableKey, TableEntry]
@@ -100,9 +91,7 @@ class Commit:
 
     def __repr__(self) -> str:
         labels = {"by": self.actor, "on": self.branch, "message": self.message}
-        labelled_values = [
-            f"{label} {value!r}" for label, value in labels.items() if value is not None
-        ]
+        labelled_values = [f"{label} {value!r}" for label, value in labels.items() if value is not None]
         description = ", ".join([f"{self.published:%Y-%m-%d %H:%M:%S} UTC", *labelled_values])
         return f"<Commit {self.id}: {self.operation}, {description}>"
 
@@ -144,17 +133,11 @@ class Commit:
             "files": dict(self.files) or None,
         }
         tables = {table_key: entry and entry.to_json() for table_key, entry in self.tables.items()}
-        return {member_name: value for member_name, value in facts.items() if value is not None} | {
-            "tables": tables
-        }
+        return {member_name: value for member_name, value in facts.items() if value is not None} | {"tables": tables}
 
     @classmethod
     def from_json(
-        cls,
-        commit_id: str,
-        branch_name: str | None,
-        manifest_version: int,
-        stored_facts: Mapping[str, Any],
+        cls, commit_id: str, branch_name: str | None, manifest_version: int, stored_facts: Mapping[str, Any]
     ) -> "Commit":
         """Parse the commit of a row; unknown members are ignored."""
         schema = stored_facts.get("schema")
@@ -171,8 +154,7 @@ class Commit:
             message=stored_facts.get("message"),
             schema=SchemaRow(*schema) if schema else None,
             tables={
-                (table_key := TableKey(key_text)): packed_entry
-                and TableEntry.from_json(table_key, packed_entry)
+                (table_key := TableKey(key_text)): packed_entry and TableEntry.from_json(table_key, packed_entry)
                 for key_text, packed_entry in packed_tables.items()
             },
             key=stored_facts.get("idempotency_key"),

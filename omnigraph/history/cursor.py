@@ -21,11 +21,7 @@ MAX_TOKEN_LENGTH = 4_096  # characters of a token
 _MAX_INLINE_ID_BYTES = 256  # longest entity id, in bytes, that a token carries in full
 _ID_PREFIX_BYTES = 64
 _CHECKSUM_BYTES = 32
-_KIND_LABELS = {
-    "commit-page": "a page token of one commit",
-    "feed-cursor": "a cursor",
-    "feed-page": "a page token",
-}
+_KIND_LABELS = {"commit-page": "a page token of one commit", "feed-cursor": "a cursor", "feed-page": "a page token"}
 _MISMATCH_REASONS = {
     "graph": "it was made for another graph",
     "genesis": "it was made for another graph",
@@ -70,9 +66,7 @@ def encode_token(kind: TokenKind, binding: CursorBinding, **position: Any) -> st
     >>> decode_token(encode_token("feed-cursor", bound, commit="x"), "feed-cursor", bound)
     {'commit': 'x'}
     """
-    json_body = _canonical_json(
-        {"v": TOKEN_VERSION, "kind": kind, "at": position, **_binding_facts(binding)}
-    )
+    json_body = _canonical_json({"v": TOKEN_VERSION, "kind": kind, "at": position, **_binding_facts(binding)})
     return _encode_base64(json_body + sha256(json_body).digest())
 
 
@@ -86,9 +80,7 @@ def decode_token(token: str, kind: TokenKind, binding: CursorBinding) -> dict[st
         raise ChangeCursorRejected(reason=f"it is {actual_label}, not {_KIND_LABELS[kind]}")
     bound_facts = {fact_name: token_facts.get(fact_name) for fact_name in _MISMATCH_REASONS}
     if bound_facts["incarnation"] == binding.incarnation:
-        bound_facts["branch"] = (
-            binding.branch or None
-        )  # the name may have changed since: same branch
+        bound_facts["branch"] = binding.branch or None  # the name may have changed since: same branch
     for fact_name, expected in _binding_facts(binding).items():
         if bound_facts[fact_name] != expected:
             raise ChangeCursorRejected(reason=_MISMATCH_REASONS[fact_name])

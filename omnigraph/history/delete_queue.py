@@ -34,10 +34,7 @@ class DamagedListError(StorageError):
 
 def list_runs(store: Store) -> list[str]:
     """Return the runs of collectors that have not ended; costs one listing."""
-    name_parts = (
-        listed_file.name.rpartition("/")[2].partition(".")
-        for listed_file in store.objects.list(layout.GC)
-    )
+    name_parts = (listed_file.name.rpartition("/")[2].partition(".") for listed_file in store.objects.list(layout.GC))
     return sorted({run_id for run_id, _, part in name_parts if part in (QUEUE_PART, SWEEP_PART)})
 
 
@@ -52,9 +49,7 @@ def read_listed_names(store: Store, run_id: str, list_part: str) -> list[str] | 
     except StorageError as error:
         raise (_damaged_list_error(object_name) if error.kind == "permanent" else error) from error
     listed_names = members.get("names") if members is not None else []
-    if not isinstance(listed_names, list) or not all(
-        isinstance(listed_name, str) for listed_name in listed_names
-    ):
+    if not isinstance(listed_names, list) or not all(isinstance(listed_name, str) for listed_name in listed_names):
         raise _damaged_list_error(object_name)
     return None if members is None else listed_names
 
@@ -68,22 +63,14 @@ def list_queued_names(store: Store) -> list[str]:
 
     Once the sweep list exists it replaces the queue: the other names were found to be needed.
     """
-    return [
-        queued_name
-        for run_id in list_runs(store)
-        for queued_name in _names_queued_by(store, run_id)
-    ]
+    return [queued_name for run_id in list_runs(store) for queued_name in _names_queued_by(store, run_id)]
 
 
 def _names_queued_by(store: Store, run_id: str) -> list[str]:
     """Return the names of one run; none for a damaged list, since no collector removes by it."""
     try:
         sweep_names = read_listed_names(store, run_id, SWEEP_PART)
-        return (
-            (read_listed_names(store, run_id, QUEUE_PART) or [])
-            if sweep_names is None
-            else sweep_names
-        )
+        return (read_listed_names(store, run_id, QUEUE_PART) or []) if sweep_names is None else sweep_names
     except DamagedListError as error:
         _log.warning("%s; nothing is removed by it", error.message)
         return []

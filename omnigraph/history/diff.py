@@ -62,11 +62,7 @@ def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
     if new_entry is None or table_key in old_snapshot.tables:
         return table_key
     return next(
-        (
-            old_key
-            for old_key, old_entry in old_snapshot.tables.items()
-            if old_entry.location == new_entry.location
-        ),
+        (old_key for old_key, old_entry in old_snapshot.tables.items() if old_entry.location == new_entry.location),
         table_key,
     )
 
@@ -75,9 +71,7 @@ def diff_snapshots(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_keys: Iterable[TableKey] | None = None
 ) -> Iterator[TableChanges]:
     """Yield the changes of every table that differs, or of the given ones, table by table."""
-    for table_key in (
-        changed_table_keys(old_snapshot, new_snapshot) if table_keys is None else table_keys
-    ):
+    for table_key in changed_table_keys(old_snapshot, new_snapshot) if table_keys is None else table_keys:
         table_changes = diff_table(old_snapshot, new_snapshot, table_key)
         if not table_changes.is_empty:
             yield table_changes
@@ -99,11 +93,7 @@ def diff_table(
     """
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
         return _diff_table(
-            old_snapshot,
-            new_snapshot,
-            table_key,
-            compare_all_rows=compare_all_rows,
-            column_defaults=column_defaults,
+            old_snapshot, new_snapshot, table_key, compare_all_rows=compare_all_rows, column_defaults=column_defaults
         )
 
 
@@ -126,15 +116,8 @@ def _diff_table(
     ):
         type_name = table_key.type_name
         raise ChangeSchemaBoundary(graph_commit_id=new_snapshot.commit_id, type_name=type_name)
-    if (
-        old_table is not None
-        and new_table is not None
-        and old_key == table_key
-        and not compare_all_rows
-    ):
-        changes = _diff_around_maintenance(
-            old_snapshot, new_snapshot, table_key, (old_table, new_table)
-        )
+    if old_table is not None and new_table is not None and old_key == table_key and not compare_all_rows:
+        changes = _diff_around_maintenance(old_snapshot, new_snapshot, table_key, (old_table, new_table))
         if changes is not None:
             return changes
     return diff_tables(
@@ -148,10 +131,7 @@ def _diff_table(
 
 
 def _diff_around_maintenance(
-    old_snapshot: Snapshot,
-    new_snapshot: Snapshot,
-    table_key: TableKey,
-    table_pair: tuple[Table, Table],
+    old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey, table_pair: tuple[Table, Table]
 ) -> TableChanges | None:
     """Diff a table before and after its maintenance only; None if that reads no fewer rows."""
     old_table, new_table = table_pair
@@ -159,32 +139,24 @@ def _diff_around_maintenance(
         return None
     direct_row_count = compare_versions(old_table, new_table).max_rows_read
     path_segments = (
-        find_version_path(old_snapshot, new_snapshot, table_key)
-        if direct_row_count > _MAX_DIRECT_ROWS
-        else None
+        find_version_path(old_snapshot, new_snapshot, table_key) if direct_row_count > _MAX_DIRECT_ROWS else None
     )
     if path_segments is None:
         return None
     try:
-        return _diff_segments(
-            new_snapshot.store, table_key, path_segments, new_table, direct_row_count
-        )
+        return _diff_segments(new_snapshot.store, table_key, path_segments, new_table, direct_row_count)
     except (FileNotFoundError, StorageError):  # a cleanup removed a version in between
         return None
 
 
-def count_rows_to_compare(
-    old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey
-) -> int:
+def count_rows_to_compare(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> int:
     """Return an upper bound of the rows to compare in a table of both snapshots; reads no row."""
     old_table, new_table = old_snapshot.table(table_key), new_snapshot.table(table_key)
     if old_table.location != new_table.location:
         return int(old_table.dataset.count_rows() + new_table.dataset.count_rows())
     direct_row_count = compare_versions(old_table, new_table).max_rows_read
     path_segments = (
-        find_version_path(old_snapshot, new_snapshot, table_key)
-        if direct_row_count > _MAX_DIRECT_ROWS
-        else None
+        find_version_path(old_snapshot, new_snapshot, table_key) if direct_row_count > _MAX_DIRECT_ROWS else None
     )
     if path_segments is None:
         return direct_row_count
@@ -192,8 +164,7 @@ def count_rows_to_compare(
         return min(
             direct_row_count,
             sum(
-                compare_versions(*_open_segment(new_snapshot.store, segment)).max_rows_read
-                for segment in path_segments
+                compare_versions(*_open_segment(new_snapshot.store, segment)).max_rows_read for segment in path_segments
             ),
         )
     except (FileNotFoundError, StorageError):  # a cleanup removed a version in between
@@ -201,28 +172,16 @@ def count_rows_to_compare(
 
 
 def _diff_segments(
-    store: Store,
-    table_key: TableKey,
-    path_segments: Iterable[VersionStep],
-    new_table: Table,
-    row_limit: int,
+    store: Store, table_key: TableKey, path_segments: Iterable[VersionStep], new_table: Table, row_limit: int
 ) -> TableChanges | None:
     """Combine the changes along a version path; None unless it reads fewer rows than the limit."""
     table_pairs = [_open_segment(store, segment) for segment in path_segments]
-    same_schema = all(
-        table.schema.equals(new_table.schema) for table_pair in table_pairs for table in table_pair
-    )
-    if (
-        not same_schema
-        or sum(compare_versions(*table_pair).max_rows_read for table_pair in table_pairs)
-        >= row_limit
-    ):
+    same_schema = all(table.schema.equals(new_table.schema) for table_pair in table_pairs for table in table_pair)
+    if not same_schema or sum(compare_versions(*table_pair).max_rows_read for table_pair in table_pairs) >= row_limit:
         return None
     combined_changes = empty_changes(table_key, new_table)
     for older_table, newer_table in table_pairs:
-        combined_changes = _combine_changes(
-            combined_changes, diff_tables(store, table_key, older_table, newer_table)
-        )
+        combined_changes = _combine_changes(combined_changes, diff_tables(store, table_key, older_table, newer_table))
     return combined_changes
 
 
@@ -243,15 +202,11 @@ def _combine_changes(earlier_changes: TableChanges, later_changes: TableChanges)
         *_exclude_ids((earlier_changes.inserted, earlier_changes.updated_after), later_changes.ids),
     ]
     arrow_schema = earlier_changes.inserted.schema
-    return match_rows_by_id(
-        earlier_changes.key, pa.concat_tables(old_rows), pa.concat_tables(new_rows), arrow_schema
-    )
+    return match_rows_by_id(earlier_changes.key, pa.concat_tables(old_rows), pa.concat_tables(new_rows), arrow_schema)
 
 
 def _exclude_ids(row_tables: Iterable[pa.Table], excluded_ids: pa.Array) -> list[pa.Table]:
-    return [
-        rows.filter(pc.invert(pc.is_in(rows["id"], value_set=excluded_ids))) for rows in row_tables
-    ]
+    return [rows.filter(pc.invert(pc.is_in(rows["id"], value_set=excluded_ids))) for rows in row_tables]
 
 
 def diff_tables(
@@ -266,32 +221,17 @@ def diff_tables(
     """Return the changes from one version of a table to another; None is a missing table."""
     arrow_schema = row_schema((new_table or old_table).schema)  # type: ignore[union-attr]
     if old_table is None or new_table is None:
-        old_rows = (
-            arrow_schema.empty_table()
-            if old_table is None
-            else read_rows(old_table, old_table.schema.names)
-        )
-        new_rows = (
-            arrow_schema.empty_table()
-            if new_table is None
-            else read_rows(new_table, new_table.schema.names)
-        )
+        old_rows = arrow_schema.empty_table() if old_table is None else read_rows(old_table, old_table.schema.names)
+        new_rows = arrow_schema.empty_table() if new_table is None else read_rows(new_table, new_table.schema.names)
         return match_rows_by_id(table_key, old_rows, new_rows, arrow_schema)
     same_columns = old_table.schema.names == new_table.schema.names
     if old_table.location == new_table.location and not compare_all_rows:
-        old_rows, new_rows = differing_rows(
-            store, compare_versions(old_table, new_table), same_columns=same_columns
-        )
+        old_rows, new_rows = differing_rows(store, compare_versions(old_table, new_table), same_columns=same_columns)
     else:
-        old_row_ids, new_row_ids = _find_differing_rows(
-            old_table, new_table, same_columns=same_columns
-        )
+        old_row_ids, new_row_ids = _find_differing_rows(old_table, new_table, same_columns=same_columns)
         old_rows, new_rows = rows_by_id(old_table, old_row_ids), rows_by_id(new_table, new_row_ids)
     return match_rows_by_id(
-        table_key,
-        align_columns(old_rows, old_table.schema, new_table.schema, column_defaults),
-        new_rows,
-        arrow_schema,
+        table_key, align_columns(old_rows, old_table.schema, new_table.schema, column_defaults), new_rows, arrow_schema
     )
 
 
@@ -301,44 +241,28 @@ def empty_changes(table_key: TableKey, table: Table) -> TableChanges:
     return TableChanges(table_key, empty_rows, empty_rows, empty_rows, empty_rows)
 
 
-def _find_differing_rows(
-    old_table: Table, new_table: Table, *, same_columns: bool
-) -> tuple[_RowIds, _RowIds]:
+def _find_differing_rows(old_table: Table, new_table: Table, *, same_columns: bool) -> tuple[_RowIds, _RowIds]:
     """Match all rows of both tables by entity id; return the row ids of those that differ."""
-    old_ids, new_ids = (
-        read_rows(table, ["id"], with_row_ids=True) for table in (old_table, new_table)
-    )
+    old_ids, new_ids = (read_rows(table, ["id"], with_row_ids=True) for table in (old_table, new_table))
     old_row_ids, new_row_ids = old_ids[ROW_ID].to_numpy(), new_ids[ROW_ID].to_numpy()
-    new_positions = pc.index_in(
-        old_ids["id"].combine_chunks(), value_set=new_ids["id"].combine_chunks()
-    )
+    new_positions = pc.index_in(old_ids["id"].combine_chunks(), value_set=new_ids["id"].combine_chunks())
     matched_old = np.flatnonzero(pc.is_valid(new_positions).to_numpy(zero_copy_only=False))
     matched_new = new_positions.drop_null().to_numpy()
     if not same_columns or not len(matched_old):
         return old_row_ids, new_row_ids
-    are_equal = are_rows_equal(
-        old_table, old_row_ids[matched_old], new_table, new_row_ids[matched_new]
-    )
-    return np.delete(old_row_ids, matched_old[are_equal]), np.delete(
-        new_row_ids, matched_new[are_equal]
-    )
+    are_equal = are_rows_equal(old_table, old_row_ids[matched_old], new_table, new_row_ids[matched_new])
+    return np.delete(old_row_ids, matched_old[are_equal]), np.delete(new_row_ids, matched_new[are_equal])
 
 
 def match_rows_by_id(
     table_key: TableKey, old_rows: pa.Table, new_rows: pa.Table, arrow_schema: pa.Schema
 ) -> TableChanges:
     """Match rows of two states by entity id; a row that is equal in both is not a change."""
-    old_rows, new_rows = (
-        old_rows.cast(arrow_schema).sort_by("id"),
-        new_rows.cast(arrow_schema).sort_by("id"),
-    )
+    old_rows, new_rows = (old_rows.cast(arrow_schema).sort_by("id"), new_rows.cast(arrow_schema).sort_by("id"))
     old_ids, new_ids = old_rows["id"].combine_chunks(), new_rows["id"].combine_chunks()
     is_deleted = pc.invert(pc.is_in(old_ids, value_set=new_ids))
     is_inserted = pc.invert(pc.is_in(new_ids, value_set=old_ids))
-    common_old, common_new = (
-        old_rows.filter(pc.invert(is_deleted)),
-        new_rows.filter(pc.invert(is_inserted)),
-    )
+    common_old, common_new = (old_rows.filter(pc.invert(is_deleted)), new_rows.filter(pc.invert(is_inserted)))
     is_updated = pa.array(~same_rows(common_old, common_new))
     return TableChanges(
         table_key,
@@ -356,17 +280,7 @@ def snapshot_at(context_snapshot: Snapshot, log: HistoryLog, commit_id: str) -> 
     tables, schema = log.tables_and_schema_at(commit_id)
     manifest_version = log.get(commit_id).manifest_version
     store, erased = context_snapshot.store, frozenset(context_snapshot.schema.erased_directories)
-    return Snapshot(
-        store,
-        context_snapshot.branch,
-        commit_id,
-        manifest_version,
-        schema,
-        tables,
-        log,
-        True,
-        erased,
-    )
+    return Snapshot(store, context_snapshot.branch, commit_id, manifest_version, schema, tables, log, True, erased)
 
 
 def _have_same_properties(old_table: Table, new_table: Table) -> bool:
@@ -384,10 +298,7 @@ def _property_identity(field: pa.Field) -> bytes:
 
 
 def align_columns(
-    rows: pa.Table,
-    old_schema: pa.Schema,
-    new_schema: pa.Schema,
-    column_defaults: Mapping[str, pa.Scalar] | None = None,
+    rows: pa.Table, old_schema: pa.Schema, new_schema: pa.Schema, column_defaults: Mapping[str, pa.Scalar] | None = None
 ) -> pa.Table:
     """Return rows with the columns of another schema, matched by property identity.
 

@@ -103,12 +103,7 @@ class TableChanges:
 
     def _update_records(self) -> Iterator[EntityChange]:
         changed_names = changed_columns(self.updated_before, self.updated_after)
-        row_pairs = zip(
-            _iter_rows(self.updated_before),
-            _iter_rows(self.updated_after),
-            changed_names,
-            strict=True,
-        )
+        row_pairs = zip(_iter_rows(self.updated_before), _iter_rows(self.updated_after), changed_names, strict=True)
         for old_row, new_row, changed_properties in row_pairs:
             yield _build_change(self.key, "update", old_row, new_row, changed_properties)
 
@@ -145,12 +140,8 @@ def _build_change(
     kind, type_name = table_key.kind, table_key.type_name
     entity_id = (new_row or old_row or {})["id"]
     property_images = _select_properties(old_row, kind), _select_properties(new_row, kind)
-    endpoint_images = (
-        (_select_endpoints(old_row), _select_endpoints(new_row)) if kind == "edge" else (None, None)
-    )
-    return EntityChange(
-        kind, type_name, entity_id, op, *property_images, changed_properties, *endpoint_images
-    )
+    endpoint_images = (_select_endpoints(old_row), _select_endpoints(new_row)) if kind == "edge" else (None, None)
+    return EntityChange(kind, type_name, entity_id, op, *property_images, changed_properties, *endpoint_images)
 
 
 def _select_properties(row: dict[str, Any] | None, kind: str) -> dict[str, Any] | None:
@@ -158,17 +149,9 @@ def _select_properties(row: dict[str, Any] | None, kind: str) -> dict[str, Any] 
     return (
         None
         if row is None
-        else {
-            column_name: value
-            for column_name, value in row.items()
-            if column_name not in hidden_columns
-        }
+        else {column_name: value for column_name, value in row.items() if column_name not in hidden_columns}
     )
 
 
 def _select_endpoints(row: dict[str, Any] | None) -> dict[str, str] | None:
-    return (
-        None
-        if row is None
-        else {column_name: row[column_name] for column_name in _ENDPOINT_COLUMNS}
-    )
+    return None if row is None else {column_name: row[column_name] for column_name in _ENDPOINT_COLUMNS}

@@ -58,9 +58,7 @@ class EntityHistory(list[EntityVersion]):
         return self.gap is None
 
     def __repr__(self) -> str:
-        gap_text = (
-            "" if self.gap is None else f"; a cleanup took what was before commit {self.gap.id}"
-        )
+        gap_text = "" if self.gap is None else f"; a cleanup took what was before commit {self.gap.id}"
         return f"<EntityHistory: {len(self)} version{'s'[: len(self) != 1]}{gap_text}>"
 
 
@@ -103,9 +101,7 @@ class EntityTracer:
         for commit in self._commits:
             if max_versions is not None and len(history) >= max_versions:
                 break
-            if not any(
-                self._table_differs(commit, parent_id) for parent_id in commit.parents or ("",)
-            ):
+            if not any(self._table_differs(commit, parent_id) for parent_id in commit.parents or ("",)):
                 continue
             try:
                 change = self._find_change(commit)
@@ -123,23 +119,17 @@ class EntityTracer:
             type_name = self._table_key.type_name
             raise EntityNotFound(f"there is no {type_name} '{self._entity_id}' here")
         property_names = [
-            property_name
-            for property_name in current_row.matched_rows.column_names
-            if property_name != "id"
+            property_name for property_name in current_row.matched_rows.column_names if property_name != "id"
         ]
         pending_properties = {self._snapshot.commit_id: set(property_names)}
         blamed_commits: dict[str, Commit | None] = {}
         for commit in self._commits:
             properties = pending_properties.pop(commit.id, None)
             if properties:
-                self._trace_to_parents(
-                    commit, properties, pending_properties, blamed_commits, current_row
-                )
+                self._trace_to_parents(commit, properties, pending_properties, blamed_commits, current_row)
         values = current_row.matched_rows.to_pylist()[0]
         return {
-            property_name: Blamed(
-                property_name, values[property_name], blamed_commits.get(property_name)
-            )
+            property_name: Blamed(property_name, values[property_name], blamed_commits.get(property_name))
             for property_name in property_names
         }
 
@@ -165,30 +155,24 @@ class EntityTracer:
             return
         blamed_commits.update(dict.fromkeys(properties, commit))
 
-    def _unchanged_properties(
-        self, commit_id: str, property_names: set[str], current_row: _EntityRow
-    ) -> set[str]:
+    def _unchanged_properties(self, commit_id: str, property_names: set[str], current_row: _EntityRow) -> set[str]:
         """Return the properties that already had their current value at a commit."""
         past_row = self._row_at_commit(commit_id)
         if past_row is None or not past_row.matched_rows.num_rows:
             return set()
-        converted_rows = align_columns(
-            past_row.matched_rows, past_row.table_schema, current_row.table_schema
-        ).cast(current_row.matched_rows.schema)
+        converted_rows = align_columns(past_row.matched_rows, past_row.table_schema, current_row.table_schema).cast(
+            current_row.matched_rows.schema
+        )
         return {
             property_name
             for property_name in property_names
-            if same_values(converted_rows[property_name], current_row.matched_rows[property_name])[
-                0
-            ]
+            if same_values(converted_rows[property_name], current_row.matched_rows[property_name])[0]
         }
 
     def _table_differs(self, commit: Commit, parent_id: str) -> bool:
         """Whether the table differs between a commit and a parent; compares ids, reads nothing."""
         commit_entry, parent_entry = self._entries.get(commit.id), self._entries.get(parent_id)
-        return (commit_entry and commit_entry.content_id) != (
-            parent_entry and parent_entry.content_id
-        )
+        return (commit_entry and commit_entry.content_id) != (parent_entry and parent_entry.content_id)
 
     def _find_change(self, commit: Commit) -> EntityChange | None:
         """Return the change of a commit to the entity; None if a parent already had that value.
@@ -196,16 +180,9 @@ class EntityTracer:
         A merge counts as well if it took the value of one side against a change of the other.
         """
         commit_row = self._row_at_commit(commit.id)
-        changes = [
-            self._compare_with_parent(parent_id, commit_row)
-            for parent_id in commit.parents or ("",)
-        ]
+        changes = [self._compare_with_parent(parent_id, commit_row) for parent_id in commit.parents or ("",)]
         differs_from_all = all(change is not None for change in changes)
-        return (
-            changes[0]
-            if differs_from_all or (changes[0] is not None and self._merge_decided(commit))
-            else None
-        )
+        return changes[0] if differs_from_all or (changes[0] is not None and self._merge_decided(commit)) else None
 
     def _merge_decided(self, merge_commit: Commit) -> bool:
         """Whether the first parent of a merge had changed the entity since the merge base."""
@@ -218,21 +195,15 @@ class EntityTracer:
             for merge_base_id in find_merge_bases(our_snapshot, their_snapshot)[0]
         )
 
-    def _compare_with_parent(
-        self, parent_id: str, commit_row: _EntityRow | None
-    ) -> EntityChange | None:
+    def _compare_with_parent(self, parent_id: str, commit_row: _EntityRow | None) -> EntityChange | None:
         parent_row = self._row_at_commit(parent_id)
         layout_row = commit_row or parent_row
         if layout_row is None:
             return None
         row_layout = row_schema(layout_row.table_schema)
-        old_rows = (
-            row_layout.empty_table() if parent_row is None else _convert_row(parent_row, layout_row)
-        )
+        old_rows = row_layout.empty_table() if parent_row is None else _convert_row(parent_row, layout_row)
         new_rows = row_layout.empty_table() if commit_row is None else commit_row.matched_rows
-        return next(
-            match_rows_by_id(self._table_key, old_rows, new_rows, row_layout).records(), None
-        )
+        return next(match_rows_by_id(self._table_key, old_rows, new_rows, row_layout).records(), None)
 
     def _row_at_commit(self, commit_id: str) -> _EntityRow | None:
         """Read the entity at a commit; None if the table does not exist there."""
@@ -241,9 +212,7 @@ class EntityTracer:
             return None
         if entry.content_id not in self._row_cache:
             table = self._open_version(entry, commit_id)
-            self._row_cache[entry.content_id] = _EntityRow(
-                self._read_row(table, entry, commit_id), table.schema
-            )
+            self._row_cache[entry.content_id] = _EntityRow(self._read_row(table, entry, commit_id), table.schema)
         return self._row_cache[entry.content_id]
 
     def _read_row(self, table: Table, entry: TableEntry, commit_id: str) -> pa.Table:
@@ -275,9 +244,7 @@ def _build_version(commit: Commit, change: EntityChange) -> EntityVersion:
     return EntityVersion(commit, change.op, *change_fields)
 
 
-def _entries_by_commit(
-    commits: list[Commit], current_entry: TableEntry
-) -> Mapping[str, TableEntry | None]:
+def _entries_by_commit(commits: list[Commit], current_entry: TableEntry) -> Mapping[str, TableEntry | None]:
     """Return the table entry of each commit, whatever the table was called then."""
     entries_by_id: dict[str, TableEntry | None] = {}
     for commit in reversed(commits):
@@ -286,17 +253,11 @@ def _entries_by_commit(
     return entries_by_id
 
 
-def _entry_at_commit(
-    commit: Commit, parent_entry: TableEntry | None, current_entry: TableEntry
-) -> TableEntry | None:
+def _entry_at_commit(commit: Commit, parent_entry: TableEntry | None, current_entry: TableEntry) -> TableEntry | None:
     commit_entries = [entry for entry in commit.tables.values() if entry is not None]
-    same_table = next(
-        (entry for entry in commit_entries if entry.location == current_entry.location), None
-    )
+    same_table = next((entry for entry in commit_entries if entry.location == current_entry.location), None)
     if same_table is not None:
         return same_table
     named_entry = commit.tables.get(current_entry.key, parent_entry)
-    is_dropped = (
-        parent_entry is not None and commit.tables.get(parent_entry.key, parent_entry) is None
-    )
+    is_dropped = parent_entry is not None and commit.tables.get(parent_entry.key, parent_entry) is None
     return None if is_dropped and named_entry is parent_entry else named_entry

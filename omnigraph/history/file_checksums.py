@@ -27,9 +27,7 @@ _DATA_PREFIX, _DATA_SUFFIX = "data/", ".lance"
 ChangedTables = Mapping[TableKey, TableEntry | None]
 
 
-def record_checksums(
-    store: Store, changed_tables: ChangedTables, files: FileChecksums
-) -> Mapping[str, Any]:
+def record_checksums(store: Store, changed_tables: ChangedTables, files: FileChecksums) -> Mapping[str, Any]:
     """Return the form in which a commit row carries the checksums of the files that it adds.
 
     Many files are written to an object instead, before the commit that refers to it: a crash in
@@ -49,21 +47,16 @@ def pack_checksums(changed_tables: ChangedTables, files: FileChecksums) -> dict[
     for table_key, entry in changed_tables.items():
         directory_prefix = f"{entry.location}/" if entry is not None else None
         table_files = [
-            file_name
-            for file_name in files
-            if directory_prefix is not None and file_name.startswith(directory_prefix)
+            file_name for file_name in files if directory_prefix is not None and file_name.startswith(directory_prefix)
         ]
         if entry is not None and table_files:
             packed_checksums[table_key] = {
-                _shorten_file_name(entry, file_name): files[file_name].to_json()
-                for file_name in table_files
+                _shorten_file_name(entry, file_name): files[file_name].to_json() for file_name in table_files
             }
     return packed_checksums
 
 
-def find_checksums(
-    store: Store, state: GraphState, file_names: Set[str]
-) -> dict[str, FileChecksum]:
+def find_checksums(store: Store, state: GraphState, file_names: Set[str]) -> dict[str, FileChecksum]:
     """Return the checksums of some files, from the newest commits backwards, until all are found.
 
     A file without one was written before checksums were recorded.
@@ -73,10 +66,7 @@ def find_checksums(
         if checksums.keys() >= file_names:
             break
         recorded_checksums = read_checksums(store, commit)
-        checksums |= {
-            file_name: recorded_checksums[file_name]
-            for file_name in file_names & recorded_checksums.keys()
-        }
+        checksums |= {file_name: recorded_checksums[file_name] for file_name in file_names & recorded_checksums.keys()}
     return checksums
 
 
@@ -119,9 +109,7 @@ def _read_sealed(store: Store, object_name: str) -> Mapping[str, Any]:
             hint="the data may be intact: restore the object from a copy",
         )
     sealed_files: Mapping[str, Any] = stored_facts["files"]
-    store.object_cache.put(
-        object_name, sealed_files, weight=max(1, sum(map(len, sealed_files.values())) // 8)
-    )
+    store.object_cache.put(object_name, sealed_files, weight=max(1, sum(map(len, sealed_files.values())) // 8))
     return sealed_files
 
 
@@ -137,11 +125,7 @@ def _shorten_file_name(entry: TableEntry, file_name: str) -> str:
         return _VERSION_FILE
     relative_name = file_name.removeprefix(f"{entry.location}/")
     stem = relative_name.removeprefix(_DATA_PREFIX).removesuffix(_DATA_SUFFIX)
-    return (
-        stem
-        if relative_name == f"{_DATA_PREFIX}{stem}{_DATA_SUFFIX}" and "/" not in stem
-        else relative_name
-    )
+    return stem if relative_name == f"{_DATA_PREFIX}{stem}{_DATA_SUFFIX}" and "/" not in stem else relative_name
 
 
 def _expand_file_name(entry: TableEntry, short_name: str) -> str:

@@ -38,6 +38,4 @@ class LiveSet:
         self.names |= version_file_names(location, version)
         self.names |= set(version_content.named_files)
         self.directories |= set(version_content.index_directories)
-        self.directories |= {
-            data_file.rpartition(".")[0] for data_file in version_content.data_files
-        }
+        self.directories |= {data_file.rpartition(".")[0] for data_file in version_content.data_files}

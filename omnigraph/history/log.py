@@ -67,9 +67,7 @@ class HistoryLog:
     def first_commit(self) -> Commit:
         """Return the first commit of the graph, which is in the oldest piece of every log."""
         oldest_commits = (
-            self._load_chunk(self._oldest_chunk)
-            if self._oldest_chunk
-            else list(self._commits_by_id.values())
+            self._load_chunk(self._oldest_chunk) if self._oldest_chunk else list(self._commits_by_id.values())
         )
         first_commit = next((commit for commit in oldest_commits if not commit.parents), None)
         if first_commit is None:
@@ -129,9 +127,7 @@ class HistoryLog:
                 break
         if schema is None:
             raise HistoryReclaimed(f"the history of commit {commit_id} has no schema")
-        return {
-            table_key: entry for table_key, entry in tables.items() if entry is not None
-        }, schema
+        return {table_key: entry for table_key, entry in tables.items() if entry is not None}, schema
 
     def stream_tokens_at(self, commit_id: str, stream_names: Iterable[str]) -> dict[str, str]:
         """Return the last tokens of streams up to a commit, as far as commits record them.
@@ -211,9 +207,7 @@ def _find_anchor(tail: Sequence[Commit], sealed_commits: Sequence[Commit]) -> st
 def _merge_chunks(store: Store, state: GraphState) -> GraphState:
     """Merge runs of `MERGE_FAN_IN` chunks of one size level into one of the next."""
     for size_level in range(_size_level(MAX_CHUNK_COMMITS)):
-        chunk_run = [
-            chunk for chunk in state.chunks if _size_level(chunk.commit_count) == size_level
-        ]
+        chunk_run = [chunk for chunk in state.chunks if _size_level(chunk.commit_count) == size_level]
         if len(chunk_run) >= MERGE_FAN_IN:
             state = _merge_run(store, state, chunk_run[:MERGE_FAN_IN])
     return state
@@ -226,10 +220,7 @@ def _merge_run(store: Store, state: GraphState, chunk_run: Sequence[LogChunk]) -
     replaced_names = {chunk.name for chunk in chunk_run}
     insert_index = state.chunks.index(chunk_run[0])
     remaining_chunks = [chunk for chunk in state.chunks if chunk.name not in replaced_names]
-    return replace(
-        state,
-        chunks=(*remaining_chunks[:insert_index], merged_chunk, *remaining_chunks[insert_index:]),
-    )
+    return replace(state, chunks=(*remaining_chunks[:insert_index], merged_chunk, *remaining_chunks[insert_index:]))
 
 
 def _size_level(commit_count: int) -> int:
@@ -305,14 +296,10 @@ def _parse_chunk(body: bytes) -> tuple[list[Commit], ChunkEndState]:
     return [parse_commit_row(row) for row in commit_table.to_pylist()], end_state
 
 
-def merge_bases(
-    target_ancestors: Mapping[str, Commit], source_ancestors: Mapping[str, Commit]
-) -> tuple[str, ...]:
+def merge_bases(target_ancestors: Mapping[str, Commit], source_ancestors: Mapping[str, Commit]) -> tuple[str, ...]:
     """Return the best common ancestors of two ancestor sets: those not below another common one."""
     common_ids = target_ancestors.keys() & source_ancestors.keys()
-    parent_ids = {
-        parent for commit_id in common_ids for parent in target_ancestors[commit_id].parents
-    }
+    parent_ids = {parent for commit_id in common_ids for parent in target_ancestors[commit_id].parents}
     return tuple(sorted(common_ids - _reachable_from(target_ancestors, parent_ids)))
 
 
@@ -335,22 +322,16 @@ def sort_newest_first(commits: Iterable[Commit]) -> list[Commit]:
         for parent in commit.parents:
             if parent in child_counts:
                 child_counts[parent] += 1
-    newest_first = sorted(
-        commits_by_id.values(), key=lambda commit: (commit.published_at, commit.id), reverse=True
-    )
+    newest_first = sorted(commits_by_id.values(), key=lambda commit: (commit.published_at, commit.id), reverse=True)
     return list(_iter_children_first(newest_first, child_counts))
 
 
-def _iter_children_first(
-    newest_first: Sequence[Commit], child_counts: dict[str, int]
-) -> Iterator[Commit]:
+def _iter_children_first(newest_first: Sequence[Commit], child_counts: dict[str, int]) -> Iterator[Commit]:
     """Yield, of the commits without a remaining child, always the first one in `newest_first`."""
     import heapq
 
     index_by_id = {commit.id: index for index, commit in enumerate(newest_first)}
-    ready_indexes = [
-        index for index, commit in enumerate(newest_first) if child_counts[commit.id] == 0
-    ]
+    ready_indexes = [index for index, commit in enumerate(newest_first) if child_counts[commit.id] == 0]
     while ready_indexes:
         commit = newest_first[heapq.heappop(ready_indexes)]
         yield commit

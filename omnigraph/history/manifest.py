@@ -43,11 +43,7 @@ def manifest_exists(store: Store, branch_ulid: str = layout.MAIN) -> bool:
 
 
 def read_manifest(
-    store: Store,
-    branch_ulid: str = layout.MAIN,
-    version: int | None = None,
-    *,
-    unreadable_version: int | None = None,
+    store: Store, branch_ulid: str = layout.MAIN, version: int | None = None, *, unreadable_version: int | None = None
 ) -> LoadedManifest:
     """Load the state of a branch, newest or at a manifest version: one listing and two reads.
 
@@ -68,26 +64,19 @@ def read_manifest(
             return LoadedManifest(from_rows(cell.read_rows(READ_COLUMNS), cell.version), cell)
     except (OSError, ValueError, LookupError, TypeError, InternalError) as error:
         # It may have been replaced after it was opened, and its rows cleaned up.
-        if (
-            version is None
-            and cell.version != unreadable_version
-            and cells.newest_version(cell) != cell.version
-        ):
+        if version is None and cell.version != unreadable_version and cells.newest_version(cell) != cell.version:
             return read_manifest(store, branch_ulid, unreadable_version=cell.version)
         store_failed = isinstance(error, OSError) and not store.root.is_local
         failure = to_storage_error(error, effect="none")
         raise _unreadable_rows_error(store, cell, failure, store_failed=store_failed) from error
 
 
-def _unreadable_error(
-    store: Store, location: str, version: int | None, error: StorageError | None
-) -> StorageError:
+def _unreadable_error(store: Store, location: str, version: int | None, error: StorageError | None) -> StorageError:
     """Return `TornVersionError` for a torn newest version, otherwise the store error or damage."""
     torn_number = find_torn_version(store, location) if version is None else None
     if torn_number is not None:
         return TornVersionError(
-            f"version {torn_number} of {location} was torn by a power loss"
-            " before it was acknowledged"
+            f"version {torn_number} of {location} was torn by a power loss before it was acknowledged"
         )
     is_store_failure = error is not None and (error.kind != "unknown" or not store.root.is_local)
     return error if error is not None and is_store_failure else _damaged_error(location, error)
@@ -97,9 +86,7 @@ def _unreadable_rows_error(
     store: Store, cell: ManifestCell, failure: StorageError, *, store_failed: bool
 ) -> StorageError:
     """Return the error for a version whose rows cannot be read; it names missing files."""
-    missing_names = [
-        file_name for file_name in cells.cell_files(cell) if store.objects.read(file_name) is None
-    ]
+    missing_names = [file_name for file_name in cells.cell_files(cell) if store.objects.read(file_name) is None]
     if missing_names:
         missing = ", ".join(missing_names)
         message = f"{cell.location} is damaged: {missing} is missing; nothing was changed"
@@ -114,13 +101,10 @@ def _damaged_error(location: str, error: StorageError | None = None) -> StorageE
     return StorageError(message, kind="permanent", reason=reason, effect="none", hint=hint)
 
 
-def swap_state(
-    store: Store, base_manifest: LoadedManifest, next_state: GraphState
-) -> LoadedManifest:
+def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphState) -> LoadedManifest:
     """Swap in the next state, if it is still based on the newest; see `cell.swap` for failures."""
     return LoadedManifest(
-        next_state,
-        cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1)),
+        next_state, cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1))
     )
 
 
@@ -155,13 +139,8 @@ def _all_files_exist(manifest: LoadedManifest) -> bool:
     """Return whether all files of a state exist; a cleanup never removes those of the newest."""
     state, read_object = manifest.state, manifest.cell.store.objects.read
     required_files = [{state.schema.location}, *({chunk.name} for chunk in state.chunks)]
-    required_files += [
-        version_file_names(entry.location, entry.lance_version) for entry in state.tables.values()
-    ]
-    return all(
-        any(read_object(file_name) is not None for file_name in file_names)
-        for file_names in required_files
-    )
+    required_files += [version_file_names(entry.location, entry.lance_version) for entry in state.tables.values()]
+    return all(any(read_object(file_name) is not None for file_name in file_names) for file_names in required_files)
 
 
 def sync_manifest(manifest: LoadedManifest) -> None:
@@ -175,8 +154,7 @@ def check_format_stamp(stamp: str | None) -> None:
         return
     if stamp is None:
         raise StorageError(
-            "the manifest has no format stamp: init was interrupted or the metadata is damaged",
-            kind="permanent",
+            "the manifest has no format stamp: init was interrupted or the metadata is damaged", kind="permanent"
         )
     if not stamp.isdecimal():
         raise StorageError(f"the format stamp '{stamp}' is not a number", kind="permanent")
@@ -186,16 +164,11 @@ def check_format_stamp(stamp: str | None) -> None:
 def _unsupported_format_error(graph_format: int) -> InputError:
     supported_format = layout.STAMP
     if graph_format > supported_format:
-        message = (
-            f"the graph has storage format {graph_format}, this program reads {supported_format}"
-        )
+        message = f"the graph has storage format {graph_format}, this program reads {supported_format}"
         return InputError(message, reason="written by a newer release", hint="upgrade first")
     export_hint = (
         "export it with the program that made it, then init and load --mode overwrite here;"
         " data, vectors and blobs survive, history and branches do not"
     )
-    message = (
-        f"the graph has the older storage format {graph_format},"
-        f" this program reads {supported_format}"
-    )
+    message = f"the graph has the older storage format {graph_format}, this program reads {supported_format}"
     return InputError(message, reason="written by an older release", hint=export_hint)

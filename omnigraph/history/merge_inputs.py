@@ -51,9 +51,7 @@ def capture_merge_inputs(source_branch: BranchState, target_branch: BranchState)
 
 def recapture_target(merge_inputs: MergeInputs) -> MergeInputs:
     """Capture the target again at its newest state; what is merged into it stays the same."""
-    return _relate_sides(
-        merge_inputs.source_branch, merge_inputs.target_branch, merge_inputs.source_snapshot
-    )
+    return _relate_sides(merge_inputs.source_branch, merge_inputs.target_branch, merge_inputs.source_snapshot)
 
 
 def _relate_sides(
@@ -64,8 +62,7 @@ def _relate_sides(
     base_ids, source_only_commits = find_merge_bases(target_snapshot, source_snapshot)
     if not base_ids:
         raise InputError(
-            f"branches '{source_snapshot.branch}' and '{target_branch.name}'"
-            " have no common history",
+            f"branches '{source_snapshot.branch}' and '{target_branch.name}' have no common history",
             reason="no common ancestor",
         )
     outcome: MergeOutcome = "merged"
@@ -73,9 +70,7 @@ def _relate_sides(
         outcome = "already_up_to_date"
     elif base_ids == (target_snapshot.commit_id,):
         outcome = "fast_forward"
-    base_snapshots = tuple(
-        snapshot_at(target_snapshot, target_snapshot.log, base_id) for base_id in base_ids
-    )
+    base_snapshots = tuple(snapshot_at(target_snapshot, target_snapshot.log, base_id) for base_id in base_ids)
     incoming_commits = tuple(reversed(sort_newest_first(source_only_commits)))
     return MergeInputs(
         source_branch,
@@ -97,9 +92,7 @@ def find_common_base(first_snapshot: Snapshot, second_snapshot: Snapshot) -> Sna
     return snapshot_at(first_snapshot, first_snapshot.log, base_ids[0])
 
 
-def find_merge_bases(
-    target_snapshot: Snapshot, source_snapshot: Snapshot
-) -> tuple[tuple[str, ...], list[Commit]]:
+def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tuple[tuple[str, ...], list[Commit]]:
     """Return the ids of the best common ancestors, and the commits that only the source reaches.
 
     Both histories are walked side by side until they meet. Below a common commit nothing is read
@@ -110,14 +103,11 @@ def find_merge_bases(
     base_ids = sorted(commit_id for commit_id, mark in marks.items() if mark == _FROM_BOTH)
     if len(base_ids) > 1:  # one may be an ancestor of another along a path that was not walked
         target_ancestors, source_ancestors = (
-            snapshot.log.ancestors(snapshot.commit_id)
-            for snapshot in (target_snapshot, source_snapshot)
+            snapshot.log.ancestors(snapshot.commit_id) for snapshot in (target_snapshot, source_snapshot)
         )
         base_ids = list(merge_bases(target_ancestors, source_ancestors))
     source_only_commits = [
-        source_snapshot.log.get(commit_id)
-        for commit_id, mark in marks.items()
-        if mark == _FROM_SOURCE
+        source_snapshot.log.get(commit_id) for commit_id, mark in marks.items() if mark == _FROM_SOURCE
     ]
     return tuple(base_ids), source_only_commits
 

@@ -39,9 +39,7 @@ def explain_missing_files(snapshot: Snapshot) -> Iterator[None]:
         raise
 
 
-def explain_missing_batches(
-    snapshot: Snapshot, batches: Iterable[BatchItem]
-) -> Iterator[BatchItem]:
+def explain_missing_batches(snapshot: Snapshot, batches: Iterable[BatchItem]) -> Iterator[BatchItem]:
     """Do the same for data that is read batch by batch."""
     with explain_missing_files(snapshot):
         yield from batches
@@ -62,11 +60,5 @@ def _find_missing_error(snapshot: Snapshot, error: Exception) -> OmnigraphError 
 def lacks_table_version(snapshot: Snapshot) -> bool:
     """Return whether a table version of a snapshot is missing."""
     read_object = snapshot.store.objects.read
-    version_files = [
-        version_file_names(entry.location, entry.lance_version)
-        for entry in snapshot.tables.values()
-    ]
-    return not all(
-        any(read_object(file_name) is not None for file_name in file_names)
-        for file_names in version_files
-    )
+    version_files = [version_file_names(entry.location, entry.lance_version) for entry in snapshot.tables.values()]
+    return not all(any(read_object(file_name) is not None for file_name in file_names) for file_names in version_files)

@@ -9,9 +9,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
 
-_RESTORE_HINT = (
-    "run `omnigraph repair` to see what can be restored, or restore the files from a backup"
-)
+_RESTORE_HINT = "run `omnigraph repair` to see what can be restored, or restore the files from a backup"
 
 
 def absent_manifest_error(store: Store, ulid: str) -> OmnigraphError:
@@ -21,14 +19,10 @@ def absent_manifest_error(store: Store, ulid: str) -> OmnigraphError:
     return GraphNotInitialized(f"no graph at {store.root.uri}")
 
 
-def lost_versions_error(
-    store: Store, ulid: str, detail: str = "", branch_label: str = ""
-) -> DamagedError:
+def lost_versions_error(store: Store, ulid: str, detail: str = "", branch_label: str = "") -> DamagedError:
     """Return the error for a branch or tag whose manifest has no version left."""
     manifest_directory = layout.manifest_directory(ulid)
-    subject = (
-        f"{branch_label} at {store.root.uri}" if branch_label else f"the graph at {store.root.uri}"
-    )
+    subject = f"{branch_label} at {store.root.uri}" if branch_label else f"the graph at {store.root.uri}"
     message = f"{subject} is damaged: {manifest_directory}/_versions is missing or empty{detail}"
     return DamagedError(message, hint=_RESTORE_HINT)
 
@@ -45,9 +39,7 @@ def find_graph_evidence(store: Store) -> str | None:
         for listed_file in store.objects.list(directory):
             if directory != layout.MANIFEST or _is_swap_record(listed_file.name):
                 return listed_file.name
-    table_files = (
-        listed_file.name for kind in ("nodes", "edges") for listed_file in store.objects.list(kind)
-    )
+    table_files = (listed_file.name for kind in ("nodes", "edges") for listed_file in store.objects.list(kind))
     return next((file_name for file_name in table_files if "/_versions/d" in file_name), None)
 
 
@@ -55,6 +47,4 @@ def _is_swap_record(file_name: str) -> bool:
     """Whether a manifest file records a swap: then its base, a published version, existed."""
     directory, _, base_name = file_name.rpartition("/")
     base_version = base_name.partition("-")[0]
-    return (
-        directory.endswith("_transactions") and base_version.isdecimal() and int(base_version) > 0
-    )
+    return directory.endswith("_transactions") and base_version.isdecimal() and int(base_version) > 0

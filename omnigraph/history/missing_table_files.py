@@ -19,15 +19,12 @@ from .refs import Ref
 
 TableEntries = Mapping[TableKey, TableEntry]
 _RESTORE_HINT = (
-    "run `omnigraph check` to list them, then restore them from a backup;"
-    " other tables and older commits may be intact"
+    "run `omnigraph check` to list them, then restore them from a backup; other tables and older commits may be intact"
 )
 _UNRELATED_KINDS = ("transient", "precondition")
 
 
-def missing_files_error(
-    store: Store, table_key: TableKey, missing_names: Sequence[str]
-) -> DamagedError:
+def missing_files_error(store: Store, table_key: TableKey, missing_names: Sequence[str]) -> DamagedError:
     """Return the error for a table whose files were lost."""
     reason = f"{describe_missing_files(store, table_key, missing_names)}; nothing was changed"
     return DamagedError(reason, kind="not_found", hint=_RESTORE_HINT)
@@ -39,9 +36,7 @@ def missing_manifest_error(store: Store, ref: Ref) -> OmnigraphError:
         return absent_manifest_error(store, ref.ulid)
     if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:
         return refs.name_not_found_error(store, ref.name, ref.directory)
-    return lost_versions_error(
-        store, ref.ulid, branch_label=f"{refs.ref_kind_of(ref.directory)} '{ref.name}'"
-    )
+    return lost_versions_error(store, ref.ulid, branch_label=f"{refs.ref_kind_of(ref.directory)} '{ref.name}'")
 
 
 def describe_missing_files(store: Store, table_key: TableKey, missing_names: Sequence[str]) -> str:
@@ -61,9 +56,7 @@ def first_missing_files_error(store: Store, table_entries: TableEntries) -> Dama
     return None
 
 
-def find_damaged_tables(
-    store: Store, table_entries: TableEntries, *, read_rows: bool
-) -> dict[TableKey, DamagedError]:
+def find_damaged_tables(store: Store, table_entries: TableEntries, *, read_rows: bool) -> dict[TableKey, DamagedError]:
     """Return the unreadable tables with their errors; `read_rows` reads every row to find out."""
     checked_tables = (
         (table_key, _find_table_damage(store, table_key, entry, read_rows))
@@ -72,9 +65,7 @@ def find_damaged_tables(
     return {table_key: damage for table_key, damage in checked_tables if damage is not None}
 
 
-def _find_table_damage(
-    store: Store, table_key: TableKey, entry: TableEntry, read_rows: bool
-) -> DamagedError | None:
+def _find_table_damage(store: Store, table_key: TableKey, entry: TableEntry, read_rows: bool) -> DamagedError | None:
     from omnigraph.storage.raw_files import read_raw_batches, read_row_count
     from omnigraph.storage.transfer import version_files
 
@@ -90,9 +81,7 @@ def _find_table_damage(
             for _ in read_raw_batches(store, file_name) if read_rows else ():
                 pass
     except (StorageError, OSError, ValueError, RuntimeError):
-        return DamagedError(
-            f"{table_key} cannot be read: {file_name} is damaged; the table was not changed"
-        )
+        return DamagedError(f"{table_key} cannot be read: {file_name} is damaged; the table was not changed")
     return None
 
 
@@ -106,9 +95,7 @@ def report_missing_files(store: Store, used_tables: Callable[[], TableEntries]) 
         yield
     except (StorageError, OSError) as error:
         storage_error = error if isinstance(error, StorageError) else None
-        if storage_error is not None and (
-            storage_error.effect != "none" or storage_error.kind in _UNRELATED_KINDS
-        ):
+        if storage_error is not None and (storage_error.effect != "none" or storage_error.kind in _UNRELATED_KINDS):
             raise
         missing_error = first_missing_files_error(store, used_tables())
         if missing_error is None:

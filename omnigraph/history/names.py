@@ -11,13 +11,7 @@ from omnigraph.errors import AlreadyExists
 from omnigraph.storage.layout import MAIN
 from omnigraph.values.names import check_new_ref_name, strip_name
 
-__all__ = [
-    "check_disjoint",
-    "check_new_ref_name",
-    "find_case_variant",
-    "find_overlapping_names",
-    "strip_name",
-]
+__all__ = ["check_disjoint", "check_new_ref_name", "find_case_variant", "find_overlapping_names", "strip_name"]
 
 
 def find_overlapping_names(new_name: str, existing_names: Iterable[str]) -> list[str]:
@@ -27,9 +21,7 @@ def find_overlapping_names(new_name: str, existing_names: Iterable[str]) -> list
     ['review', 'Review/a']
     """
     return [
-        existing_name
-        for existing_name in existing_names
-        if _paths_overlap(new_name.lower(), existing_name.lower())
+        existing_name for existing_name in existing_names if _paths_overlap(new_name.lower(), existing_name.lower())
     ]
 
 
@@ -60,13 +52,7 @@ def check_disjoint(new_name: str, existing_names: Iterable[str]) -> None:
     for blocking_name in find_overlapping_names(new_name, existing_names):
         if blocking_name == new_name:
             raise AlreadyExists(f"branch '{new_name}' already exists", branch=new_name)
-        relation = (
-            "differs only in case from"
-            if new_name.lower() == blocking_name.lower()
-            else "overlaps with"
-        )
+        relation = "differs only in case from" if new_name.lower() == blocking_name.lower() else "overlaps with"
         raise AlreadyExists(
-            f"branch '{new_name}' {relation} branch '{blocking_name}'",
-            branch=new_name,
-            blocker=blocking_name,
+            f"branch '{new_name}' {relation} branch '{blocking_name}'", branch=new_name, blocker=blocking_name
         )

@@ -64,13 +64,9 @@ def record_operation_dropped(store: Store, recovery_record: RecoveryRecord) -> N
     _store_record(store, recovery_record.operation_id, recovery_record)
 
 
-def build_unreadable_record(
-    operation_id: str, kind: OutcomeKind, error: str | None = None
-) -> RecoveryRecord:
+def build_unreadable_record(operation_id: str, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
     """Build the record of an operation of which only the id is known."""
-    return RecoveryRecord(
-        operation_id, kind, "unknown", "", None, None, ids.now_micros(), error=error
-    )
+    return RecoveryRecord(operation_id, kind, "unknown", "", None, None, ids.now_micros(), error=error)
 
 
 def _store_record(store: Store, record_id: str, recovery_record: RecoveryRecord) -> None:
@@ -79,21 +75,15 @@ def _store_record(store: Store, record_id: str, recovery_record: RecoveryRecord)
 
 def record_torn_version(store: Store, event_id: str, branch_name: str) -> RecoveryRecord:
     """Record that a torn manifest version was set aside."""
-    recovery_record = RecoveryRecord(
-        event_id, "set_aside", "set_aside", branch_name, None, None, ids.now_micros()
-    )
+    recovery_record = RecoveryRecord(event_id, "set_aside", "set_aside", branch_name, None, None, ids.now_micros())
     store.objects.create_json(f"{layout.AUDIT}/{event_id}.json", recovery_record.to_json())
     return recovery_record
 
 
-def record_repair(
-    store: Store, commit_id: str, branch_name: str, actor: str | None
-) -> RecoveryRecord:
+def record_repair(store: Store, commit_id: str, branch_name: str, actor: str | None) -> RecoveryRecord:
     """Record that rows of external writers were adopted, under the id of the adopting commit."""
     recorded_at = ids.now_micros()
-    recovery_record = RecoveryRecord(
-        commit_id, "repaired", "repair", branch_name, actor, commit_id, recorded_at
-    )
+    recovery_record = RecoveryRecord(commit_id, "repaired", "repair", branch_name, actor, commit_id, recorded_at)
     store.objects.create_json(f"{layout.AUDIT}/{commit_id}.json", recovery_record.to_json())
     return recovery_record
 
@@ -113,14 +103,9 @@ def record_external_changes_seen(
 def list_recovery_records(store: Store) -> list[RecoveryRecord]:
     """Return all records, oldest operation first; an unreadable one is listed as such."""
     object_names = (
-        stored_object.name.removeprefix(f"{layout.AUDIT}/")
-        for stored_object in store.objects.list(layout.AUDIT)
+        stored_object.name.removeprefix(f"{layout.AUDIT}/") for stored_object in store.objects.list(layout.AUDIT)
     )
-    record_files = [
-        file_name
-        for file_name in object_names
-        if file_name.endswith(".json") and "/" not in file_name
-    ]
+    record_files = [file_name for file_name in object_names if file_name.endswith(".json") and "/" not in file_name]
     records = (_read_record(store, file_name.removesuffix(".json")) for file_name in record_files)
     return [recovery_record for recovery_record in records if recovery_record is not None]
 

@@ -89,10 +89,7 @@ def read_ref(store: Store, name: str, number: int, ref_directory: str = layout.R
 
 def _damaged_ref_error(name: str, object_name: str, ref_directory: str) -> DamagedError:
     message = f"the ref object of {ref_kind_of(ref_directory)} '{name}', {object_name}, is damaged"
-    hint = (
-        "run `omnigraph repair` to see what can be restored,"
-        f" or restore {object_name} from a backup"
-    )
+    hint = f"run `omnigraph repair` to see what can be restored, or restore {object_name} from a backup"
     return DamagedError(message, hint=hint)
 
 
@@ -103,9 +100,7 @@ def find_highest_number(store: Store, name: str, ref_directory: str = layout.REF
     name_directory = layout.ref_name(name, 0, ref_directory).rpartition("/")[0]
     # Compare names, too: some stores normalize paths, so that "a/." lists the directory of "a".
     numbers = (
-        number
-        for listed_name, number in _list_ref_objects(store, name_directory, ref_directory)
-        if listed_name == name
+        number for listed_name, number in _list_ref_objects(store, name_directory, ref_directory) if listed_name == name
     )
     return max(numbers, default=0)
 
@@ -122,11 +117,7 @@ def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[
     """Return the open names, for suggestions; empty if the store does not respond now."""
     with suppress(StorageError):
         open_names = select_open_names(list_highest_numbers(store, ref_directory))
-        return (
-            open_names
-            if ref_directory == layout.REFS
-            else [name for name in open_names if name != layout.MAIN]
-        )
+        return open_names if ref_directory == layout.REFS else [name for name in open_names if name != layout.MAIN]
     return []
 
 
@@ -154,8 +145,7 @@ def ref_kind_of(ref_directory: str) -> RefKind:
 def _list_ref_objects(store: Store, directory: str, ref_directory: str) -> list[tuple[str, int]]:
     """List names and numbers of ref objects; files of other programs are skipped."""
     parsed_names = (
-        layout.parse_ref_name(listed_file.name, ref_directory)
-        for listed_file in store.objects.list(directory)
+        layout.parse_ref_name(listed_file.name, ref_directory) for listed_file in store.objects.list(directory)
     )
     return [parsed for parsed in parsed_names if parsed is not None]
 
@@ -172,9 +162,7 @@ def open_name(store: Store, ref: Ref) -> dict[str, int]:
     return highest_numbers
 
 
-def create_ref_object(
-    store: Store, ref: Ref, extra_members: Mapping[str, Any] | None = None
-) -> None:
+def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] | None = None) -> None:
     """Create the object that opens a name, with `extra_members` besides those of the ref.
 
     For an existing branch these must hold a `nonce`: several processes may name it at once, and
@@ -182,9 +170,7 @@ def create_ref_object(
     """
     facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
     object_name = layout.ref_name(ref.name, ref.number, ref.directory)
-    if not store.objects.create_json(
-        object_name, {"nonce": ref.ulid, **(extra_members or {}), **facts}
-    ):
+    if not store.objects.create_json(object_name, {"nonce": ref.ulid, **(extra_members or {}), **facts}):
         raise _name_taken_error(ref.name, ref.directory)
 
 

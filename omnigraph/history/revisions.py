@@ -29,9 +29,7 @@ HEAD = "HEAD"
 _MAX_DIGITS = 18  # of a number in a revision; no commit count or version number is longer
 
 
-def resolve_revision(
-    store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision: Revision
-) -> Snapshot:
+def resolve_revision(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision: Revision) -> Snapshot:
     """Resolve a revision to a snapshot; `HEAD` stands for `head_snapshot`."""
     check_revision_type(revision)
     if isinstance(revision, timedelta):
@@ -42,11 +40,7 @@ def resolve_revision(
     branch_state, start_snapshot = (
         (branch_state, head_snapshot) if name == HEAD else _resolve_name(store, branch_state, name)
     )
-    return (
-        _step_back(store, branch_state, start_snapshot, revision, step_count or "1")
-        if tilde
-        else start_snapshot
-    )
+    return _step_back(store, branch_state, start_snapshot, revision, step_count or "1") if tilde else start_snapshot
 
 
 def check_revision_type(revision: object) -> None:
@@ -56,9 +50,7 @@ def check_revision_type(revision: object) -> None:
         raise InputError(message, reason="expected a name, a number or a time")
 
 
-def resolve_commit(
-    store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision_text: str
-) -> Commit:
+def resolve_commit(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision_text: str) -> Commit:
     """Resolve a revision to a commit; given by id, its state may have been cleaned up already."""
     if is_ulid(require_text(revision_text, "commit")):
         with suppress(SnapshotNotFound):
@@ -66,15 +58,11 @@ def resolve_commit(
     return resolve_revision(store, branch_state, head_snapshot, revision_text).commit
 
 
-def _resolve_name(
-    store: Store, branch_state: BranchState, revision_name: str
-) -> tuple[BranchState, Snapshot]:
+def _resolve_name(store: Store, branch_state: BranchState, revision_name: str) -> tuple[BranchState, Snapshot]:
     """Return the snapshot of a name, and the branch on which its ancestors are searched first."""
     if is_ulid(revision_name):
         return branch_state, _find_commit_snapshot(store, branch_state, revision_name)
-    if (
-        revision_name and ":" not in revision_name
-    ):  # before timestamps: a tag may well be called 2026-12-01
+    if revision_name and ":" not in revision_name:  # before timestamps: a tag may well be called 2026-12-01
         named_snapshot = _resolve_tag_or_branch(store, branch_state, revision_name)
         if named_snapshot is not None:
             return named_snapshot
@@ -105,14 +93,9 @@ def _resolve_tag_or_branch(
 
 
 def _unknown_revision_error(store: Store, revision_name: str) -> InputError:
-    existing_names = (
-        *refs.try_list_open_names(store),
-        *refs.try_list_open_names(store, layout.TAGS),
-    )
+    existing_names = (*refs.try_list_open_names(store), *refs.try_list_open_names(store, layout.TAGS))
     hint = did_you_mean(revision_name, existing_names, REVISION_HINT)
-    return InputError(
-        f"unknown revision {quote_name(revision_name)}", reason="no branch and no tag", hint=hint
-    )
+    return InputError(f"unknown revision {quote_name(revision_name)}", reason="no branch and no tag", hint=hint)
 
 
 def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: str) -> Snapshot:
@@ -129,17 +112,11 @@ def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: st
 
 
 def _step_back(
-    store: Store,
-    branch_state: BranchState,
-    start_snapshot: Snapshot,
-    revision_text: str,
-    step_count: str,
+    store: Store, branch_state: BranchState, start_snapshot: Snapshot, revision_text: str, step_count: str
 ) -> Snapshot:
     """Follow first parents back from a snapshot by a number of steps."""
     if not _is_number(step_count):
-        raise InputError(
-            f"{quote_name(revision_text)} is not a revision", reason="expected HEAD~ and a number"
-        )
+        raise InputError(f"{quote_name(revision_text)} is not a revision", reason="expected HEAD~ and a number")
     commit_id = start_snapshot.commit_id
     for _ in range(int(step_count)):
         parent_id = start_snapshot.log.get(commit_id).parent
@@ -161,9 +138,7 @@ def _parse_timestamp(timestamp_text: str) -> datetime | None:
     """Parse an ISO timestamp; None for any other text."""
     try:
         return (
-            datetime.fromisoformat(timestamp_text)
-            if timestamp_text[:4].isdecimal() and "-" in timestamp_text
-            else None
+            datetime.fromisoformat(timestamp_text) if timestamp_text[:4].isdecimal() and "-" in timestamp_text else None
         )
     except ValueError:
         return None

@@ -7,13 +7,7 @@ and a past commit is read with the schema that it was written with.
 import json
 from dataclasses import dataclass
 
-from omnigraph.errors import (
-    HistoryReclaimed,
-    LanguageError,
-    SchemaMismatch,
-    StorageError,
-    StorageKind,
-)
+from omnigraph.errors import HistoryReclaimed, LanguageError, SchemaMismatch, StorageError, StorageKind
 from omnigraph.lang.schema.ir import SchemaIR, hash_ir
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
@@ -46,9 +40,7 @@ class StoredSchema:
         type_names = [graph_type.name for graph_type in catalog.nodes] + [
             graph_type.name for graph_type in catalog.edges
         ]
-        shown_names = ", ".join(
-            type_names[:_SHOWN_TYPES] + ["…"] * (len(type_names) > _SHOWN_TYPES)
-        )
+        shown_names = ", ".join(type_names[:_SHOWN_TYPES] + ["…"] * (len(type_names) > _SHOWN_TYPES))
         return f"<Schema of {shown_names}; .source is its text>"
 
 
@@ -62,14 +54,8 @@ def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
     object_name = layout.schema_name(digest.removeprefix("sha256:")[:24], ids.new_ulid())
     # Encoded as a string: member order matters in a schema, but control objects sort their members.
     encoded_ir = json.dumps(stored_schema.ir.to_json(), ensure_ascii=False, separators=(",", ":"))
-    erased_member = (
-        {"erased": list(stored_schema.erased_directories)}
-        if stored_schema.erased_directories
-        else {}
-    )
-    store.objects.create_json(
-        object_name, {"source": stored_schema.source, "ir": encoded_ir, **erased_member}
-    )
+    erased_member = {"erased": list(stored_schema.erased_directories)} if stored_schema.erased_directories else {}
+    store.objects.create_json(object_name, {"source": stored_schema.source, "ir": encoded_ir, **erased_member})
     return SchemaRow(digest, object_name)
 
 
@@ -129,10 +115,7 @@ def schemas_agree(first_schema: StoredSchema, second_schema: StoredSchema) -> bo
     Rows of one can then be read with the other. Properties that both have dropped since they
     diverged, and the layout of the source texts, may differ.
     """
-    same_types = first_schema.ir is second_schema.ir or (
-        first_schema.ir.catalog,
-        first_schema.ir.type_identities,
-    ) == (
+    same_types = first_schema.ir is second_schema.ir or (first_schema.ir.catalog, first_schema.ir.type_identities) == (
         second_schema.ir.catalog,
         second_schema.ir.type_identities,
     )
@@ -145,9 +128,7 @@ COPY_DATA_HINT = (
 )
 
 
-def schema_mismatch_error(
-    source_branch: str, target_branch: str, *, same_meaning: bool = False
-) -> SchemaMismatch:
+def schema_mismatch_error(source_branch: str, target_branch: str, *, same_meaning: bool = False) -> SchemaMismatch:
     """Return the error for two branches whose schemas do not agree, with a way out.
 
     With `same_meaning` the schemas declare the same, but number their properties differently: the

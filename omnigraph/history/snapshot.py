@@ -7,13 +7,7 @@ branch. The state of a past commit is read from the log, with the schema of that
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from omnigraph.errors import (
-    BranchNotFound,
-    HistoryReclaimed,
-    InputError,
-    OmnigraphError,
-    SnapshotNotFound,
-)
+from omnigraph.errors import BranchNotFound, HistoryReclaimed, InputError, OmnigraphError, SnapshotNotFound
 from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
@@ -47,9 +41,7 @@ class Snapshot:
     tables: dict[TableKey, TableEntry]
     log: HistoryLog
     is_past: bool = False
-    erased_directories: frozenset[str] = (
-        frozenset()
-    )  # directories of tables dropped with their history
+    erased_directories: frozenset[str] = frozenset()  # directories of tables dropped with their history
 
     @property
     def commit(self) -> Commit:
@@ -105,9 +97,7 @@ class Snapshot:
 SnapshotSelector = str | int | datetime | None
 
 
-def load_snapshot(
-    store: Store, branch_state: BranchState, selector: SnapshotSelector = None
-) -> Snapshot:
+def load_snapshot(store: Store, branch_state: BranchState, selector: SnapshotSelector = None) -> Snapshot:
     """Open the newest state of a branch, or a past one: by commit id, manifest version or time."""
     if selector is None:
         return manifest_snapshot(store, branch_state, branch_state.refresh())
@@ -116,15 +106,11 @@ def load_snapshot(
     if isinstance(selector, datetime):
         return _commit_snapshot(store, branch_state, log, _commit_at_time(log, manifest, selector))
     if isinstance(selector, int):
-        return _commit_snapshot(
-            store, branch_state, log, _commit_at_version(log, manifest, selector)
-        )
+        return _commit_snapshot(store, branch_state, log, _commit_at_version(log, manifest, selector))
     return _snapshot_by_id(store, branch_state, log, selector)
 
 
-def find_commit(
-    store: Store, branch_state: BranchState, commit_id: str
-) -> tuple[BranchState, HistoryLog, Commit]:
+def find_commit(store: Store, branch_state: BranchState, commit_id: str) -> tuple[BranchState, HistoryLog, Commit]:
     """Find a commit by id: on this branch first, then on all others."""
     log = HistoryLog(store, branch_state.refresh().state)
     commit = log.find(commit_id)
@@ -146,16 +132,12 @@ def find_commit(
     raise branch_damage or SnapshotNotFound(f"no commit {commit_id}", commit_id=commit_id)
 
 
-def _snapshot_by_id(
-    store: Store, branch_state: BranchState, log: HistoryLog, snapshot_id: str
-) -> Snapshot:
+def _snapshot_by_id(store: Store, branch_state: BranchState, log: HistoryLog, snapshot_id: str) -> Snapshot:
     if snapshot_id.startswith("manifest:"):
         return _snapshot_by_manifest_id(store, snapshot_id)
     if not is_ulid(snapshot_id):
         raise InputError(
-            f"unknown revision '{snapshot_id}'",
-            reason="expected a ULID of 26 characters",
-            hint=REVISION_HINT,
+            f"unknown revision '{snapshot_id}'", reason="expected a ULID of 26 characters", hint=REVISION_HINT
         )
     commit_branch, log, commit = find_commit(store, branch_state, snapshot_id)
     return _commit_snapshot(store, commit_branch, log, commit)
@@ -166,42 +148,26 @@ def _snapshot_by_manifest_id(store: Store, snapshot_id: str) -> Snapshot:
     _, _, branch_and_version = snapshot_id.partition(":")
     branch_name, _, version_text = branch_and_version.partition(":v")
     if not branch_name or not version_text.isdecimal():
-        raise InputError(
-            f"'{snapshot_id}' is not a snapshot id", reason="expected manifest:<branch>:v<n>"
-        )
+        raise InputError(f"'{snapshot_id}' is not a snapshot id", reason="expected manifest:<branch>:v<n>")
     return load_snapshot(store, open_branch(store, branch_name), int(version_text))
 
 
-def manifest_snapshot(
-    store: Store, branch_state: BranchState, manifest: LoadedManifest
-) -> Snapshot:
+def manifest_snapshot(store: Store, branch_state: BranchState, manifest: LoadedManifest) -> Snapshot:
     """Return the snapshot of a loaded manifest; the branch is not read again."""
     state = manifest.state
     head_commit_id, table_entries = state.head.commit_id, dict(state.tables)
     log = HistoryLog(store, state)
-    return Snapshot(
-        store, branch_state.name, head_commit_id, manifest.version, state.schema, table_entries, log
-    )
+    return Snapshot(store, branch_state.name, head_commit_id, manifest.version, state.schema, table_entries, log)
 
 
-def _commit_snapshot(
-    store: Store, branch_state: BranchState, log: HistoryLog, commit: Commit
-) -> Snapshot:
+def _commit_snapshot(store: Store, branch_state: BranchState, log: HistoryLog, commit: Commit) -> Snapshot:
     table_entries, schema_row = log.tables_and_schema_at(commit.id)
     manifest_version, erased_directories = (
         commit.manifest_version,
         read_erased_directories(store, branch_state.last_known().state),
     )
     return Snapshot(
-        store,
-        branch_state.name,
-        commit.id,
-        manifest_version,
-        schema_row,
-        table_entries,
-        log,
-        True,
-        erased_directories,
+        store, branch_state.name, commit.id, manifest_version, schema_row, table_entries, log, True, erased_directories
     )
 
 
@@ -209,9 +175,7 @@ def _commit_at_time(log: HistoryLog, manifest: LoadedManifest, timestamp: dateti
     """Find the newest first-parent commit that was published at or before a time."""
     if timestamp.tzinfo is None:
         raise InputError("the timestamp has no time zone", reason="give an offset or UTC")
-    timestamp_micros = round(
-        (timestamp - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000
-    )
+    timestamp_micros = round((timestamp - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
     for commit in log.first_parents(manifest.state.head.commit_id):
         if commit.published_at <= timestamp_micros:
             return commit
@@ -221,14 +185,10 @@ def _commit_at_time(log: HistoryLog, manifest: LoadedManifest, timestamp: dateti
 def _commit_at_version(log: HistoryLog, manifest: LoadedManifest, manifest_version: int) -> Commit:
     """Find the commit that a manifest version showed: the newest one published at or below it."""
     if manifest_version > manifest.version or manifest_version < 1:
-        raise SnapshotNotFound(
-            f"manifest version {manifest_version} does not exist", version=manifest_version
-        )
+        raise SnapshotNotFound(f"manifest version {manifest_version} does not exist", version=manifest_version)
     head = manifest.state.head
     for commit in log.first_parents(head.commit_id):
         # From the fork downwards, commits were published in another manifest with other numbers.
         if commit.id == head.fork or commit.manifest_version <= manifest_version:
             return commit
-    raise SnapshotNotFound(
-        f"manifest version {manifest_version} does not exist", version=manifest_version
-    )
+    raise SnapshotNotFound(f"manifest version {manifest_version} does not exist", version=manifest_version)

@@ -96,22 +96,16 @@ def to_rows(state: GraphState, manifest_version: int) -> pa.Table:
     first_rows += [_build_table_row(entry) for _, entry in sorted(state.tables.items())]
     tail_rows = [_cached_commit_row(commit) for commit in state.tail]
     last_rows = [_build_chunk_row(chunk) for chunk in state.chunks]
-    last_rows += [
-        _build_stream_row(stream_name, token)
-        for stream_name, token in sorted(state.streams.items())
-    ]
+    last_rows += [_build_stream_row(stream_name, token) for stream_name, token in sorted(state.streams.items())]
     last_rows += [_build_row("origin", "origin", state.origin.to_json())] if state.origin else []
     encoded_rows = [
         *map(_encode_for_checksum, first_rows),
         *(encoded_row for _, encoded_row in tail_rows),
         *map(_encode_for_checksum, last_rows),
     ]
-    checksum_row = _build_row(
-        _CHECKSUM_TYPE, _CHECKSUM_TYPE, {"crc32": _checksum_rows(encoded_rows, manifest_version)}
-    )
+    checksum_row = _build_row(_CHECKSUM_TYPE, _CHECKSUM_TYPE, {"crc32": _checksum_rows(encoded_rows, manifest_version)})
     return pa.Table.from_pylist(
-        [*first_rows, *(row for row, _ in tail_rows), *last_rows, checksum_row],
-        schema=MANIFEST_SCHEMA,
+        [*first_rows, *(row for row, _ in tail_rows), *last_rows, checksum_row], schema=MANIFEST_SCHEMA
     )
 
 
@@ -123,9 +117,7 @@ def from_rows(manifest_rows: Sequence[Mapping[str, Any]], manifest_version: int)
     checksum_rows = [row for row in manifest_rows if row["object_type"] == _CHECKSUM_TYPE]
     covered_rows = [row for row in manifest_rows if row["object_type"] != _CHECKSUM_TYPE]
     encoded_rows = map(_encode_for_checksum, covered_rows)
-    if checksum_rows and _parse_metadata(checksum_rows[0])["crc32"] != _checksum_rows(
-        encoded_rows, manifest_version
-    ):
+    if checksum_rows and _parse_metadata(checksum_rows[0])["crc32"] != _checksum_rows(encoded_rows, manifest_version):
         raise StateMismatch(f"the rows of version {manifest_version} do not match their checksum")
     rows_by_type: dict[str, list[Mapping[str, Any]]] = {}
     for row in manifest_rows:
@@ -178,9 +170,7 @@ def _cached_commit_row(commit: Commit) -> tuple[dict[str, Any], str]:
 
 def commit_rows(commits: Iterable[Commit]) -> pa.Table:
     """Encode commits in the manifest columns, for a chunk of the log."""
-    return pa.Table.from_pylist(
-        [_build_commit_row(commit) for commit in commits], schema=MANIFEST_SCHEMA
-    )
+    return pa.Table.from_pylist([_build_commit_row(commit) for commit in commits], schema=MANIFEST_SCHEMA)
 
 
 def parse_commit_row(row: Mapping[str, Any]) -> Commit:
@@ -191,12 +181,7 @@ def parse_commit_row(row: Mapping[str, Any]) -> Commit:
 
 def _build_row(object_id: str, object_type: str, metadata: Any, **columns: Any) -> dict[str, Any]:
     metadata_json = json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
-    return {
-        "object_id": object_id,
-        "object_type": object_type,
-        "metadata": metadata_json,
-        "table_key": "",
-    } | columns
+    return {"object_id": object_id, "object_type": object_type, "metadata": metadata_json, "table_key": ""} | columns
 
 
 def _parse_metadata(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,11 +247,7 @@ def _parse_table_row(row: Mapping[str, Any]) -> TableEntry:
 
 def _build_commit_row(commit: Commit) -> dict[str, Any]:
     return _build_row(
-        commit.id,
-        "graph_commit",
-        commit.to_json(),
-        table_version=commit.manifest_version,
-        table_branch=commit.branch,
+        commit.id, "graph_commit", commit.to_json(), table_version=commit.manifest_version, table_branch=commit.branch
     )
 
 

@@ -48,10 +48,7 @@ def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: 
         for tag in list_tags(store):
             with suppress(NotFound):  # deleted since the listing
                 ref = refs.find_ref(store, tag.name, layout.TAGS)
-                if (
-                    HistoryLog(store, load_open_manifest(store, ref).state).find(commit_id)
-                    is not None
-                ):
+                if HistoryLog(store, load_open_manifest(store, ref).state).find(commit_id) is not None:
                     return branch_state_of(store, tag.branch or layout.MAIN, tag.ulid)
         raise
 
@@ -60,9 +57,7 @@ def list_tags(store: Store) -> list[Tag]:
     """List all tags by name: one listing, one read each. Damaged ref objects are only logged."""
     highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
     tags = [
-        _read_tag_unless_damaged(store, tag_name, number)
-        for tag_name, number in highest_numbers.items()
-        if number % 2
+        _read_tag_unless_damaged(store, tag_name, number) for tag_name, number in highest_numbers.items() if number % 2
     ]
     return sorted((tag for tag in tags if tag is not None), key=lambda tag: tag.name)
 
@@ -97,9 +92,7 @@ def tag_snapshot(store: Store, ref: Ref) -> Snapshot:
     log = HistoryLog(store, state)
     manifest_version = log.get(head_commit_id).manifest_version
     branch_name = ref.parent or layout.MAIN
-    return Snapshot(
-        store, branch_name, head_commit_id, manifest_version, state.schema, dict(state.tables), log
-    )
+    return Snapshot(store, branch_name, head_commit_id, manifest_version, state.schema, dict(state.tables), log)
 
 
 def load_open_manifest(store: Store, ref: Ref) -> LoadedManifest:
@@ -120,9 +113,5 @@ def _read_tag(store: Store, tag_name: str, number: int) -> Tag | None:
     if ref is None or ref.fork_commit is None:
         return None
     members = store.objects.read_json(layout.ref_name(tag_name, number, layout.TAGS)) or {}
-    creation_details = (
-        members.get("created_at", 0),
-        members.get("actor_id"),
-        members.get("message"),
-    )
+    creation_details = (members.get("created_at", 0), members.get("actor_id"), members.get("message"))
     return Tag(tag_name, ref.fork_commit, ref.parent, ref.ulid, *creation_details)

@@ -21,10 +21,7 @@ def set_aside_torn_versions(store: Store, branch_name: str, branch_ulid: str) ->
     location = layout.manifest_directory(branch_ulid)
     for version in torn_versions.find_torn_versions(store, location):
         kept_location = torn_versions.set_aside_version(
-            store,
-            location,
-            version,
-            lambda event_id: record_torn_version(store, event_id, branch_name),
+            store, location, version, lambda event_id: record_torn_version(store, event_id, branch_name)
         )
         if kept_location is not None:
             _log.warning(

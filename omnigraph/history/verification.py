@@ -28,10 +28,7 @@ VerifyFiles = Callable[[Store, FileChecksums], dict[str, str]]
 
 
 def find_damaged_files(
-    store: Store,
-    state: GraphState,
-    file_names: Iterable[str],
-    verify: VerifyFiles = verify_files,
+    store: Store, state: GraphState, file_names: Iterable[str], verify: VerifyFiles = verify_files
 ) -> dict[str, DamagedError]:
     """Return the files that do not match their checksums, each with its error.
 
@@ -41,13 +38,9 @@ def find_damaged_files(
     try:
         expected_checksums = find_checksums(store, state, requested_names)
     except HistoryReclaimed:  # log chunks were merged since and the old ones cleaned up
-        expected_checksums = find_checksums(
-            store, read_manifest(store, state.head.ulid).state, requested_names
-        )
+        expected_checksums = find_checksums(store, read_manifest(store, state.head.ulid).state, requested_names)
     mismatches = verify(store, expected_checksums)
-    return {
-        file_name: mismatch_error(file_name, mismatch) for file_name, mismatch in mismatches.items()
-    }
+    return {file_name: mismatch_error(file_name, mismatch) for file_name, mismatch in mismatches.items()}
 
 
 def mismatch_error(file_name: str, reason: str) -> DamagedError:
@@ -73,8 +66,7 @@ def make_intact_test(store: Store, state: GraphState) -> Callable[[Iterable[str]
         try:
             expected_checksums = find_checksums(store, state, frozenset(file_names))
             return not any(
-                find_mismatch(store, file_name, checksum)
-                for file_name, checksum in expected_checksums.items()
+                find_mismatch(store, file_name, checksum) for file_name, checksum in expected_checksums.items()
             )
         except OmnigraphError:  # an unreadable log must not block a write
             return False
@@ -107,12 +99,8 @@ class FirstUseVerifier:
         if not needed_names <= self.checksums.keys() | self._unrecorded:
             self._load_checksums(store)
             self._unrecorded |= needed_names - self.checksums.keys()
-        blob_directories = (
-            file_name.removesuffix(".lance") for file_name in version_content.data_files
-        )
-        needed_names |= self._recorded_files_below(
-            (*version_content.index_directories, *blob_directories)
-        )
+        blob_directories = (file_name.removesuffix(".lance") for file_name in version_content.data_files)
+        needed_names |= self._recorded_files_below((*version_content.index_directories, *blob_directories))
         for file_name in sorted((needed_names & self.checksums.keys()) - self.verified):
             mismatch = find_mismatch(store, file_name, self.checksums[file_name])
             if mismatch is not None:
@@ -122,9 +110,7 @@ class FirstUseVerifier:
     def _recorded_files_below(self, directories: Iterable[str]) -> set[str]:
         """Return the recorded files below directories: indexes, and blobs next to a data file."""
         prefixes = tuple(f"{directory}/" for directory in directories)
-        return {
-            file_name for file_name in self.checksums if prefixes and file_name.startswith(prefixes)
-        }
+        return {file_name for file_name in self.checksums if prefixes and file_name.startswith(prefixes)}
 
     def _load_checksums(self, store: Store) -> None:
         for ref_directory in (layout.REFS, layout.TAGS):

@@ -17,9 +17,7 @@ _MAX_COMMITS = 4_096  # commits to search
 VersionStep = tuple[TableEntry, TableEntry]
 
 
-def find_version_path(
-    old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey
-) -> list[VersionStep] | None:
+def find_version_path(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> list[VersionStep] | None:
     """Return version pairs that lead from the old content to the new one; None if no gain.
 
     Each pair starts with the content that the previous pair ended with.
@@ -29,9 +27,7 @@ def find_version_path(
     if versions is None or any(entry.location != new_entry.location for entry in versions):
         return None
     maintenance_pairs = [
-        (first, second)
-        for first, second in pairwise(versions)
-        if first.content_id == second.content_id
+        (first, second) for first, second in pairwise(versions) if first.content_id == second.content_id
     ]
     if not maintenance_pairs and versions[0].lance_version == old_entry.lance_version:
         return None
@@ -41,18 +37,14 @@ def find_version_path(
     return [(first, second) for first, second in steps if first.content_id != second.content_id]
 
 
-def _versions_since_content(
-    new_snapshot: Snapshot, table_key: TableKey, content_id: str
-) -> list[TableEntry] | None:
+def _versions_since_content(new_snapshot: Snapshot, table_key: TableKey, content_id: str) -> list[TableEntry] | None:
     """Return the versions of a table since it last had a given content, oldest first, or None.
 
     Follows first parents: a merge is a step like any other.
     """
     versions = [new_snapshot.tables[table_key]]
     try:
-        for commits_seen, commit in enumerate(
-            new_snapshot.log.first_parents(new_snapshot.commit_id)
-        ):
+        for commits_seen, commit in enumerate(new_snapshot.log.first_parents(new_snapshot.commit_id)):
             entry = commit.tables.get(table_key, versions[-1])
             if entry is None or commits_seen > _MAX_COMMITS:
                 return None

@@ -19,11 +19,7 @@ from .limits import LoadLimits
 
 
 def cast_column(
-    prop: PropertyDefinition,
-    input_column: Any,
-    type_name: str,
-    report_fault: FaultCallback,
-    limits: LoadLimits,
+    prop: PropertyDefinition, input_column: Any, type_name: str, report_fault: FaultCallback, limits: LoadLimits
 ) -> pa.Array:
     """Convert a table column to the column of a property; report misfits to `report_fault`."""
     if isinstance(input_column, pa.ChunkedArray):
@@ -77,27 +73,15 @@ def _is_castable(source_type: pa.DataType, target_type: pa.DataType) -> bool:
 
 
 def _is_list(data_type: pa.DataType) -> bool:
-    return bool(
-        kinds.is_list(data_type)
-        or kinds.is_large_list(data_type)
-        or kinds.is_fixed_size_list(data_type)
-    )
+    return bool(kinds.is_list(data_type) or kinds.is_large_list(data_type) or kinds.is_fixed_size_list(data_type))
 
 
 def _is_text(data_type: pa.DataType) -> bool:
-    return bool(
-        kinds.is_string(data_type)
-        or kinds.is_large_string(data_type)
-        or kinds.is_string_view(data_type)
-    )
+    return bool(kinds.is_string(data_type) or kinds.is_large_string(data_type) or kinds.is_string_view(data_type))
 
 
 def _is_bytes(data_type: pa.DataType) -> bool:
-    return bool(
-        kinds.is_binary(data_type)
-        or kinds.is_large_binary(data_type)
-        or kinds.is_binary_view(data_type)
-    )
+    return bool(kinds.is_binary(data_type) or kinds.is_large_binary(data_type) or kinds.is_binary_view(data_type))
 
 
 def _is_number(data_type: pa.DataType) -> bool:

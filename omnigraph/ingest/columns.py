@@ -35,10 +35,7 @@ _PLAIN_TYPES: dict[ScalarType, set[type]] = {
     ScalarType.DATETIME: {int},
 }
 _NONE_TYPE = type(None)
-_DATE_RANGES = {
-    ScalarType.DATE: (FIRST_DAY, LAST_DAY),
-    ScalarType.DATETIME: (FIRST_MILLIS, LAST_MILLIS),
-}
+_DATE_RANGES = {ScalarType.DATE: (FIRST_DAY, LAST_DAY), ScalarType.DATETIME: (FIRST_MILLIS, LAST_MILLIS)}
 
 
 def build_column(
@@ -51,9 +48,7 @@ def build_column(
     """Build the column of a property; report position and error of misfits to `report_fault`."""
     plain_column = _build_plain_column(prop.type, values)
     built_column = (
-        plain_column
-        if plain_column is not None
-        else _build_value_by_value(prop, values, type_name, report_fault)
+        plain_column if plain_column is not None else _build_value_by_value(prop, values, type_name, report_fault)
     )
     check_value_size(built_column, f"{type_name}.{prop.name}", limits or LoadLimits())
     return built_column
@@ -93,28 +88,19 @@ def _is_in_range(scalar_type: ScalarType, plain_column: pa.Array) -> bool:
         return bool(pc.all(pc.is_finite(plain_column)).as_py())
     if scalar_type in _DATE_RANGES:
         first_allowed, last_allowed = _DATE_RANGES[scalar_type]
-        value_range = pc.min_max(
-            plain_column.cast(pa.int32() if scalar_type is ScalarType.DATE else pa.int64())
-        )
-        return bool(
-            first_allowed <= value_range["min"].as_py()
-            and value_range["max"].as_py() <= last_allowed
-        )
+        value_range = pc.min_max(plain_column.cast(pa.int32() if scalar_type is ScalarType.DATE else pa.int64()))
+        return bool(first_allowed <= value_range["min"].as_py() and value_range["max"].as_py() <= last_allowed)
     return True
 
 
 def _build_plain_lists(property_type: PropertyType, values: Sequence[Any]) -> pa.Array | None:
     value_types = set(map(type, values))
-    if not value_types <= {list, _NONE_TYPE} or (
-        _NONE_TYPE in value_types and not property_type.nullable
-    ):
+    if not value_types <= {list, _NONE_TYPE} or (_NONE_TYPE in value_types and not property_type.nullable):
         return None
     present_lists = [value for value in values if value is not None]
     if property_type.is_vector and set(map(len, present_lists)) - {property_type.vector_dim}:
         return None
-    item_column = _build_plain_column(
-        property_type.element_type(), list(chain.from_iterable(present_lists))
-    )
+    item_column = _build_plain_column(property_type.element_type(), list(chain.from_iterable(present_lists)))
     if item_column is None:
         return None
     if property_type.vector_dim is not None:
@@ -123,11 +109,7 @@ def _build_plain_lists(property_type: PropertyType, values: Sequence[Any]) -> pa
         list_offsets = np.cumsum([0, *map(len, present_lists)], dtype=np.int32)
         list_column = pa.ListArray.from_arrays(pa.array(list_offsets), item_column)
     list_column = list_column.cast(arrow_type(property_type))
-    return (
-        list_column
-        if len(present_lists) == len(values)
-        else list_column.take(_non_null_positions(values))
-    )
+    return list_column if len(present_lists) == len(values) else list_column.take(_non_null_positions(values))
 
 
 def _non_null_positions(values: Sequence[Any]) -> pa.Array:
@@ -143,9 +125,7 @@ def _build_value_by_value(
     stored_values: list[Any] = []
     for position, value in enumerate(values):
         try:
-            stored_value = coerce_loaded(
-                prop.type, value, type_name=type_name, property_name=prop.name
-            )
+            stored_value = coerce_loaded(prop.type, value, type_name=type_name, property_name=prop.name)
             if isinstance(stored_value, BlobUri):
                 raise _external_blob_error(stored_value)
         except (PropertyValueError, ExternalBlobPolicyError) as error:

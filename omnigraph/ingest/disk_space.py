@@ -36,8 +36,7 @@ def estimate_input(input_files: Sequence[InputFile]) -> InputEstimate:
     sampled_files = input_files[:_SAMPLED_FILES]
     sampled_rows = sum(map(_estimate_rows, sampled_files))
     sampled_bytes, all_bytes = (
-        sum(input_file.size for input_file in file_group)
-        for file_group in (sampled_files, input_files)
+        sum(input_file.size for input_file in file_group) for file_group in (sampled_files, input_files)
     )
     return InputEstimate(
         int(sampled_rows * all_bytes / sampled_bytes) if sampled_bytes else 0,
@@ -68,8 +67,7 @@ def require_disk_space(store: Store, needed_bytes: int) -> None:
     free_bytes = shutil.disk_usage(_nearest_existing_path(Path(store.root.path))).free
     if needed_bytes > free_bytes:
         raise ResourceLimitExceeded(
-            f"the load needs about {format_bytes(needed_bytes)},"
-            f" but the disk has {format_bytes(free_bytes)} left",
+            f"the load needs about {format_bytes(needed_bytes)}, but the disk has {format_bytes(free_bytes)} left",
             resource="free disk bytes",
             limit=free_bytes,
             actual=needed_bytes,

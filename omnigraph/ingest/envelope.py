@@ -54,9 +54,7 @@ def with_line_number(error: ClientError, line_number: int) -> ClientError:
     return type(error)(hint=error.hint, **{**error.details, "line": line_number})
 
 
-def _take_node(
-    intake: Intake, line_number: int, record: dict[str, Any], allow_truncate: bool
-) -> None:
+def _take_node(intake: Intake, line_number: int, record: dict[str, Any], allow_truncate: bool) -> None:
     type_name = _string_member(record, "type")
     node_type = resolve_type(intake.ir.catalog, type_name, "node")
     buffer = intake.buffer_for(node_type)
@@ -67,9 +65,7 @@ def _take_node(
     buffer.add(line_number, properties, known_faults=faults)
 
 
-def _take_edge(
-    intake: Intake, line_number: int, record: dict[str, Any], allow_truncate: bool
-) -> None:
+def _take_edge(intake: Intake, line_number: int, record: dict[str, Any], allow_truncate: bool) -> None:
     if "edge" not in record or "type" in record:
         raise InputError(reason="a record has exactly one of 'type' and 'edge'")
     type_name = _string_member(record, "edge")
@@ -91,17 +87,11 @@ def _endpoint_id(record: dict[str, Any], member_name: str, faults: list[ClientEr
         return ""
 
 
-def _is_truncation(
-    record: dict[str, Any], allowed_members: frozenset[str], allow_truncate: bool
-) -> bool:
+def _is_truncation(record: dict[str, Any], allowed_members: frozenset[str], allow_truncate: bool) -> bool:
     """Return whether the record truncates its type; any other unknown member is an error."""
-    unknown_member = next(
-        member_name for member_name in record if member_name not in allowed_members
-    )
+    unknown_member = next(member_name for member_name in record if member_name not in allowed_members)
     if unknown_member != "truncate":
-        raise InputError(
-            reason=f"unknown member '{unknown_member}' in a record", member=unknown_member
-        )
+        raise InputError(reason=f"unknown member '{unknown_member}' in a record", member=unknown_member)
     if record["truncate"] is not True or len(record) != 2:
         reason = "'truncate' must be true and the only member besides the type"
         raise InputError(reason=reason, member=unknown_member)
@@ -116,9 +106,7 @@ def _record_properties(
     """Return the properties of a record, and the faults of their names or of the id."""
     properties: Any = record.get("data", _EMPTY_RECORD)
     if type(properties) is not dict:
-        raise InputError(
-            reason=f"'data' must be an object, got {_json_type_name(properties)}", member="data"
-        )
+        raise InputError(reason=f"'data' must be an object, got {_json_type_name(properties)}", member="data")
     faults: list[ClientError] = []
     if not properties.keys() <= property_names:
         faults += unknown_property_errors(entity_type, properties, property_names)

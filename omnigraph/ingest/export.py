@@ -59,9 +59,7 @@ def select_types(snapshot: Snapshot, type_names: Sequence[str] | None) -> list[N
     return [entity_type for entity_type in all_types if entity_type.name in type_names]
 
 
-def _export_type(
-    entity_type: NodeType | EdgeType, table: Table, iso_dates: bool
-) -> Iterator[bytes]:
+def _export_type(entity_type: NodeType | EdgeType, table: Table, iso_dates: bool) -> Iterator[bytes]:
     id_rows = read_rows(table, ["id"], with_row_ids=True).select(["id", ROW_ID])
     ordered_row_ids = id_rows[ROW_ID].take(pc.sort_indices(id_rows["id"])).combine_chunks()
     del id_rows
@@ -70,20 +68,15 @@ def _export_type(
         yield from lines_of_rows(entity_type, piece_rows, iso_dates=iso_dates)
 
 
-def lines_of_rows(
-    entity_type: NodeType | EdgeType, rows: pa.Table, *, iso_dates: bool = False
-) -> Iterator[bytes]:
+def lines_of_rows(entity_type: NodeType | EdgeType, rows: pa.Table, *, iso_dates: bool = False) -> Iterator[bytes]:
     """Yield the lines of some rows of a type, in row order, with newlines."""
     values_by_column = {
-        prop.name: _json_values(prop.type, rows[prop.name], iso_dates)
-        for prop in entity_type.properties
+        prop.name: _json_values(prop.type, rows[prop.name], iso_dates) for prop in entity_type.properties
     }
     values_by_column["id"] = rows["id"].to_pylist()
     property_names = list(values_by_column)
     endpoint_columns = (
-        [rows[column_name].to_pylist() for column_name in ("src", "dst")]
-        if isinstance(entity_type, EdgeType)
-        else None
+        [rows[column_name].to_pylist() for column_name in ("src", "dst")] if isinstance(entity_type, EdgeType) else None
     )
     for row_number, row_values in enumerate(zip(*values_by_column.values(), strict=True)):
         record: dict[str, Any] = {"data": dict(zip(property_names, row_values, strict=True))}
@@ -98,17 +91,13 @@ def lines_of_rows(
         yield orjson.dumps(record, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
-def _json_values(
-    property_type: PropertyType, column: pa.ChunkedArray, iso_dates: bool
-) -> list[Any]:
+def _json_values(property_type: PropertyType, column: pa.ChunkedArray, iso_dates: bool) -> list[Any]:
     """Return the values of a column in their JSON form for exports."""
     if property_type.scalar in _INTEGER_TYPES:
         integer_type = _INTEGER_TYPES[property_type.scalar]
         column = column.cast(pa.list_(integer_type) if property_type.is_list else integer_type)
         if iso_dates:
-            format_value = (
-                format_date if property_type.scalar is ScalarType.DATE else format_datetime
-            )
+            format_value = format_date if property_type.scalar is ScalarType.DATE else format_datetime
             return [_format_nested(format_value, item) for item in column.to_pylist()]
     column_values: list[Any] = column.to_pylist()
     if property_type.scalar is ScalarType.BLOB:

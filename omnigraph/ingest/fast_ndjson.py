@@ -26,9 +26,7 @@ _NEWLINE, _OPEN_BRACE, _CLOSE_BRACE, _CARRIAGE_RETURN = b"\n{}\r"
 _TEMPORAL_TYPES = (ScalarType.DATE, ScalarType.DATETIME)
 # Integers beyond these may not be exact floats any more; the strict reader decides.
 _EXACT_INTEGER_MAX = {ScalarType.F32: 2.0**24, ScalarType.F64: 2.0**53}
-TypeLines = tuple[
-    bytes, bytes, bytes, Positions
-]  # "type" or "edge", type name, lines, line numbers
+TypeLines = tuple[bytes, bytes, bytes, Positions]  # "type" or "edge", type name, lines, line numbers
 
 
 class UnusualBlockError(Exception):
@@ -39,14 +37,10 @@ def take_block(intake: Intake, block: bytes, first_number: int) -> bool:
     """Take all records of a block, numbered from `first_number`, or none; return whether taken."""
     try:
         built_buffers = [
-            _build_columns(intake, type_lines)
-            for type_lines in _split_by_type(intake, block, first_number)
+            _build_columns(intake, type_lines) for type_lines in _split_by_type(intake, block, first_number)
         ]
         # An edge type may have two names; its lines would then be in two groups, out of order.
-        _require_usual(
-            len({table_key(buffer.entity_type) for buffer, _, _ in built_buffers})
-            == len(built_buffers)
-        )
+        _require_usual(len({table_key(buffer.entity_type) for buffer, _, _ in built_buffers}) == len(built_buffers))
     except (UnusualBlockError, UnicodeDecodeError, pa.ArrowException, ClientError):
         return False
     for buffer, columns, line_numbers in built_buffers:
@@ -70,9 +64,7 @@ def _split_by_type(intake: Intake, block: bytes, first_number: int) -> list[Type
     line_starts = np.append(0, line_ends[:-1] + 1)
     longest_line = int((line_ends - line_starts).max())
     limits = intake.limits
-    _require_usual(
-        line_starts[-1] < len(block_bytes) and longest_line <= min(limits.slots, limits.line_bytes)
-    )
+    _require_usual(line_starts[-1] < len(block_bytes) and longest_line <= min(limits.slots, limits.line_bytes))
     last_bytes = block_bytes[line_ends - 1]
     ends_with_brace = (last_bytes == _CLOSE_BRACE) | (
         (last_bytes == _CARRIAGE_RETURN) & (block_bytes[line_ends - 2] == _CLOSE_BRACE)
@@ -94,19 +86,12 @@ def _group_lines(block: bytes, line_numbers: Positions) -> list[TypeLines]:
             raise UnusualBlockError
         positions_by_type.setdefault((record_start[1], record_start[2]), []).append(position)
     return [
-        (
-            type_member,
-            type_name,
-            b"\n".join([lines[position] for position in positions]),
-            line_numbers[positions],
-        )
+        (type_member, type_name, b"\n".join([lines[position] for position in positions]), line_numbers[positions])
         for (type_member, type_name), positions in positions_by_type.items()
     ]
 
 
-def _build_columns(
-    intake: Intake, type_lines: TypeLines
-) -> tuple[TypeBuffer, dict[str, pa.Array], Positions]:
+def _build_columns(intake: Intake, type_lines: TypeLines) -> tuple[TypeBuffer, dict[str, pa.Array], Positions]:
     type_member, type_name, json_text, line_numbers = type_lines
     buffer = _buffer_for_type(intake, type_member, type_name.decode())
     row_limit = buffer.limits.rows
@@ -116,25 +101,16 @@ def _build_columns(
     has_null_text = b"null" in json_text
     columns: dict[str, pa.Array] = {}
     if isinstance(buffer.entity_type, EdgeType):
-        columns["src"], columns["dst"] = (
-            _required_column(records, "from"),
-            _required_column(records, "to"),
-        )
+        columns["src"], columns["dst"] = (_required_column(records, "from"), _required_column(records, "to"))
     data_column = records["data"].combine_chunks()
     _require_usual(not (data_column.null_count and has_null_text))
-    values_by_name = dict(
-        zip([field.name for field in data_column.type], data_column.flatten(), strict=True)
-    )
+    values_by_name = dict(zip([field.name for field in data_column.type], data_column.flatten(), strict=True))
     for prop in buffer.entity_type.properties:
-        columns[prop.name] = _property_column(
-            buffer, prop, values_by_name[prop.name], has_null_text=has_null_text
-        )
+        columns[prop.name] = _property_column(buffer, prop, values_by_name[prop.name], has_null_text=has_null_text)
     supplied_ids = values_by_name.get("id")
     _require_usual(supplied_ids is None or not (supplied_ids.null_count and has_null_text))
     faults: RecordFaults = {}
-    property_rows = pa.table(
-        {prop.name: columns[prop.name] for prop in buffer.entity_type.properties}
-    )
+    property_rows = pa.table({prop.name: columns[prop.name] for prop in buffer.entity_type.properties})
     columns["id"] = buffer.resolve_ids(property_rows, supplied_ids, faults, len(line_numbers))
     _require_usual(not faults)
     return buffer, columns, line_numbers
@@ -153,9 +129,7 @@ def _buffer_for_type(intake: Intake, type_member: bytes, type_name: str) -> Type
 
 
 def _read_json(buffer: TypeBuffer, type_member: str, json_text: bytes) -> pa.Table:
-    data_fields = [
-        (prop.name, _json_type(prop, json_text)) for prop in buffer.entity_type.properties
-    ]
+    data_fields = [(prop.name, _json_type(prop, json_text)) for prop in buffer.entity_type.properties]
     if b'"id"' in json_text:
         data_fields.append(("id", pa.string()))
     _require_usual(data_fields)
@@ -177,9 +151,7 @@ def _json_type(prop: PropertyDefinition, json_text: bytes) -> pa.DataType:
     return _json_item_type(property_type, prop.name, json_text)
 
 
-def _json_item_type(
-    property_type: PropertyType, property_name: str, json_text: bytes
-) -> pa.DataType:
+def _json_item_type(property_type: PropertyType, property_name: str, json_text: bytes) -> pa.DataType:
     if property_type.scalar.is_float:
         return pa.float64()
     if property_type.scalar is ScalarType.BLOB:
@@ -202,13 +174,9 @@ def _property_column(
     """Return the column of a property as the strict reader would build it."""
     property_type, default = prop.type, buffer.defaults[prop.name]
     if input_column.null_count and default is not None:
-        _require_usual(
-            not has_null_text
-        )  # Arrow does not distinguish an explicit null from an absent member
+        _require_usual(not has_null_text)  # Arrow does not distinguish an explicit null from an absent member
         return _convert_values(
-            buffer,
-            prop,
-            [default if value is None else value for value in input_column.to_pylist()],
+            buffer, prop, [default if value is None else value for value in input_column.to_pylist()]
         )
     _require_usual(property_type.nullable or not input_column.null_count)
     if property_type.scalar in _TEMPORAL_TYPES or property_type.scalar is ScalarType.BLOB:
@@ -217,17 +185,13 @@ def _property_column(
         converted = _convert_lists(property_type, input_column)
     else:
         converted = (
-            _convert_floats(property_type.scalar, input_column)
-            if property_type.scalar.is_float
-            else input_column
+            _convert_floats(property_type.scalar, input_column) if property_type.scalar.is_float else input_column
         )
     check_value_size(converted, f"{buffer.entity_type.name}.{prop.name}", buffer.limits)
     return converted
 
 
-def _convert_distinct(
-    buffer: TypeBuffer, prop: PropertyDefinition, input_column: pa.Array
-) -> pa.Array:
+def _convert_distinct(buffer: TypeBuffer, prop: PropertyDefinition, input_column: pa.Array) -> pa.Array:
     """Convert every distinct value once."""
     if pa.types.is_list(input_column.type):
         return _convert_values(buffer, prop, input_column.to_pylist())
@@ -238,9 +202,7 @@ def _convert_distinct(
 
 def _convert_values(buffer: TypeBuffer, prop: PropertyDefinition, values: list[Any]) -> pa.Array:
     faults: RecordFaults = {}
-    converted = build_column(
-        prop, values, buffer.entity_type.name, fault_recorder(faults), buffer.limits
-    )
+    converted = build_column(prop, values, buffer.entity_type.name, fault_recorder(faults), buffer.limits)
     _require_usual(not faults)
     return converted
 
@@ -248,17 +210,9 @@ def _convert_values(buffer: TypeBuffer, prop: PropertyDefinition, values: list[A
 def _convert_floats(scalar_type: ScalarType, input_column: pa.Array) -> pa.Array:
     """Return float values whose text has only one interpretation."""
     present_values = input_column.drop_null().to_numpy(zero_copy_only=False)
-    _require_usual(
-        (np.abs(present_values) < _EXACT_INTEGER_MAX[scalar_type]).all()
-    )  # also rejects infinities and NaN
-    _require_usual(
-        not (np.signbit(present_values) & (present_values == 0)).any()
-    )  # "-0" is an integer, without a sign
-    return (
-        input_column.cast(pa.float32(), safe=False)
-        if scalar_type is ScalarType.F32
-        else input_column
-    )
+    _require_usual((np.abs(present_values) < _EXACT_INTEGER_MAX[scalar_type]).all())  # also rejects infinities and NaN
+    _require_usual(not (np.signbit(present_values) & (present_values == 0)).any())  # "-0" is an integer, without a sign
+    return input_column.cast(pa.float32(), safe=False) if scalar_type is ScalarType.F32 else input_column
 
 
 def _convert_lists(property_type: PropertyType, input_lists: pa.Array) -> pa.Array:
@@ -271,12 +225,8 @@ def _convert_lists(property_type: PropertyType, input_lists: pa.Array) -> pa.Arr
         if not element_type.scalar.is_float:
             return input_lists.cast(arrow_type(property_type))
         return _replace_items(input_lists, item_values).cast(arrow_type(property_type))
-    _require_usual(
-        (input_lists.drop_null().value_lengths().to_numpy() == property_type.vector_dim).all()
-    )
-    vectors = pa.FixedSizeListArray.from_arrays(item_values, property_type.vector_dim).cast(
-        arrow_type(property_type)
-    )
+    _require_usual((input_lists.drop_null().value_lengths().to_numpy() == property_type.vector_dim).all())
+    vectors = pa.FixedSizeListArray.from_arrays(item_values, property_type.vector_dim).cast(arrow_type(property_type))
     return vectors.take(_non_null_positions(input_lists)) if input_lists.null_count else vectors
 
 

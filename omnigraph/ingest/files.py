@@ -36,9 +36,7 @@ def split_block(block: bytes, max_line_bytes: int) -> Iterator[bytes]:
     return (line[: max_line_bytes + 1] for line in block.split(b"\n"))
 
 
-def iter_blocks(
-    source: TextSource, max_line_bytes: int, block_bytes: int = 4 << 20
-) -> Iterator[bytes]:
+def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 << 20) -> Iterator[bytes]:
     r"""Yield the lines of a source, many per block, verbatim except for the final newline.
 
     Of an overlong line only the beginning is guaranteed. In a compressed source it is the last
@@ -51,17 +49,11 @@ def iter_blocks(
         raw_reader = io.BufferedReader(_RawBytes(file), _PIECE_BYTES)
         compression = detect_compression(raw_reader.peek(4))
         pieces = _read_pieces(_decompress(raw_reader, compression))
-        yield from cut_blocks(
-            pieces, max_line_bytes, block_bytes, stop_at_long_line=compression is not None
-        )
+        yield from cut_blocks(pieces, max_line_bytes, block_bytes, stop_at_long_line=compression is not None)
 
 
 def cut_blocks(
-    pieces: Iterator[bytes],
-    max_line_bytes: int,
-    block_bytes: int = 4 << 20,
-    *,
-    stop_at_long_line: bool = False,
+    pieces: Iterator[bytes], max_line_bytes: int, block_bytes: int = 4 << 20, *, stop_at_long_line: bool = False
 ) -> Iterator[bytes]:
     """Join pieces of a text and cut them into blocks at line ends.
 
@@ -69,18 +61,12 @@ def cut_blocks(
     skipped, or with `stop_at_long_line` never read.
     """
     buffered: list[bytes] = []
-    buffered_bytes = unfinished_bytes = (
-        0  # bytes buffered, and those of them after the last newline
-    )
+    buffered_bytes = unfinished_bytes = 0  # bytes buffered, and those of them after the last newline
     for piece in pieces:
         buffered.append(piece)
         buffered_bytes += len(piece)
         newline_position = piece.rfind(b"\n")
-        unfinished_bytes = (
-            unfinished_bytes + len(piece)
-            if newline_position < 0
-            else len(piece) - newline_position - 1
-        )
+        unfinished_bytes = unfinished_bytes + len(piece) if newline_position < 0 else len(piece) - newline_position - 1
         if unfinished_bytes > max_line_bytes:
             yield from _split_long_line(buffered, buffered_bytes - unfinished_bytes, max_line_bytes)
             remainder = b"" if stop_at_long_line else _skip_to_next_line(pieces)
@@ -98,9 +84,7 @@ def cut_blocks(
         yield text.removesuffix(b"\n")
 
 
-def _split_long_line(
-    buffered: Sequence[bytes], complete_bytes: int, max_line_bytes: int
-) -> Iterator[bytes]:
+def _split_long_line(buffered: Sequence[bytes], complete_bytes: int, max_line_bytes: int) -> Iterator[bytes]:
     """Yield the complete lines of a text, if any, then the beginning of an overlong line."""
     text = b"".join(buffered)
     if complete_bytes:

@@ -29,9 +29,7 @@ def is_text_source(source: Any) -> bool:
     return isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
 
 
-def take_table(
-    intake: Intake, entity_type: NodeType | EdgeType, table: pa.Table, first_row_number: int = 1
-) -> None:
+def take_table(intake: Intake, entity_type: NodeType | EdgeType, table: pa.Table, first_row_number: int = 1) -> None:
     """Take a table whose rows are numbered from `first_row_number`."""
     _take_table_columns(intake.buffer_for(entity_type), table, first_row_number)
 
@@ -40,25 +38,16 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
     """Take tables by type name, or an iterable of records that name their types."""
     if isinstance(data, Mapping):
         for type_name, type_data in data.items():
-            entity_type = resolve_type(
-                intake.ir.catalog, type_name, ignore_case=True, fallback_hint=_FILE_HINT
-            )
+            entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=_FILE_HINT)
             _take_type_data(intake, entity_type, type_data)
     elif _is_frame(data):
         raise InputError("a table needs the name of its type", reason='pass {"Type": table}')
     elif isinstance(data, Iterable):
         for record_number, record in enumerate(data, 1):
-            take_record(
-                intake,
-                record_number,
-                _wrap_dataclass(intake, record),
-                allow_truncate=allow_truncate,
-            )
+            take_record(intake, record_number, _wrap_dataclass(intake, record), allow_truncate=allow_truncate)
     else:
         input_type = type(data).__name__
-        raise InputError(
-            f"cannot load {input_type}", reason="expected a path, a file, records or tables"
-        )
+        raise InputError(f"cannot load {input_type}", reason="expected a path, a file, records or tables")
 
 
 def _take_type_data(intake: Intake, entity_type: NodeType | EdgeType, type_data: Any) -> None:
@@ -70,28 +59,17 @@ def _take_type_data(intake: Intake, entity_type: NodeType | EdgeType, type_data:
         try:
             _take_typed_record(buffer, record_number, _record_fields(record))
         except ClientError as error:
-            intake.problems.add(
-                with_line_number(error, record_number), record_number, entity_type.name
-            )
+            intake.problems.add(with_line_number(error, record_number), record_number, entity_type.name)
 
 
 def _take_typed_record(buffer: TypeBuffer, record_number: int, record: dict[str, Any]) -> None:
     if not isinstance(buffer.entity_type, EdgeType):
         endpoint_ids = None
     else:
-        record = {
-            _ENDPOINT_COLUMNS.get(member_name, member_name): value
-            for member_name, value in record.items()
-        }
-        endpoint_ids = (
-            _endpoint_id(record.pop("src", None), "from"),
-            _endpoint_id(record.pop("dst", None), "to"),
-        )
+        record = {_ENDPOINT_COLUMNS.get(member_name, member_name): value for member_name, value in record.items()}
+        endpoint_ids = (_endpoint_id(record.pop("src", None), "from"), _endpoint_id(record.pop("dst", None), "to"))
     buffer.add(
-        record_number,
-        record,
-        endpoint_ids,
-        unknown_property_errors(buffer.entity_type, record, buffer.member_names),
+        record_number, record, endpoint_ids, unknown_property_errors(buffer.entity_type, record, buffer.member_names)
     )
 
 
@@ -118,18 +96,14 @@ def _wrap_dataclass(intake: Intake, record: Any) -> Any:
     fields, type_name = _record_fields(record), type(record).__name__
     if intake.ir.catalog.node(type_name) is not None:
         return {"type": type_name, "data": fields}
-    renamed = {
-        _ENDPOINT_COLUMNS.get(field_name, field_name): value for field_name, value in fields.items()
-    }
+    renamed = {_ENDPOINT_COLUMNS.get(field_name, field_name): value for field_name, value in fields.items()}
     endpoints = {"from": renamed.pop("src", None), "to": renamed.pop("dst", None)}
     return {"edge": type_name, **endpoints, "data": renamed}
 
 
 def _is_frame(data: Any) -> bool:
     arrow_methods = ("__arrow_c_stream__", "__arrow_c_array__", "to_arrow")
-    return any(hasattr(data, method_name) for method_name in arrow_methods) and not isinstance(
-        data, pa.Array
-    )
+    return any(hasattr(data, method_name) for method_name in arrow_methods) and not isinstance(data, pa.Array)
 
 
 def _to_arrow_table(frame: Any) -> pa.Table:
@@ -148,21 +122,15 @@ def _take_table_columns(buffer: TypeBuffer, table: pa.Table, first_row_number: i
     columns: dict[str, pa.Array] = {}
     for prop in buffer.entity_type.properties:
         input_column = _column_or_default(table, prop.name, buffer.defaults[prop.name])
-        columns[prop.name] = cast_column(
-            prop, input_column, buffer.entity_type.name, report_fault, buffer.limits
-        )
+        columns[prop.name] = cast_column(prop, input_column, buffer.entity_type.name, report_fault, buffer.limits)
     if isinstance(buffer.entity_type, EdgeType):
         for member_name, stored_name in _ENDPOINT_COLUMNS.items():
             columns[stored_name] = _endpoint_column(table, stored_name, member_name, faults)
     row_count = table.num_rows
     id_column = _column_or_default(table, "id", None)
     input_column = None if id_column.null_count == row_count else id_column
-    columns["id"] = buffer.resolve_ids(
-        _as_table(columns, row_count), input_column, faults, row_count
-    )
-    buffer.append_columns(
-        columns, faults, np.arange(first_row_number, first_row_number + row_count, dtype=np.int64)
-    )
+    columns["id"] = buffer.resolve_ids(_as_table(columns, row_count), input_column, faults, row_count)
+    buffer.append_columns(columns, faults, np.arange(first_row_number, first_row_number + row_count, dtype=np.int64))
 
 
 def _rename_columns(buffer: TypeBuffer, table: pa.Table) -> pa.Table:
@@ -172,9 +140,7 @@ def _rename_columns(buffer: TypeBuffer, table: pa.Table) -> pa.Table:
         _ENDPOINT_COLUMNS.get(column_name, column_name) if is_edge else column_name
         for column_name in table.column_names
     ]
-    duplicate_name = next(
-        (column_name for column_name in stored_names if stored_names.count(column_name) > 1), None
-    )
+    duplicate_name = next((column_name for column_name in stored_names if stored_names.count(column_name) > 1), None)
     if duplicate_name is not None:
         raise InputError(reason=f"column '{duplicate_name}' is given twice")
     allowed_names = buffer.member_names | ({"src", "dst"} if is_edge else set())
@@ -191,9 +157,7 @@ def _column_or_default(table: pa.Table, column_name: str, default: Any) -> pa.Ar
     return pa.array([default] * table.num_rows)
 
 
-def _endpoint_column(
-    table: pa.Table, stored_name: str, member_name: str, faults: RecordFaults
-) -> pa.Array:
+def _endpoint_column(table: pa.Table, stored_name: str, member_name: str, faults: RecordFaults) -> pa.Array:
     input_column = _column_or_default(table, stored_name, None)
     if pa.types.is_string(input_column.type) and not input_column.null_count:
         return input_column

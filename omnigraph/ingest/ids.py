@@ -29,8 +29,7 @@ def key_ids(ir: SchemaIR, node: NodeType, rows: pa.Table, report_fault: FaultCal
     key_names = ordered_key_columns(ir, node.name)
     key_types = [_key_property_type(node, key_name) for key_name in key_names]
     spelled_columns = [
-        spell_column(key_type, rows[key_name])
-        for key_type, key_name in zip(key_types, key_names, strict=True)
+        spell_column(key_type, rows[key_name]) for key_type, key_name in zip(key_types, key_names, strict=True)
     ]
     if len(spelled_columns) == 1:
         entity_ids = spelled_columns[0]
@@ -49,8 +48,7 @@ def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array
     if property_type.scalar.is_float:
         is_single = property_type.scalar is ScalarType.F32
         spellings = [
-            number if number is None else spell_float(number, single=is_single)
-            for number in column.to_pylist()
+            number if number is None else spell_float(number, single=is_single) for number in column.to_pylist()
         ]
         return pa.array(spellings, pa.string())
     if property_type.scalar in _INTEGER_TYPES:
@@ -58,9 +56,7 @@ def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array
     return column.cast(pa.string())
 
 
-def given_or_new_ids(
-    supplied_ids: Sequence[object] | pa.Array, report_fault: FaultCallback
-) -> pa.Array:
+def given_or_new_ids(supplied_ids: Sequence[object] | pa.Array, report_fault: FaultCallback) -> pa.Array:
     """Return the given ids, generated where missing; values that are not strings are reported."""
     if isinstance(supplied_ids, pa.Array):
         if (
@@ -71,10 +67,7 @@ def given_or_new_ids(
             return supplied_ids
         supplied_ids = supplied_ids.to_pylist()
     return pa.array(
-        [
-            _given_or_new_id(position, supplied_id, report_fault)
-            for position, supplied_id in enumerate(supplied_ids)
-        ],
+        [_given_or_new_id(position, supplied_id, report_fault) for position, supplied_id in enumerate(supplied_ids)],
         pa.string(),
     )
 
@@ -88,15 +81,9 @@ def generate_ids(id_count: int) -> pa.Array:
     """
     first_ulid = reserve_ulids(id_count)
     low_parts = (first_ulid & _LOW_MASK) + np.arange(id_count, dtype=np.int64)
-    high_parts = [
-        first_ulid >> _LOW_BITS,
-        (first_ulid >> _LOW_BITS) + 1,
-    ]  # the low part may overflow once
+    high_parts = [first_ulid >> _LOW_BITS, (first_ulid >> _LOW_BITS) + 1]  # the low part may overflow once
     high_digits = np.array(
-        [
-            [high_part >> 5 * digit_position & 31 for digit_position in range(15, -1, -1)]
-            for high_part in high_parts
-        ]
+        [[high_part >> 5 * digit_position & 31 for digit_position in range(15, -1, -1)] for high_part in high_parts]
     )
     digits = np.empty((id_count, 26), np.uint8)
     digits[:, :16] = _ALPHABET[high_digits][low_parts >> _LOW_BITS]
@@ -120,10 +107,7 @@ def check_ids_match_keys(
             continue
         expected_id = expected_ids[position].as_py()
         if not isinstance(supplied_id, str):
-            report_fault(
-                position,
-                InputError(reason=f"id must be a string, got {type(supplied_id).__name__}"),
-            )
+            report_fault(position, InputError(reason=f"id must be a string, got {type(supplied_id).__name__}"))
         elif expected_id is not None and supplied_id != expected_id:
             reason = f"id '{supplied_id}' does not match its key; expected '{expected_id}'"
             report_fault(position, InputError(reason=reason))
@@ -139,9 +123,7 @@ def _given_or_new_id(position: int, supplied_id: object, report_fault: FaultCall
             report_fault(position, InputError(reason="id is not valid Unicode"))
             return None
         return supplied_id
-    complaint = (
-        "is empty" if supplied_id == "" else f"must be a string, got {type(supplied_id).__name__}"
-    )
+    complaint = "is empty" if supplied_id == "" else f"must be a string, got {type(supplied_id).__name__}"
     report_fault(position, InputError(reason=f"id {complaint}"))
     return None
 

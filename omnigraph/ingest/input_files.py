@@ -51,11 +51,7 @@ def find_input_files(
     """Find the files of a path, several paths, or a mapping of types to paths, in order."""
     column_mappings = column_mappings or {}
     if isinstance(data, Mapping):
-        typed_paths = [
-            (type_name, path)
-            for type_name, type_input in data.items()
-            for path in _as_sequence(type_input)
-        ]
+        typed_paths = [(type_name, path) for type_name, type_input in data.items() for path in _as_sequence(type_input)]
     else:
         typed_paths = [(None, path) for path in _as_sequence(data)]
     input_files = [
@@ -87,19 +83,11 @@ def _resolve_path(
     if not matched_files:
         raise InputError(f"cannot read {path}: No such file or directory", reason="unreadable")
     for file_path, size in matched_files:
-        file_format = (
-            requested_format
-            or format_of_name(file_path)
-            or ("ndjson" if type_name is None else None)
-        )
+        file_format = requested_format or format_of_name(file_path) or ("ndjson" if type_name is None else None)
         if file_format is None or (file_format == "ndjson" and type_name is not None):
-            raise InputError(
-                f"{file_path}: expected a CSV or Parquet file", reason="unknown format"
-            )
+            raise InputError(f"{file_path}: expected a CSV or Parquet file", reason="unknown format")
         resolved_type = (
-            type_name
-            if file_format == "ndjson"
-            else type_name or _type_from_path(file_path, column_mappings)
+            type_name if file_format == "ndjson" else type_name or _type_from_path(file_path, column_mappings)
         )
         column_mapping = column_mappings.get(resolved_type or "", {})
         yield InputFile(
@@ -117,12 +105,8 @@ def _list_files(path: str, requested_format: str | None) -> Iterable[tuple[str, 
         return _list_s3_objects(path, requested_format)
     local_path = Path(path)
     if local_path.is_dir():
-        folder_files = sorted(
-            file_path for file_path in local_path.rglob("*") if file_path.is_file()
-        )
-        matched_files = [
-            file_path for file_path in folder_files if not file_path.name.startswith((".", "_"))
-        ]
+        folder_files = sorted(file_path for file_path in local_path.rglob("*") if file_path.is_file())
+        matched_files = [file_path for file_path in folder_files if not file_path.name.startswith((".", "_"))]
     elif _GLOB_CHARACTERS & set(path) and not local_path.exists():
         matched_files = sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207 - any root
     else:
@@ -143,17 +127,11 @@ def _list_s3_objects(path: str, requested_format: str | None) -> list[tuple[str,
     prefix = object_path
     if _GLOB_CHARACTERS & set(object_path):
         prefix = object_path[
-            : min(
-                object_path.index(wildcard)
-                for wildcard in _GLOB_CHARACTERS
-                if wildcard in object_path
-            )
+            : min(object_path.index(wildcard) for wildcard in _GLOB_CHARACTERS if wildcard in object_path)
         ].rpartition("/")[0]
     elif file_system.get_file_info(object_path).type == FileType.File:
         return [(path, file_system.get_file_info(object_path).size)]
-    object_infos = file_system.get_file_info(
-        FileSelector(prefix, recursive=True, allow_not_found=True)
-    )
+    object_infos = file_system.get_file_info(FileSelector(prefix, recursive=True, allow_not_found=True))
     file_infos = [entry for entry in object_infos if entry.type == FileType.File]
     if prefix != object_path:
         file_infos = [entry for entry in file_infos if fnmatchcase(entry.path, object_path)]
@@ -218,9 +196,7 @@ def open_input_file(input_file: InputFile) -> IO[bytes]:
     with ReadErrorContext(input_file.path):
         if input_file.path.startswith("s3://"):
             object_path = input_file.path.removeprefix("s3://")
-            opened: IO[bytes] = s3_file_system(input_file.store_options).open_input_file(
-                object_path
-            )
+            opened: IO[bytes] = s3_file_system(input_file.store_options).open_input_file(object_path)
             return opened
         return Path(input_file.base_folder, input_file.path).open("rb")
 

@@ -40,9 +40,7 @@ class InputPiece:
 def cut_into_pieces(input_files: Sequence[InputFile], piece_bytes: int) -> list[InputPiece]:
     """Cut inputs into pieces of about `piece_bytes` bytes, in input order."""
     spans = [
-        (input_file, start, end)
-        for input_file in input_files
-        for start, end in _piece_spans(input_file, piece_bytes)
+        (input_file, start, end) for input_file in input_files for start, end in _piece_spans(input_file, piece_bytes)
     ]
     return [InputPiece(number, *span) for number, span in enumerate(spans)]
 
@@ -57,10 +55,7 @@ def _piece_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int
     )
     if is_indivisible or _is_compressed(input_file):
         return [(0, None)]
-    return [
-        (start, min(start + piece_bytes, input_file.size))
-        for start in range(0, input_file.size, piece_bytes)
-    ]
+    return [(start, min(start + piece_bytes, input_file.size)) for start in range(0, input_file.size, piece_bytes)]
 
 
 def _is_compressed(input_file: InputFile) -> bool:
@@ -117,9 +112,7 @@ def read_piece_tables(piece: InputPiece) -> Iterator[pa.Table]:
     """Yield the rows of a piece of Parquet or CSV, with columns renamed by the mapping."""
     input_file = piece.input_file
     with ReadErrorContext(input_file.path), open_input_file(input_file) as file:
-        yield from iter_tables(
-            file, input_file.file_format, input_file.column_mapping, piece.start, piece.end
-        )
+        yield from iter_tables(file, input_file.file_format, input_file.column_mapping, piece.start, piece.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +138,10 @@ class RecordPositions:
     def locate_problems(self, problems: Iterable[LoadProblem]) -> list[LoadProblem]:
         """Return problems in input order, with the lines of their files."""
         ordered = sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
-        return [
-            relocate_problem(problem, self.line_number, self.file_path(problem.line))
-            for problem in ordered
-        ]
+        return [relocate_problem(problem, self.line_number, self.file_path(problem.line)) for problem in ordered]
 
 
-def map_record_positions(
-    pieces: Sequence[InputPiece], lines_by_piece: Mapping[int, int]
-) -> RecordPositions:
+def map_record_positions(pieces: Sequence[InputPiece], lines_by_piece: Mapping[int, int]) -> RecordPositions:
     """Combine the line counts that pieces reported."""
     lines_before: dict[int, int] = {}
     current_path, line_count = None, 0
@@ -174,9 +162,7 @@ class InputFiles:
     """Files as one input of a load in this process; each is one piece."""
 
     def __init__(self, input_files: Sequence[InputFile]) -> None:
-        self.pieces = [
-            InputPiece(number, input_file) for number, input_file in enumerate(input_files)
-        ]
+        self.pieces = [InputPiece(number, input_file) for number, input_file in enumerate(input_files)]
         self.positions = RecordPositions(
             {piece.number: piece.input_file.path for piece in self.pieces}, _NoLinesBefore()
         )
@@ -188,11 +174,7 @@ class InputFiles:
             if piece.input_file.file_format == "ndjson":
                 blocks = read_piece_blocks(piece, intake.limits.line_bytes)
                 for _ in read_blocks(
-                    intake,
-                    blocks,
-                    allow_truncate=truncating,
-                    report_all=report,
-                    first_number=record_position,
+                    intake, blocks, allow_truncate=truncating, report_all=report, first_number=record_position
                 ):
                     pass
                 continue

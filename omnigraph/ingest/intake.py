@@ -7,7 +7,7 @@ that memory holds Arrow data and not Python objects. Problems are reported with 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,15 @@ from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.rules.delta import Positions
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.blobs import row_schema
-from omnigraph.values.table_key import TableKey
 
 from .columns import FaultCallback, build_column
 from .defaults import defaults_of
 from .ids import check_ids_match_keys, generate_ids, given_or_new_ids, key_ids
 from .limits import LoadLimits, check_limit
 from .problem import ProblemCollector
+
+if TYPE_CHECKING:
+    from omnigraph.values.table_key import TableKey
 
 _FLUSH_RECORDS = 20_000  # records of one type that are converted into columns together
 RecordData = Mapping[str, Any]
@@ -81,9 +83,7 @@ class TypeBuffer:
             self.pending_faults[len(self.pending_records)] = list(known_faults)
         self.record_count += 1
         if self.limits.rows is not None:
-            check_limit(
-                f"entities for {table_key(self.entity_type)}", self.record_count, self.limits.rows
-            )
+            check_limit(f"entities for {table_key(self.entity_type)}", self.record_count, self.limits.rows)
         self.pending_records.append(properties)
         self.pending_lines.append(line_number)
         if endpoint_ids is not None:
@@ -91,14 +91,10 @@ class TypeBuffer:
         if len(self.pending_records) >= _FLUSH_RECORDS:
             self.flush()
 
-    def append_columns(
-        self, columns: dict[str, pa.Array], faults: RecordFaults, line_numbers: Positions
-    ) -> None:
+    def append_columns(self, columns: dict[str, pa.Array], faults: RecordFaults, line_numbers: Positions) -> None:
         """Add a whole table; `line_numbers` gives the input position of each of its rows."""
         self.record_count += len(line_numbers)
-        check_limit(
-            f"entities for {table_key(self.entity_type)}", self.record_count, self.limits.rows
-        )
+        check_limit(f"entities for {table_key(self.entity_type)}", self.record_count, self.limits.rows)
         self._store_columns(columns, line_numbers, faults)
 
     def flush(self) -> None:
@@ -115,8 +111,7 @@ class TypeBuffer:
         self.pending_faults = {}
         columns = self._build_columns(records, endpoints, faults)
         record_values = {
-            position: [*records[position].values(), *(endpoints[position] if endpoints else ())]
-            for position in faults
+            position: [*records[position].values(), *(endpoints[position] if endpoints else ())] for position in faults
         }
         self._store_columns(columns, line_numbers, faults, record_values)
 
@@ -144,23 +139,17 @@ class TypeBuffer:
         )
         return {**built_columns, "id": id_column}
 
-    def resolve_ids(
-        self, property_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int
-    ) -> pa.Array:
+    def resolve_ids(self, property_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int) -> pa.Array:
         """Return the ids of `row_count` rows: from the key, as given, or generated."""
         if isinstance(self.entity_type, NodeType) and self.entity_type.key is not None:
             self.all_ids_generated = False
-            entity_ids = key_ids(
-                self.ir, self.entity_type, property_rows, first_fault_recorder(faults)
-            )
+            entity_ids = key_ids(self.ir, self.entity_type, property_rows, first_fault_recorder(faults))
             if supplied_ids is not None:
                 check_ids_match_keys(entity_ids, supplied_ids, fault_recorder(faults))
             return entity_ids
         self.all_ids_generated = self.all_ids_generated and supplied_ids is None
         return (
-            generate_ids(row_count)
-            if supplied_ids is None
-            else given_or_new_ids(supplied_ids, fault_recorder(faults))
+            generate_ids(row_count) if supplied_ids is None else given_or_new_ids(supplied_ids, fault_recorder(faults))
         )
 
     def _store_columns(
@@ -175,9 +164,7 @@ class TypeBuffer:
         for position, errors in sorted(faults.items()):
             entity_id = rows["id"][position].as_py()
             for error in errors:
-                self.report_problem(
-                    error, int(line_numbers[position]), entity_id, record_values.get(position, ())
-                )
+                self.report_problem(error, int(line_numbers[position]), entity_id, record_values.get(position, ()))
         if faults:
             is_valid = np.ones(len(line_numbers), bool)
             is_valid[list(faults)] = False
@@ -186,21 +173,11 @@ class TypeBuffer:
         self.built_positions.append(line_numbers)
 
     def report_problem(
-        self,
-        error: ClientError,
-        line_number: int,
-        entity_id: str | None,
-        record_values: Iterable[Any] = (),
+        self, error: ClientError, line_number: int, entity_id: str | None, record_values: Iterable[Any] = ()
     ) -> None:
         """Record a problem with its location and the values of its record."""
         located_error = _with_location(error, line_number, entity_id, self.entity_type)
-        self.problems.add(
-            located_error,
-            line_number,
-            self.entity_type.name,
-            entity_id,
-            record_values=record_values,
-        )
+        self.problems.add(located_error, line_number, self.entity_type.name, entity_id, record_values=record_values)
 
     def drain(self) -> tuple[pa.Table, Positions]:
         """Remove and return the rows converted so far, with their input positions."""
@@ -211,15 +188,11 @@ class TypeBuffer:
     def all_rows(self) -> pa.Table:
         """Return all records as one table."""
         self.flush()
-        return (
-            pa.concat_tables(self.built_tables) if self.built_tables else self.schema.empty_table()
-        )
+        return pa.concat_tables(self.built_tables) if self.built_tables else self.schema.empty_table()
 
     def line_positions(self) -> Positions:
         """Return the input position of each record."""
-        return (
-            np.concatenate(self.built_positions) if self.built_positions else np.zeros(0, np.int64)
-        )
+        return np.concatenate(self.built_positions) if self.built_positions else np.zeros(0, np.int64)
 
 
 class Intake:
@@ -236,9 +209,7 @@ class Intake:
         buffer_key = table_key(entity_type)
         buffer = self.buffers.get(buffer_key)
         if buffer is None:
-            buffer = self.buffers[buffer_key] = TypeBuffer(
-                self.ir, entity_type, self.problems, self.limits
-            )
+            buffer = self.buffers[buffer_key] = TypeBuffer(self.ir, entity_type, self.problems, self.limits)
         return buffer
 
     def flush(self) -> None:
@@ -269,7 +240,5 @@ def _with_location(
     details = {**error.details, "line": line_number, "type_name": entity_type.name}
     if entity_id is not None:
         details["entity_id"] = entity_id
-    message = (
-        None if type(error).sentence.startswith("[line") else f"line {line_number}: {error.message}"
-    )
+    message = None if type(error).sentence.startswith("[line") else f"line {line_number}: {error.message}"
     return type(error)(message, hint=error.hint, **details)

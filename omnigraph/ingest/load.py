@@ -114,9 +114,7 @@ def load(
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         problems.collected = list(input_problems)
-        return _prepare_plan(
-            txn, parsed_load, problems, report_all=report_all, stage_files=not options.dry_run
-        )
+        return _prepare_plan(txn, parsed_load, problems, report_all=report_all, stage_files=not options.dry_run)
 
     commit = publish(branch_state, prepare, metadata, conditions)
     if problems.collected:
@@ -139,11 +137,7 @@ def _with_file_name(data: Any, problems: Iterable[LoadProblem]) -> tuple[LoadPro
 
 
 def parse_input(
-    branch_state: BranchState,
-    data: Any,
-    mode: LoadMode,
-    problems: ProblemCollector,
-    options: LoadOptions,
+    branch_state: BranchState, data: Any, mode: LoadMode, problems: ProblemCollector, options: LoadOptions
 ) -> ParsedLoad:
     """Read an input; raise the first problem, unless all are to be reported."""
     schema_row = branch_state.last_known().state.schema
@@ -163,57 +157,39 @@ def parse_input(
     if not report_all:
         problems.raise_first()
     table_deltas = {
-        table_key: _table_delta(table_key, buffer, mode)
-        for table_key, buffer in sorted(intake.buffers.items())
+        table_key: _table_delta(table_key, buffer, mode) for table_key, buffer in sorted(intake.buffers.items())
     }
-    record_counts = {
-        table_key: buffer.record_count for table_key, buffer in sorted(intake.buffers.items())
-    }
+    record_counts = {table_key: buffer.record_count for table_key, buffer in sorted(intake.buffers.items())}
     return ParsedLoad(mode, schema_row.hash, ir, Delta(table_deltas), record_counts)
 
 
 def _table_delta(table_key: TableKey, buffer: TypeBuffer, load_mode: LoadMode) -> TableDelta:
-    write_mode: DeltaMode = (
-        "replace" if load_mode == "overwrite" else "upsert" if load_mode == "merge" else "insert"
-    )
+    write_mode: DeltaMode = "replace" if load_mode == "overwrite" else "upsert" if load_mode == "merge" else "insert"
     if write_mode != "replace" and buffer.all_ids_generated:
         write_mode = "fresh"
     if buffer.truncated and buffer.record_count:
         raise InputError(reason=f"{table_key} is both truncated and loaded by the same input")
     table_delta = build_table_delta(
-        table_key,
-        buffer.all_rows(),
-        write_mode,
-        input_lines=buffer.line_positions(),
-        from_records=True,
+        table_key, buffer.all_rows(), write_mode, input_lines=buffer.line_positions(), from_records=True
     )
     return replace(table_delta, rejects_existing=load_mode == "append")
 
 
-def overwrite_conditions(
-    branch_state: BranchState, parsed_load: ParsedLoad
-) -> tuple[Requirement, ...]:
+def overwrite_conditions(branch_state: BranchState, parsed_load: ParsedLoad) -> tuple[Requirement, ...]:
     """Require that the tables an overwrite replaces stay as they are now."""
     read_set = ReadSet(branch_state.last_known().state.tables)
     return (read_set.require_unchanged(parsed_load.delta.tables),)
 
 
 def _prepare_plan(
-    txn: WriteTxn,
-    parsed_load: ParsedLoad,
-    problems: ProblemCollector,
-    *,
-    report_all: bool,
-    stage_files: bool = True,
+    txn: WriteTxn, parsed_load: ParsedLoad, problems: ProblemCollector, *, report_all: bool, stage_files: bool = True
 ) -> PublishPlan | None:
     schema_hash = txn.base.state.schema.hash
     if schema_hash != parsed_load.schema_hash:
         raise ReadSetConflict(member="schema", expected=parsed_load.schema_hash, actual=schema_hash)
     lookup = RecordingLookup(txn)
     violation_limit = None if report_all else 1
-    delta, violations = check_delta(
-        parsed_load.ir.catalog, parsed_load.delta, lookup, limit=violation_limit
-    )
+    delta, violations = check_delta(parsed_load.ir.catalog, parsed_load.delta, lookup, limit=violation_limit)
     for violation in violations:
         problems.add_violation(violation)
     if problems.collected and not report_all:
@@ -227,8 +203,4 @@ def _prepare_plan(
 
 
 def _counts_by_type(record_counts: Mapping[TableKey, int], entity_kind: str) -> dict[str, int]:
-    return {
-        table_key.type_name: count
-        for table_key, count in record_counts.items()
-        if table_key.kind == entity_kind
-    }
+    return {table_key.type_name: count for table_key, count in record_counts.items() if table_key.kind == entity_kind}

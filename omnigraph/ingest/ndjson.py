@@ -21,19 +21,12 @@ from .limits import LoadLimits, check_limit
 
 _STRING_LITERAL = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STRUCTURAL_BYTES = b"{}[],:"
-_NOT_NDJSON_HINT = (
-    "expected NDJSON, one object per line; pass a CSV file with its type, Type=file.csv"
-)
+_NOT_NDJSON_HINT = "expected NDJSON, one object per line; pass a CSV file with its type, Type=file.csv"
 _CHECK_EVERY_LINES = 20_000  # lines between two checks for problems
 
 
 def read_blocks(
-    intake: Intake,
-    blocks: Iterable[bytes],
-    *,
-    allow_truncate: bool,
-    report_all: bool,
-    first_number: int = 1,
+    intake: Intake, blocks: Iterable[bytes], *, allow_truncate: bool, report_all: bool, first_number: int = 1
 ) -> Iterator[int]:
     """Take blocks of lines numbered from `first_number`; yield the next number after each block.
 
@@ -45,14 +38,7 @@ def read_blocks(
         if not take_block(intake, block, next_number):
             lines = split_block(block, intake.limits.line_bytes)
             opening_number = first_number if next_number == first_number else None
-            read_lines(
-                intake,
-                lines,
-                next_number,
-                opening_number,
-                allow_truncate=allow_truncate,
-                report_all=report_all,
-            )
+            read_lines(intake, lines, next_number, opening_number, allow_truncate=allow_truncate, report_all=report_all)
         next_number += block.count(b"\n") + 1
         yield next_number
 
@@ -73,9 +59,7 @@ def read_lines(
         except ClientError as error:
             if line_number == opening_number and not line.lstrip().startswith((b"{", b"[")):
                 error.hint = _NOT_NDJSON_HINT
-            intake.problems.add(
-                with_line_number(error, line_number), line_number, unreadable_line=line
-            )
+            intake.problems.add(with_line_number(error, line_number), line_number, unreadable_line=line)
         else:
             if record is not None:
                 take_record(intake, line_number, record, allow_truncate=allow_truncate)
@@ -110,9 +94,7 @@ def _check_size(line: bytes, limits: LoadLimits) -> None:
     slot_count = sum(line.count(structural_byte) for structural_byte in _STRUCTURAL_BYTES) + 1
     if slot_count > limits.slots:
         structure_only = _STRING_LITERAL.sub(b"", line)
-        slot_count = (
-            sum(structure_only.count(structural_byte) for structural_byte in _STRUCTURAL_BYTES) + 1
-        )
+        slot_count = sum(structure_only.count(structural_byte) for structural_byte in _STRUCTURAL_BYTES) + 1
         check_limit("graph_batch_json_structural_slots", slot_count, limits.slots)
 
 

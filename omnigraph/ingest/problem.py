@@ -88,41 +88,24 @@ class ProblemCollector:
     ) -> None:
         """Add a problem with the values of its record, or with the line that could not be read."""
         raw_values = (entity_id, *record_values)
-        value_texts = tuple(
-            str(raw_value) for raw_value in raw_values if isinstance(raw_value, str | int | float)
-        )
+        value_texts = tuple(str(raw_value) for raw_value in raw_values if isinstance(raw_value, str | int | float))
         line_start = None if unreadable_line is None else unreadable_line[:_MAX_KEPT_BYTES]
         self.add_problem(
-            LoadProblem(
-                line_number,
-                type_name,
-                entity_id,
-                error,
-                record_values=value_texts,
-                unreadable_line=line_start,
-            )
+            LoadProblem(line_number, type_name, entity_id, error, record_values=value_texts, unreadable_line=line_start)
         )
 
     def add_problem(self, problem: LoadProblem) -> None:
         """Add a problem that was found elsewhere."""
         self.collected.append(problem)
         self.missing_values.update(problem.record_values)
-        if (
-            problem.unreadable_line is not None
-            and len(self.unreadable_lines) < _MAX_UNREADABLE_LINES
-        ):
+        if problem.unreadable_line is not None and len(self.unreadable_lines) < _MAX_UNREADABLE_LINES:
             self.unreadable_lines.append(problem.unreadable_line)
 
     def add_violation(self, violation: Violation) -> None:
         """Add a violation, unless it may be caused only by a missing invalid line."""
         if not self.explains_violation(violation):
             self.collected.append(
-                LoadProblem(
-                    violation.input_line,
-                    violation.type_name,
-                    violation.entity_id,
-                    violation.to_error(),
-                )
+                LoadProblem(violation.input_line, violation.type_name, violation.entity_id, violation.to_error())
             )
 
     def explains_violation(self, violation: Violation) -> bool:

@@ -22,21 +22,14 @@ from omnigraph.storage.tail_compaction import with_tail_maintenance
 from omnigraph.values.table_key import TableKey
 
 
-def stage(
-    txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Requirement] = ()
-) -> PublishPlan | None:
+def stage(txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Requirement] = ()) -> PublishPlan | None:
     """Return the plan of a delta whose stored rows are resolved; None if nothing would change."""
     writes = stage_tables(txn, delta)
     if not writes:
         return None
     if not txn.is_retry:
-        writes = {
-            table_key: _compact_small_tail(txn, table_key, staged)
-            for table_key, staged in writes.items()
-        }
-    return PublishPlan(
-        operation, writes, tuple(requirements), gc_epoch=txn.base.state.head.gc_epoch
-    )
+        writes = {table_key: _compact_small_tail(txn, table_key, staged) for table_key, staged in writes.items()}
+    return PublishPlan(operation, writes, tuple(requirements), gc_epoch=txn.base.state.head.gc_epoch)
 
 
 def _compact_small_tail(txn: WriteTxn, table_key: TableKey, staged: StagedChange) -> StagedChange:
@@ -53,11 +46,7 @@ def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[TableKey, StagedChange]
         for table_key, table_delta in delta.tables.items()
         if not table_delta.is_empty
     }
-    return {
-        table_key: table_delta
-        for table_key, table_delta in staged.items()
-        if table_delta is not None
-    }
+    return {table_key: table_delta for table_key, table_delta in staged.items() if table_delta is not None}
 
 
 def _stage_table(txn: WriteTxn, table_delta: TableDelta) -> StagedChange | None:
@@ -65,20 +54,14 @@ def _stage_table(txn: WriteTxn, table_delta: TableDelta) -> StagedChange | None:
     new_rows = to_stored_rows(table_delta.rows, table.schema)
     if table_delta.replaces_table:
         stored_rows = txn.base.state.tables[table_delta.table_key].row_count
-        return (
-            stage_overwrite(txn.store, table, new_rows)
-            if stored_rows or new_rows.num_rows
-            else None
-        )
+        return stage_overwrite(txn.store, table, new_rows) if stored_rows or new_rows.num_rows else None
     is_replacement = table_delta.row_ids >= 0
     if not is_replacement.any() and not len(table_delta.removed_ids):
         return stage_append(txn.store, table, new_rows)
     return _stage_row_changes(txn, table, table_delta, new_rows)
 
 
-def _stage_row_changes(
-    txn: WriteTxn, table: Table, table_delta: TableDelta, rows: pa.Table
-) -> StagedChange:
+def _stage_row_changes(txn: WriteTxn, table: Table, table_delta: TableDelta, rows: pa.Table) -> StagedChange:
     is_replacement = table_delta.row_ids >= 0
     removed_addresses: list[int] = table_delta.addresses[is_replacement].tolist()
     if table_delta.removed_rows is not None:
@@ -89,8 +72,6 @@ def _stage_row_changes(
         txn.store,
         table,
         removed_addresses=removed_addresses,
-        replacements=(kept_row_ids, rows.take(pa.array(np.flatnonzero(is_replacement))))
-        if kept_row_ids
-        else None,
+        replacements=(kept_row_ids, rows.take(pa.array(np.flatnonzero(is_replacement)))) if kept_row_ids else None,
         added_rows=rows.take(added_positions) if len(added_positions) else None,
     )

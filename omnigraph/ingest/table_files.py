@@ -15,9 +15,7 @@ TABLE_FORMATS = ("csv", "parquet")
 _BATCH_ROWS = 65_536
 
 
-def read_table(
-    source: TableSource, table_format: str, column_mapping: Mapping[str, str]
-) -> pa.Table:
+def read_table(source: TableSource, table_format: str, column_mapping: Mapping[str, str]) -> pa.Table:
     """Read a whole file."""
     if table_format == "csv":
         return rename_columns(_read_csv(source), column_mapping)

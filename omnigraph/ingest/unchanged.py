@@ -16,10 +16,7 @@ from omnigraph.rules.lookup import Lookup
 
 def without_unchanged(delta: Delta, lookup: Lookup) -> Delta:
     """Return the delta without rows that would replace a stored row by an identical one."""
-    tables = {
-        table_key: _drop_unchanged(table_delta, lookup)
-        for table_key, table_delta in delta.tables.items()
-    }
+    tables = {table_key: _drop_unchanged(table_delta, lookup) for table_key, table_delta in delta.tables.items()}
     return replace(delta, tables=tables)
 
 
@@ -29,14 +26,10 @@ def _drop_unchanged(table_delta: TableDelta, lookup: Lookup) -> TableDelta:
         return table_delta
     replacing_rows = table_delta.rows.filter(pa.array(is_replacement))
     stored_rows = lookup.find(
-        table_delta.table_key,
-        {"id": as_single_array(replacing_rows["id"])},
-        replacing_rows.column_names,
+        table_delta.table_key, {"id": as_single_array(replacing_rows["id"])}, replacing_rows.column_names
     )
     stored_rows = stored_rows.take(
-        pc.index_in(
-            as_single_array(replacing_rows["id"]), value_set=as_single_array(stored_rows["id"])
-        )
+        pc.index_in(as_single_array(replacing_rows["id"]), value_set=as_single_array(stored_rows["id"]))
     )
     is_unchanged = np.ones(replacing_rows.num_rows, bool)
     for column_name in replacing_rows.column_names:
@@ -63,15 +56,11 @@ def _equal_mask(left: pa.Array, right: pa.Array) -> np.ndarray:
     """Return where two columns are identical: null equals null, and 0.0 differs from -0.0."""
     if kinds.is_nested(left.type):
         value_pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
-        return np.array(
-            [repr(left_value) == repr(right_value) for left_value, right_value in value_pairs], bool
-        )
+        return np.array([repr(left_value) == repr(right_value) for left_value, right_value in value_pairs], bool)
     if kinds.is_floating(left.type):
         integer_type = pa.int32() if left.type == pa.float32() else pa.int64()
         left, right = left.view(integer_type), right.cast(left.type).view(integer_type)
     is_equal = pc.equal(left, right.cast(left.type))
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    is_same: np.ndarray = pc.or_(pc.fill_null(is_equal, False), both_null).to_numpy(
-        zero_copy_only=False
-    )
+    is_same: np.ndarray = pc.or_(pc.fill_null(is_equal, False), both_null).to_numpy(zero_copy_only=False)
     return is_same

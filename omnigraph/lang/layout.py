@@ -50,9 +50,7 @@ class Layout:
             self._lines.append(INDENT * (indent_depth + closes_block) + self._comment_text(comment))
             blank_line = "keep" if comment.start < source_span.start else "never"
         self._add_blank_line(source_span.start, blank_line)
-        self._lines.append(
-            INDENT * indent_depth + line + self._take_trailing_comment(source_span.end)
-        )
+        self._lines.append(INDENT * indent_depth + line + self._take_trailing_comment(source_span.end))
 
     def finish(self) -> str:
         """Return the formatted text, with any remaining comments at the end."""

@@ -22,16 +22,11 @@ class TerminalMatcher:
     """The terminals of a parser state, tried by rank at an offset of a text."""
 
     def __init__(self, terminals: list[TerminalDef], ignored_names: frozenset[str]) -> None:
-        self.allowed_types = {terminal.name for terminal in terminals} - ignored_names or {
-            "<END-OF-FILE>"
-        }
+        self.allowed_types = {terminal.name for terminal in terminals} - ignored_names or {"<END-OF-FILE>"}
         ranked_terminals = sorted(
-            (terminal for terminal in terminals if terminal.name not in ignored_names),
-            key=_terminal_rank,
+            (terminal for terminal in terminals if terminal.name not in ignored_names), key=_terminal_rank
         )
-        self._named_patterns = [
-            (terminal.name, terminal.pattern.to_regexp()) for terminal in ranked_terminals
-        ]
+        self._named_patterns = [(terminal.name, terminal.pattern.to_regexp()) for terminal in ranked_terminals]
         self._candidates_by_word: dict[str, list[tuple[str, str]]] = {}
 
     def match(self, text: str, offset: int, text_end: int) -> tuple[str, str] | None:
@@ -48,9 +43,7 @@ class TerminalMatcher:
         candidates = self._candidates_by_word.get(word)
         if candidates is None:
             candidates = [
-                named_pattern
-                for named_pattern in self._named_patterns
-                if _can_match_word(named_pattern[1], word)
+                named_pattern for named_pattern in self._named_patterns if _can_match_word(named_pattern[1], word)
             ]
             self._candidates_by_word[word] = candidates
         return candidates
@@ -65,8 +58,7 @@ class QuickLexer(BasicLexer):
         self.terminals_by_name = conf.terminals_by_name
         self._scanner = None
         ignored_pattern = "|".join(
-            self.terminals_by_name[terminal_name].pattern.to_regexp()
-            for terminal_name in conf.ignore
+            self.terminals_by_name[terminal_name].pattern.to_regexp() for terminal_name in conf.ignore
         )
         self._match_trivia = _compile_matcher(f"(?:{ignored_pattern})*+")
 
@@ -89,9 +81,7 @@ class QuickLexer(BasicLexer):
         lex_state.last_token = token
         return token
 
-    def _unexpected_characters(
-        self, lex_state: Any, offset: int, parser_state: Any
-    ) -> UnexpectedCharacters:
+    def _unexpected_characters(self, lex_state: Any, offset: int, parser_state: Any) -> UnexpectedCharacters:
         scanner: Any = self.scanner
         return UnexpectedCharacters(  # type: ignore[no-untyped-call]
             lex_state.text.text,
@@ -125,9 +115,7 @@ def _can_match_word(pattern: str, word: str) -> bool:
 @cache
 def _pattern_keywords(pattern: str) -> frozenset[str]:
     keyword_match = _KEYWORD_PATTERN.match(pattern)
-    return (
-        frozenset(keyword_match.group(1).split("|")) if keyword_match is not None else frozenset()
-    )
+    return frozenset(keyword_match.group(1).split("|")) if keyword_match is not None else frozenset()
 
 
 @cache

@@ -17,9 +17,7 @@ from . import scan
 MAX_SOURCE_CHARACTERS = 4 * 1024 * 1024  # far larger than any schema, small enough to parse quickly
 _BYTE_ORDER_MARK = "\ufeff"
 _MAX_EXPECTED_SHOWN = 6  # the most alternatives that a message lists
-_FOUND_WORD = re.compile(
-    r"[-$@]?[A-Za-z0-9_]+"
-)  # what a reader sees as one word, even an invalid one
+_FOUND_WORD = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # what a reader sees as one word, even an invalid one
 HintProvider = Callable[[SourceText, Span, frozenset[str]], str | None]
 
 
@@ -73,17 +71,13 @@ def decode_source(encoded: bytes, source_name: str) -> SourceText:
         source = SourceText(source_name, encoded.decode("utf-8").removeprefix(_BYTE_ORDER_MARK))
     except UnicodeDecodeError as decode_error:
         readable_source = SourceText(
-            source_name,
-            encoded[: decode_error.start].decode("utf-8").removeprefix(_BYTE_ORDER_MARK),
+            source_name, encoded[: decode_error.start].decode("utf-8").removeprefix(_BYTE_ORDER_MARK)
         )
         offset = decode_error.start
         message = f"byte 0x{encoded[offset]:02x} at offset {offset} is not valid UTF-8"
         hint = "save the file as UTF-8 text"
         encoding_error = Diagnostic.at_span(
-            readable_source,
-            Span(len(readable_source.text), len(readable_source.text)),
-            message,
-            hint=hint,
+            readable_source, Span(len(readable_source.text), len(readable_source.text)), message, hint=hint
         )
         raise ParseError(diagnostics=(encoding_error,), source=readable_source) from None
     read_error = _check_readable(source)
@@ -100,24 +94,16 @@ def parse_declarations(language: Language, source: SourceText) -> ParsedDeclarat
     declarations: list[Any] = []
     diagnostics: list[Diagnostic] = []
     broken_spans: list[Span] = []
-    pending_pieces = [
-        (start, end, False) for start, end in reversed(_split_source(language, source))
-    ]
+    pending_pieces = [(start, end, False) for start, end in reversed(_split_source(language, source))]
     while pending_pieces:
         piece_start, piece_end, recovered = pending_pieces.pop()
         parsed = _parse_declaration(language, source, piece_start, piece_end)
         if not isinstance(parsed, Diagnostic):
             declarations += [] if parsed is None else [parsed]
             continue
-        swallowed_pieces = (
-            [] if recovered else _split_swallowed(language, source, piece_start, piece_end)
-        )
+        swallowed_pieces = [] if recovered else _split_swallowed(language, source, piece_start, piece_end)
         broken_end = swallowed_pieces[0][0] if swallowed_pieces else piece_end
-        reparsed = (
-            _parse_declaration(language, source, piece_start, broken_end)
-            if swallowed_pieces
-            else parsed
-        )
+        reparsed = _parse_declaration(language, source, piece_start, broken_end) if swallowed_pieces else parsed
         diagnostics.append(reparsed if isinstance(reparsed, Diagnostic) else parsed)
         broken_spans.append(Span(piece_start, broken_end))
         pending_pieces += [(start, end, True) for start, end in reversed(swallowed_pieces)]
@@ -128,22 +114,18 @@ def _split_source(language: Language, source: SourceText) -> list[tuple[int, int
     return scan.split_declarations(source.text, language.declaration_opening, 0, len(source.text))
 
 
-def _split_swallowed(
-    language: Language, source: SourceText, piece_start: int, piece_end: int
-) -> list[tuple[int, int]]:
+def _split_swallowed(language: Language, source: SourceText, piece_start: int, piece_end: int) -> list[tuple[int, int]]:
     """Return the declarations that an unclosed quote may have swallowed."""
-    return scan.split_declarations(
-        source.text, language.declaration_opening, piece_start, piece_end, recovering=True
-    )[1:]
+    return scan.split_declarations(source.text, language.declaration_opening, piece_start, piece_end, recovering=True)[
+        1:
+    ]
 
 
 def _check_readable(source: SourceText) -> Diagnostic | None:
     if len(source.text) > MAX_SOURCE_CHARACTERS:
         size_text = f"{len(source.text):,} characters; the limit is {MAX_SOURCE_CHARACTERS:,}"
         overflow_span = Span(MAX_SOURCE_CHARACTERS, MAX_SOURCE_CHARACTERS)
-        return Diagnostic.at_span(
-            source, overflow_span, f"the text has {size_text}", hint="split the file"
-        )
+        return Diagnostic.at_span(source, overflow_span, f"the text has {size_text}", hint="split the file")
     nul_offset = source.text.find("\0")
     if nul_offset >= 0:
         message = "found a NUL character; this is not a text file"
@@ -156,9 +138,7 @@ def _check_readable(source: SourceText) -> Diagnostic | None:
     return None
 
 
-def _parse_declaration(
-    language: Language, source: SourceText, piece_start: int, piece_end: int
-) -> Any:
+def _parse_declaration(language: Language, source: SourceText, piece_start: int, piece_end: int) -> Any:
     extent = scan.measure_extent(source.text, piece_start, piece_end)
     if extent is None:
         return None
@@ -174,9 +154,7 @@ def _build_declaration(language: Language, source: SourceText, declaration_span:
     from .tables import load_parser
 
     try:
-        syntax_tree = load_parser(language.name).parse(
-            source.text[declaration_span.start : declaration_span.end]
-        )
+        syntax_tree = load_parser(language.name).parse(source.text[declaration_span.start : declaration_span.end])
         return language.build_declaration(syntax_tree, declaration_span.start)
     except UnexpectedInput as parser_error:
         return _describe_syntax_error(language, source, declaration_span, parser_error)
@@ -192,14 +170,11 @@ def _describe_syntax_error(
 ) -> Diagnostic:
     error_offset = _error_offset(declaration_span, parser_error)
     lexeme = next(
-        scan.lexemes(source.text, error_offset, declaration_span.end),
-        scan.Lexeme("end", error_offset, error_offset),
+        scan.lexemes(source.text, error_offset, declaration_span.end), scan.Lexeme("end", error_offset, error_offset)
     )
     if lexeme.kind == "broken":
         unclosed_kind = "string" if source.text[lexeme.start] == '"' else "comment"
-        return Diagnostic.at_span(
-            source, Span(error_offset, error_offset + 1), f"this {unclosed_kind} is never closed"
-        )
+        return Diagnostic.at_span(source, Span(error_offset, error_offset + 1), f"this {unclosed_kind} is never closed")
     word_match = _FOUND_WORD.match(source.text, lexeme.start, declaration_span.end)
     found_span = Span(lexeme.start, max(lexeme.end, word_match.end() if word_match else 0))
     found_text = _quote_found(source.text[found_span.start : found_span.end])
@@ -211,9 +186,7 @@ def _describe_syntax_error(
     return Diagnostic.at_span(source, found_span, message, hint=hint)
 
 
-def _hint_unclosed_bracket(
-    source: SourceText, declaration_span: Span, error_span: Span
-) -> str | None:
+def _hint_unclosed_bracket(source: SourceText, declaration_span: Span, error_span: Span) -> str | None:
     """Return which bracket is still open when the text ends too early."""
     if error_span.start < declaration_span.end:
         return None
@@ -233,11 +206,7 @@ def _error_offset(declaration_span: Span, parser_error: Any) -> int:
     token = getattr(parser_error, "token", None)
     if token is None:
         return declaration_span.start + int(parser_error.pos_in_stream)
-    return (
-        declaration_span.end
-        if token.type == "$END"
-        else declaration_span.start + int(token.start_pos)
-    )
+    return declaration_span.end if token.type == "$END" else declaration_span.start + int(token.start_pos)
 
 
 def _quote_found(found_text: str) -> str:
@@ -250,11 +219,7 @@ def _expected_terminals(parser_error: Any) -> frozenset[str]:
     """Return the terminals that are allowed at the position of an error."""
     # The parser state is exact; the lexer also lists terminals that only other contexts allow.
     parser_state = getattr(parser_error, "interactive_parser", None)
-    terminal_names = (
-        parser_state.accepts()
-        if parser_state is not None
-        else getattr(parser_error, "expected", ())
-    )
+    terminal_names = parser_state.accepts() if parser_state is not None else getattr(parser_error, "expected", ())
     return frozenset(terminal_names)
 
 
@@ -267,22 +232,12 @@ def _describe_expected(language: Language, terminals: frozenset[str]) -> str:
             group_words.add(group_word)
             remaining = remaining - group_members
     alternatives = sorted(
-        group_words
-        | {
-            language.terminal_names.get(terminal, _humanize_terminal(terminal))
-            for terminal in remaining
-        }
+        group_words | {language.terminal_names.get(terminal, _humanize_terminal(terminal)) for terminal in remaining}
     )
     alternatives = (
-        [*alternatives[:_MAX_EXPECTED_SHOWN], "…"]
-        if len(alternatives) > _MAX_EXPECTED_SHOWN
-        else alternatives
+        [*alternatives[:_MAX_EXPECTED_SHOWN], "…"] if len(alternatives) > _MAX_EXPECTED_SHOWN else alternatives
     )
-    return (
-        " or ".join([", ".join(alternatives[:-1]), alternatives[-1]])
-        if len(alternatives) > 1
-        else alternatives[0]
-    )
+    return " or ".join([", ".join(alternatives[:-1]), alternatives[-1]]) if len(alternatives) > 1 else alternatives[0]
 
 
 def _humanize_terminal(terminal: str) -> str:

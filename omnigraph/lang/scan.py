@@ -23,14 +23,10 @@ _COMMON_PATTERN = r"""
   | (?P<close>[})\]])
 """
 # An unterminated string or comment swallows the rest of the text, which keeps the scan linear.
-_STRICT_LEXEMES = re.compile(
-    _COMMON_PATTERN + r'| (?P<broken>"(?s:.*) | /\*(?s:.*)) | (?P<other>(?s:.))', re.X
-)
+_STRICT_LEXEMES = re.compile(_COMMON_PATTERN + r'| (?P<broken>"(?s:.*) | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
 # Quotes in a broken declaration cannot be trusted: here a string ends with its line.
 _ONE_LINE_PATTERN = _COMMON_PATTERN.replace(r'[^"\\]', r'[^"\\\n]').replace(r"\\(?s:.)", r"\\.")
-_RECOVERY_LEXEMES = re.compile(
-    _ONE_LINE_PATTERN + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X
-)
+_RECOVERY_LEXEMES = re.compile(_ONE_LINE_PATTERN + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
 
 
 class Lexeme(NamedTuple):
@@ -49,9 +45,7 @@ class DeclarationOpening:
     following_kinds: tuple[str, ...]
 
 
-def lexemes(
-    text: str, start_offset: int, end_offset: int, *, recovering: bool = False
-) -> Iterator[Lexeme]:
+def lexemes(text: str, start_offset: int, end_offset: int, *, recovering: bool = False) -> Iterator[Lexeme]:
     """Yield the coarse pieces of a range of `text`, without white space.
 
     >>> [x.kind for x in lexemes('node A { } // end', 0, 17)]
@@ -64,12 +58,7 @@ def lexemes(
 
 
 def split_declarations(
-    text: str,
-    opening: DeclarationOpening,
-    start_offset: int,
-    end_offset: int,
-    *,
-    recovering: bool = False,
+    text: str, opening: DeclarationOpening, start_offset: int, end_offset: int, *, recovering: bool = False
 ) -> list[tuple[int, int]]:
     r"""Split a range of a text where declarations begin; return the (start, end) of each piece.
 
@@ -97,23 +86,14 @@ def split_declarations(
     return list(pairwise([*declaration_starts, end_offset]))
 
 
-def _begins_declaration(
-    text: str, code_lexemes: list[Lexeme], lexeme_index: int, opening: DeclarationOpening
-) -> bool:
+def _begins_declaration(text: str, code_lexemes: list[Lexeme], lexeme_index: int, opening: DeclarationOpening) -> bool:
     keyword = code_lexemes[lexeme_index]
     if keyword.kind != "word" or text[keyword.start : keyword.end] not in opening.keywords:
         return False
-    if lexeme_index and text[code_lexemes[lexeme_index - 1].end - 1 : keyword.start] in (
-        "$",
-        "@",
-        ".",
-    ):
+    if lexeme_index and text[code_lexemes[lexeme_index - 1].end - 1 : keyword.start] in ("$", "@", "."):
         return False
     following_kinds = tuple(
-        lexeme.kind
-        for lexeme in code_lexemes[
-            lexeme_index + 1 : lexeme_index + 1 + len(opening.following_kinds)
-        ]
+        lexeme.kind for lexeme in code_lexemes[lexeme_index + 1 : lexeme_index + 1 + len(opening.following_kinds)]
     )
     return following_kinds == opening.following_kinds
 
@@ -141,11 +121,7 @@ def measure_extent(text: str, start_offset: int, end_offset: int) -> ContentExte
         bracket_depth += 1 if lexeme_kind == "open" else -1 if lexeme_kind == "close" else 0
         if bracket_depth > MAX_BRACKET_DEPTH and too_deep_bracket is None:
             too_deep_bracket = Span(lexeme_start, lexeme_end)
-    return (
-        None
-        if content_start is None
-        else ContentExtent(Span(content_start, content_end), too_deep_bracket)
-    )
+    return None if content_start is None else ContentExtent(Span(content_start, content_end), too_deep_bracket)
 
 
 def find_comments(text: str) -> tuple[Span, ...]:

@@ -73,9 +73,7 @@ def _serialize_tables(language: str) -> str:
 
     grammar = _read_grammar(language)
     lark_parser: Any = Lark(grammar, **_LARK_OPTIONS)
-    lark_parser.parser.parser._parse_table = _renumber_states(
-        lark_parser.parser.parser._parse_table
-    )
+    lark_parser.parser.parser._parse_table = _renumber_states(lark_parser.parser.parser._parse_table)
     parser_data, parser_memo = lark_parser.memo_serialize([TerminalDef, Rule])
     saved_tables = {
         "stamp": _grammar_stamp(grammar),
@@ -93,53 +91,37 @@ def _renumber_states(parse_table: Any) -> Any:
         old_state = pending_states.pop()
         if old_state not in new_numbers:
             new_numbers[old_state] = len(new_numbers)
-            actions = [
-                parse_table.states[old_state][symbol]
-                for symbol in sorted(parse_table.states[old_state])
-            ]
+            actions = [parse_table.states[old_state][symbol] for symbol in sorted(parse_table.states[old_state])]
             pending_states += [target for _, target in reversed(actions) if isinstance(target, int)]
     states = {
         new_number: _renumber_targets(parse_table.states[old_number], new_numbers)
         for old_number, new_number in new_numbers.items()
     }
-    start_states = {
-        symbol: new_numbers[old_number] for symbol, old_number in parse_table.start_states.items()
-    }
-    end_states = {
-        symbol: new_numbers[old_number] for symbol, old_number in parse_table.end_states.items()
-    }
+    start_states = {symbol: new_numbers[old_number] for symbol, old_number in parse_table.start_states.items()}
+    end_states = {symbol: new_numbers[old_number] for symbol, old_number in parse_table.end_states.items()}
     return type(parse_table)(states, start_states, end_states)
 
 
 def _renumber_targets(actions: dict[str, Any], new_numbers: dict[int, int]) -> dict[str, Any]:
     sorted_actions = ((symbol, actions[symbol]) for symbol in sorted(actions))
     return {
-        symbol: (action, new_numbers.get(next_state, next_state))
-        for symbol, (action, next_state) in sorted_actions
+        symbol: (action, new_numbers.get(next_state, next_state)) for symbol, (action, next_state) in sorted_actions
     }
 
 
 def _restore_parser(saved_tables: dict[str, Any]) -> Lark:
     # Lark's stand-alone parsers are loaded the same way; a test compares the result to the grammar.
     load_from_dict: Any = Lark._load_from_dict
-    restored_parser: Lark = load_from_dict(
-        saved_tables["data"], saved_tables["memo"], _plugins=_LARK_PLUGINS
-    )
+    restored_parser: Lark = load_from_dict(saved_tables["data"], saved_tables["memo"], _plugins=_LARK_PLUGINS)
     return restored_parser
 
 
 # JSON member names are strings; an integer key is written with a leading '#'.
 def _encode_integer_keys(value: Any) -> Any:
     if isinstance(value, dict):
-        return {
-            f"#{key}" if isinstance(key, int) else key: _encode_integer_keys(item)
-            for key, item in value.items()
-        }
+        return {f"#{key}" if isinstance(key, int) else key: _encode_integer_keys(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [
-            _encode_integer_keys(item)
-            for item in (sorted(value) if isinstance(value, set | frozenset) else value)
-        ]
+        return [_encode_integer_keys(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
     return value
 
 

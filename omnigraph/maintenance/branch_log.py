@@ -53,22 +53,16 @@ def read_branch_log(store: Store, head: RefHead) -> BranchLog:
     return branch_log
 
 
-def _record_log_fault(
-    branch_log: BranchLog, reason: str, chunk_name: str | None = None
-) -> IntegrityFinding:
+def _record_log_fault(branch_log: BranchLog, reason: str, chunk_name: str | None = None) -> IntegrityFinding:
     branch_log.complete = False
-    return IntegrityFinding(
-        "log", reason, branch=branch_log.head.label, name=chunk_name, hint=RESTORE_HINT
-    )
+    return IntegrityFinding("log", reason, branch=branch_log.head.label, name=chunk_name, hint=RESTORE_HINT)
 
 
 def _read_log_chunk(store: Store, chunk: LogChunk, branch_log: BranchLog) -> list[Commit]:
     try:
         return read_chunk(store, chunk)[0]  # compares it with the digest in its name
     except HistoryReclaimed:
-        branch_log.findings.append(
-            _record_log_fault(branch_log, "a chunk of the log is missing", chunk.name)
-        )
+        branch_log.findings.append(_record_log_fault(branch_log, "a chunk of the log is missing", chunk.name))
         return []
     except OmnigraphError as error:
         branch_log.findings.append(_record_log_fault(branch_log, error.message, chunk.name))
@@ -91,9 +85,7 @@ def _find_missing_parents(branch_log: BranchLog) -> Iterator[IntegrityFinding]:
     for commit in branch_log.commits.values():
         for parent in commit.parents:
             if parent not in branch_log.commits:
-                yield _record_log_fault(
-                    branch_log, f"commit {commit.id} has parent {parent}, which is missing"
-                )
+                yield _record_log_fault(branch_log, f"commit {commit.id} has parent {parent}, which is missing")
 
 
 def _check_head(store: Store, branch_log: BranchLog) -> Iterator[IntegrityFinding]:
@@ -102,13 +94,9 @@ def _check_head(store: Store, branch_log: BranchLog) -> Iterator[IntegrityFindin
     if not branch_log.complete:
         return
     if state.head.commit_id not in branch_log.commits:
-        yield _record_log_fault(
-            branch_log, f"the head commit {state.head.commit_id} is not in the log"
-        )
+        yield _record_log_fault(branch_log, f"the head commit {state.head.commit_id} is not in the log")
         return
-    logged_tables, logged_schema = HistoryLog(store, state).tables_and_schema_at(
-        state.head.commit_id
-    )
+    logged_tables, logged_schema = HistoryLog(store, state).tables_and_schema_at(state.head.commit_id)
     for type_key in sorted({*logged_tables, *state.tables}):
         if _version_of(logged_tables.get(type_key)) != _version_of(state.tables.get(type_key)):
             reason = f"the state and the log disagree on {type_key}"
@@ -129,11 +117,7 @@ def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
     except OmnigraphError as error:
         branch_label = branch_log.head.label
         finding = IntegrityFinding(
-            "schema",
-            error.message,
-            branch=branch_label,
-            name=schema_row.location,
-            hint=RESTORE_HINT,
+            "schema", error.message, branch=branch_label, name=schema_row.location, hint=RESTORE_HINT
         )
         branch_log.findings.append(finding)
         return None
@@ -146,31 +130,18 @@ def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[
         for file_name, reason in integrity.faults((entry.location, entry.lance_version)):
             finding_kind: FindingKind = "version" if "/_versions/" in file_name else "file"
             yield IntegrityFinding(
-                finding_kind,
-                f"{reason}: {file_name}",
-                "error",
-                branch,
-                type_key,
-                None,
-                file_name,
-                RESTORE_HINT,
+                finding_kind, f"{reason}: {file_name}", "error", branch, type_key, None, file_name, RESTORE_HINT
             )
         for index_directory in integrity.lost_indexes((entry.location, entry.lance_version)):
             reason = f"index files are missing, rows are scanned instead: {index_directory}"
-            yield IntegrityFinding(
-                "index", reason, "error", branch, type_key, None, index_directory, _BUILD_HINT
-            )
+            yield IntegrityFinding("index", reason, "error", branch, type_key, None, index_directory, _BUILD_HINT)
         for index_directory in integrity.damaged_indexes((entry.location, entry.lance_version)):
             reason = f"an index file is damaged, results may be wrong: {index_directory}"
-            yield IntegrityFinding(
-                "index", reason, "error", branch, type_key, None, index_directory, REBUILD_HINT
-            )
+            yield IntegrityFinding("index", reason, "error", branch, type_key, None, index_directory, REBUILD_HINT)
     yield from _check_past_versions(branch_log, integrity, "broken")
 
 
-def check_reclaimed_versions(
-    branch_log: BranchLog, integrity: FileIntegrity
-) -> Iterator[IntegrityFinding]:
+def check_reclaimed_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[IntegrityFinding]:
     """Report every past version that looks as if a cleanup had removed it."""
     yield from _check_past_versions(branch_log, integrity, "reclaimed")
 
@@ -184,15 +155,11 @@ def _check_past_versions(
         if version not in current_versions and integrity.classify_version(version) == condition:
             for file_name, reason in integrity.faults(version):
                 description = f"{reason}, and the history needs it: {file_name}"
-                yield IntegrityFinding(
-                    "file", description, "warning", branch, type_key, None, file_name, RESTORE_HINT
-                )
+                yield IntegrityFinding("file", description, "warning", branch, type_key, None, file_name, RESTORE_HINT)
 
 
 def _logged_versions(branch_log: BranchLog) -> dict[TableVersion, TableKey]:
-    table_entries = (
-        entry for commit in branch_log.commits.values() for entry in commit.tables.values()
-    )
+    table_entries = (entry for commit in branch_log.commits.values() for entry in commit.tables.values())
     return {
         (table_entry.location, table_entry.lance_version): table_entry.key
         for table_entry in table_entries
@@ -200,9 +167,7 @@ def _logged_versions(branch_log: BranchLog) -> dict[TableVersion, TableKey]:
     }
 
 
-def find_newest_readable(
-    store: Store, branch_log: BranchLog, integrity: FileIntegrity
-) -> str | None:
+def find_newest_readable(store: Store, branch_log: BranchLog, integrity: FileIntegrity) -> str | None:
     """Return the newest first-parent commit whose tables and schema are all readable."""
     state = branch_log.state
     if _is_readable(store, state.tables, state.schema, integrity):
@@ -217,9 +182,7 @@ def find_newest_readable(
     return None
 
 
-def _is_readable(
-    store: Store, tables: TableMap, schema: SchemaRow, integrity: FileIntegrity
-) -> bool:
+def _is_readable(store: Store, tables: TableMap, schema: SchemaRow, integrity: FileIntegrity) -> bool:
     if any(integrity.faults((entry.location, entry.lance_version)) for entry in tables.values()):
         return False
     try:

@@ -10,11 +10,7 @@ def read_cache_usage() -> tuple[int, str | None, int]:
     disk_cache = shared_caches().disk
     if disk_cache is None:
         return 0, None, 0
-    used_bytes = sum(
-        _file_size(cached_file)
-        for cached_file in disk_cache.directory.glob("*")
-        if cached_file.is_file()
-    )
+    used_bytes = sum(_file_size(cached_file) for cached_file in disk_cache.directory.glob("*") if cached_file.is_file())
     return used_bytes, str(disk_cache.directory), disk_cache.budget
 
 

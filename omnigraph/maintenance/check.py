@@ -75,15 +75,11 @@ class _CheckRun:
             else:
                 self.omitted_findings += 1
 
-    def add_name_findings(
-        self, head_findings: list[IntegrityFinding], name_findings: list[IntegrityFinding]
-    ) -> None:
+    def add_name_findings(self, head_findings: list[IntegrityFinding], name_findings: list[IntegrityFinding]) -> None:
         """Add findings about refs and about manifests; a damaged ref is reported only once."""
         reported_paths = {finding.name for finding in name_findings}
         self.add_findings(
-            finding
-            for finding in head_findings
-            if finding.kind != "ref" or finding.name not in reported_paths
+            finding for finding in head_findings if finding.kind != "ref" or finding.name not in reported_paths
         )
         self.add_findings(iter(name_findings))
 
@@ -142,17 +138,10 @@ def check_graph(
     unnamed = find_unnamed_manifests(store)
     check_run.add_name_findings(head_findings, list(check_unnamed(unnamed)))
     check_run.add_findings(check_operations(store))
-    named_logs = [
-        branch_log
-        for head in heads
-        if (branch_log := _check_until_stable(check_run, head)) is not None
-    ]
+    named_logs = [branch_log for head in heads if (branch_log := _check_until_stable(check_run, head)) is not None]
     branch_logs = [
         *named_logs,
-        *(
-            _check_branch(check_run, read_branch_log(store, head))
-            for head in unnamed_heads(unnamed)
-        ),
+        *(_check_branch(check_run, read_branch_log(store, head)) for head in unnamed_heads(unnamed)),
     ]
     check_run.add_findings(_check_missing_history(check_run, branch_logs))
     check_run.add_findings(check_lost_versions(find_lost_versions(store, branch_logs)))
@@ -161,9 +150,7 @@ def check_graph(
         branch_log.head.label: find_newest_readable(store, branch_log, check_run.integrity)
         for branch_log in branch_logs
     }
-    unreadable_branches = {
-        finding.branch: None for finding in head_findings if finding.branch is not None
-    }
+    unreadable_branches = {finding.branch: None for finding in head_findings if finding.branch is not None}
     return Checkup(
         tuple(check_run.findings.values()),
         {**unreadable_branches, **readable_commits},
@@ -174,9 +161,7 @@ def check_graph(
 
 def measure_table_files(store: Store) -> int:
     """Return the bytes of all table files: the upper bound of what a check reads."""
-    return sum(
-        table_file.size for prefix in TABLE_ROOTS for table_file in store.objects.list(prefix)
-    )
+    return sum(table_file.size for prefix in TABLE_ROOTS for table_file in store.objects.list(prefix))
 
 
 def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:
@@ -210,15 +195,11 @@ def _check_branch(check_run: _CheckRun, branch_log: BranchLog) -> BranchLog:
     check_run.add_findings(check_versions(branch_log, check_run.integrity))
     if contract is not None and not check_run.quick:
         validator = TableValidator(check_run.store, contract, branch_log.state.tables)
-        schema_types: list[NodeType | EdgeType] = [
-            *contract.ir.catalog.nodes,
-            *contract.ir.catalog.edges,
-        ]
+        schema_types: list[NodeType | EdgeType] = [*contract.ir.catalog.nodes, *contract.ir.catalog.edges]
         for schema_type in schema_types:
             check_run.report_progress(f"{branch_label} {table_key(schema_type)}")
             check_run.add_findings(
-                replace(finding, branch=branch_label)
-                for finding in _check_type(check_run, validator, schema_type)
+                replace(finding, branch=branch_label) for finding in _check_type(check_run, validator, schema_type)
             )
         check_run.checked_rows += validator.row_count
     return branch_log
@@ -230,9 +211,7 @@ def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[I
         try:
             check_run.integrity.add_checksums(read_checksums(check_run.store, commit))
         except StorageError as error:
-            yield IntegrityFinding(
-                "log", error.message, branch=branch_log.head.label, hint=error.hint
-            )
+            yield IntegrityFinding("log", error.message, branch=branch_log.head.label, hint=error.hint)
     if check_run.verified_share:
         check_run.report_progress(f"{branch_log.head.label} files")
         check_run.integrity.verify_checksums(check_run.executor, check_run.verified_share)
@@ -244,9 +223,7 @@ def _check_type(
     """Check the rules and indexes of one table; a table that cannot be scanned is damaged."""
     type_key = table_key(schema_type)
     table_entry = validator.tables.get(type_key)
-    table_version = (
-        (table_entry.location, table_entry.lance_version) if table_entry is not None else None
-    )
+    table_version = (table_entry.location, table_entry.lance_version) if table_entry is not None else None
     if table_version is not None and check_run.integrity.faults(table_version):
         return  # already reported
     fingerprint = _table_fingerprint(validator.contract, validator, schema_type)
@@ -257,17 +234,11 @@ def _check_type(
     try:
         with panics_as_errors():
             yield from validator.check_type(schema_type)
-            if table_version is not None and not _has_index_faults(
-                check_run.integrity, table_version
-            ):
-                yield from check_indexes(
-                    check_run.store, open_table(check_run.store, *table_version), type_key
-                )
+            if table_version is not None and not _has_index_faults(check_run.integrity, table_version):
+                yield from check_indexes(check_run.store, open_table(check_run.store, *table_version), type_key)
         if table_version is not None:
             check_run.node_ids |= (
-                {table_version: validator.node_ids[schema_type.name]}
-                if schema_type.name in validator.node_ids
-                else {}
+                {table_version: validator.node_ids[schema_type.name]} if schema_type.name in validator.node_ids else {}
             )
     except (OmnigraphError, OSError, ValueError, RuntimeError) as error:
         yield from _report_unreadable(check_run, type_key, table_version, error)
@@ -301,20 +272,13 @@ def _table_fingerprint(
 
 
 def _report_unreadable(
-    check_run: _CheckRun,
-    type_key: TableKey,
-    table_version: tuple[str, int] | None,
-    error: Exception,
+    check_run: _CheckRun, type_key: TableKey, table_version: tuple[str, int] | None, error: Exception
 ) -> Iterator[IntegrityFinding]:
     if table_version is not None:
         check_run.integrity.read_data_files(table_version)
         for file_name, reason in check_run.integrity.faults(table_version):
             yield IntegrityFinding(
-                "file",
-                f"{reason}: {file_name}",
-                type_key=type_key,
-                name=file_name,
-                hint=RESTORE_HINT,
+                "file", f"{reason}: {file_name}", type_key=type_key, name=file_name, hint=RESTORE_HINT
             )
         if check_run.integrity.faults(table_version):
             return
@@ -323,30 +287,20 @@ def _report_unreadable(
     if table_version is not None:
         check_run.integrity.mark_unreadable(table_version, "its rows cannot be read")
     yield IntegrityFinding(
-        "version",
-        f"it cannot be read: {reason}",
-        type_key=type_key,
-        name=table_location,
-        hint=RESTORE_HINT,
+        "version", f"it cannot be read: {reason}", type_key=type_key, name=table_location, hint=RESTORE_HINT
     )
 
 
-def _check_missing_history(
-    check_run: _CheckRun, branch_logs: list[BranchLog]
-) -> Iterator[IntegrityFinding]:
+def _check_missing_history(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
     """Report versions of the history that are missing although no cleanup ever removed any.
 
     A cleanup raises the epoch of every branch before it removes a file. The epochs are therefore
     read after the files were checked.
     """
     missing_findings = [
-        finding
-        for branch_log in branch_logs
-        for finding in check_reclaimed_versions(branch_log, check_run.integrity)
+        finding for branch_log in branch_logs for finding in check_reclaimed_versions(branch_log, check_run.integrity)
     ]
-    if missing_findings and not any(
-        head.manifest.state.head.gc_epoch for head in read_heads(check_run.store, [])
-    ):
+    if missing_findings and not any(head.manifest.state.head.gc_epoch for head in read_heads(check_run.store, [])):
         yield from missing_findings
 
 
@@ -359,18 +313,14 @@ def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator
         commit for branch_log in branch_logs for commit in branch_log.commits.values()
     )
     keys_by_location = {
-        entry.location: type_key
-        for branch_log in branch_logs
-        for type_key, entry in branch_log.state.tables.items()
+        entry.location: type_key for branch_log in branch_logs for type_key, entry in branch_log.state.tables.items()
     }
     drifts_by_key = (
         (type_key, read_drift(check_run.store, location, adopted_by_location.get(location, 1)))
         for location, type_key in keys_by_location.items()
     )
     external_drifts = [
-        (type_key, drift)
-        for type_key, drift in drifts_by_key
-        if drift.classification not in ("no_drift", "rebased")
+        (type_key, drift) for type_key, drift in drifts_by_key if drift.classification not in ("no_drift", "rebased")
     ]
     reported_by_location = reported_versions(check_run.store) if external_drifts else {}
     for type_key, drift in sorted(external_drifts, key=lambda pair: pair[1].location):
@@ -381,6 +331,4 @@ def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator
             f" {drift.classification}); the graph does not show it"
         )
         hint = "run `omnigraph repair` to see what was written and what can be done"
-        yield IntegrityFinding(
-            "drift", reason, "warning", None, type_key, None, drift.location, hint
-        )
+        yield IntegrityFinding("drift", reason, "warning", None, type_key, None, drift.location, hint)

@@ -53,8 +53,7 @@ def count_unindexed_rows(
     coverage = index_coverage(table)
     schema_type = type_for_key(catalog, type_key)
     covered_fragments = [
-        coverage.get(column, frozenset())
-        for column in scalar_indexes(schema_type) | fulltext_indexes(schema_type)
+        coverage.get(column, frozenset()) for column in scalar_indexes(schema_type) | fulltext_indexes(schema_type)
     ]
     return max(
         sum(int(fragment.num_rows) for fragment in fragments if fragment.id not in fragment_ids)

@@ -62,12 +62,7 @@ class _CapturedBranch:
 
 
 def copy_graph(
-    source: Store,
-    target: Store,
-    progress: CopyProgress | None = None,
-    *,
-    actor: str | None = None,
-    verify: bool = True,
+    source: Store, target: Store, progress: CopyProgress | None = None, *, actor: str | None = None, verify: bool = True
 ) -> CopySummary:
     """Copy the graph at `source` to `target`, which must be empty.
 
@@ -80,9 +75,7 @@ def copy_graph(
     read_manifest(source)
     _check_target(source, target)
     probe_create_if_absent(target)
-    if not target.objects.create_json(
-        layout.CLAIM, {"copied_at": ids.now_micros(), "actor_id": actor}
-    ):
+    if not target.objects.create_json(layout.CLAIM, {"copied_at": ids.now_micros(), "actor_id": actor}):
         raise InitializationClaimed(uri=target.root.uri)
     copy_transfer = _CopyTransfer(source, target, progress or (lambda *_: None))
     for _ in range(_MAX_ATTEMPTS):
@@ -96,14 +89,8 @@ def copy_graph(
             and copy_transfer.copy_manifests(captured_branches)
         ):
             target.objects.remove(layout.CLAIM)
-            branch_names = tuple(
-                sorted(captured.name for captured in captured_branches if not captured.is_tag)
-            )
-            return CopySummary(
-                branch_names,
-                len(copy_transfer.copied_sizes),
-                sum(copy_transfer.copied_sizes.values()),
-            )
+            branch_names = tuple(sorted(captured.name for captured in captured_branches if not captured.is_tag))
+            return CopySummary(branch_names, len(copy_transfer.copied_sizes), sum(copy_transfer.copied_sizes.values()))
     raise ConcurrentCommit(
         f"files of {source.root.uri} kept vanishing; the copy is incomplete and cannot be opened",
         hint="remove the copy, and retry when no cleanup is running",
@@ -115,9 +102,7 @@ def _check_target(source: Store, target: Store) -> None:
     if source_path.startswith(target_path) or target_path.startswith(source_path):
         raise InputError("a graph cannot be copied into itself", reason="overlapping locations")
     if any(True for _ in target.objects.backend.list("")):
-        raise AlreadyExists(
-            f"{target.root.uri} is not empty", hint="choose another location, or empty this one"
-        )
+        raise AlreadyExists(f"{target.root.uri} is not empty", hint="choose another location, or empty this one")
 
 
 def _capture_branches(source: Store) -> list[_CapturedBranch]:
@@ -130,9 +115,7 @@ def _capture_branches(source: Store) -> list[_CapturedBranch]:
     return [*captured_branches, _CapturedBranch(layout.MAIN, read_manifest(source))]
 
 
-def _capture_ref(
-    source: Store, branch_name: str, ref_number: int, ref_directory: str
-) -> list[_CapturedBranch]:
+def _capture_ref(source: Store, branch_name: str, ref_number: int, ref_directory: str) -> list[_CapturedBranch]:
     ref = refs.read_ref(source, branch_name, ref_number, ref_directory)
     if ref is None:
         return []
@@ -148,8 +131,7 @@ def _capture_ref(
 
 def _missing_files_error(source: Store, missing_names: Sequence[str]) -> StorageError:
     return StorageError(
-        f"files of {source.root.uri} are missing, {missing_names[0]} among them;"
-        " the copy cannot be opened",
+        f"files of {source.root.uri} are missing, {missing_names[0]} among them; the copy cannot be opened",
         kind="not_found",
         effect="none",
         hint="restore the source from another copy; remove the incomplete copy",
@@ -168,9 +150,7 @@ class _CopyTransfer:
 
     def remove_stale_refs(self, live_refs: Set[str | None]) -> None:
         """Remove refs that an earlier attempt copied, of branches that no longer exist."""
-        for ref_object in [
-            copied_name for copied_name in self.copied_sizes if copied_name.startswith("_refs/")
-        ]:
+        for ref_object in [copied_name for copied_name in self.copied_sizes if copied_name.startswith("_refs/")]:
             if ref_object not in live_refs:
                 self._remove_copied(ref_object)
 
@@ -187,11 +167,7 @@ class _CopyTransfer:
 
     def copy_data(self) -> bool:
         """Copy all data files that states can refer to; False if a file vanished meanwhile."""
-        data_files = [
-            stored_file
-            for prefix in _DATA_PREFIXES
-            for stored_file in self.source.objects.list(prefix)
-        ]
+        data_files = [stored_file for prefix in _DATA_PREFIXES for stored_file in self.source.objects.list(prefix)]
         data_files += set_aside_files(self.source)
         # If the size changed, the file was still being written when it was copied.
         sizes_to_copy = {
@@ -209,15 +185,10 @@ class _CopyTransfer:
         need it. If the same head still lacks the same file, the source itself has lost it.
         """
         existing_names = {
-            stored_file.name
-            for kind in ("nodes", "edges")
-            for stored_file in self.source.objects.list(kind)
+            stored_file.name for kind in ("nodes", "edges") for stored_file in self.source.objects.list(kind)
         }
         missing_data = find_missing_objects(
-            self.target,
-            (captured.manifest.state for captured in captured_branches),
-            self.copied_sizes,
-            existing_names,
+            self.target, (captured.manifest.state for captured in captured_branches), self.copied_sizes, existing_names
         )
         for version in missing_data.past_versions:
             for version_file in version_file_names(*version) & self.copied_sizes.keys():

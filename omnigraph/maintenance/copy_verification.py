@@ -34,10 +34,7 @@ class MissingObjects:
 
 
 def find_missing_objects(
-    store: Store,
-    states: Iterable[GraphState],
-    present_files: Mapping[str, int],
-    source_data_files: Set[str],
+    store: Store, states: Iterable[GraphState], present_files: Mapping[str, int], source_data_files: Set[str]
 ) -> MissingObjects:
     """Compare what states reference with the files that are present in the copy.
 
@@ -52,17 +49,14 @@ def find_missing_objects(
         return MissingObjects(tuple(missing_chunks), ())
     references = _collect_references(store, states)
     checker = _VersionChecker(store, present_files, source_data_files)
-    missing_names = [
-        object_name for object_name in references.object_names if object_name not in present_files
-    ]
+    missing_names = [object_name for object_name in references.object_names if object_name not in present_files]
     missing_names += [
         object_name
         for table_version in references.head_versions
         for object_name in checker.missing_names(table_version)
     ]
     return MissingObjects(
-        tuple(sorted(missing_names)),
-        tuple(filter(checker.missing_names, sorted(references.past_versions))),
+        tuple(sorted(missing_names)), tuple(filter(checker.missing_names, sorted(references.past_versions)))
     )
 
 
@@ -82,9 +76,7 @@ def _collect_references(store: Store, states: Iterable[GraphState]) -> Reference
 
 def _add_past_versions(references: ReferencedObjects, commits: Iterable[Commit]) -> None:
     for commit in commits:
-        references.past_versions |= _table_versions(
-            entry for entry in commit.tables.values() if entry is not None
-        )
+        references.past_versions |= _table_versions(entry for entry in commit.tables.values() if entry is not None)
 
 
 def _table_versions(entries: Iterable[TableEntry]) -> set[CopiedVersion]:
@@ -94,9 +86,7 @@ def _table_versions(entries: Iterable[TableEntry]) -> set[CopiedVersion]:
 class _VersionChecker:
     """Checks whether all files of a table version are present."""
 
-    def __init__(
-        self, store: Store, present_files: Mapping[str, int], source_data_files: Set[str]
-    ) -> None:
+    def __init__(self, store: Store, present_files: Mapping[str, int], source_data_files: Set[str]) -> None:
         self.store = store
         self.present_files = present_files
         self.source_data_files = source_data_files
@@ -108,15 +98,9 @@ class _VersionChecker:
         if not version_files_present:
             return [f"{table_version[0]}/_versions/d{table_version[1]}.manifest"]
         referenced_files = version_files(self.store, *table_version)
-        missing_files = [
-            file_name
-            for file_name in referenced_files.named_files
-            if file_name not in self.present_files
-        ]
+        missing_files = [file_name for file_name in referenced_files.named_files if file_name not in self.present_files]
         missing_files += [
-            file_name
-            for file_name in referenced_files.data_files
-            if file_name not in self.source_data_files
+            file_name for file_name in referenced_files.data_files if file_name not in self.source_data_files
         ]
         return missing_files + [
             index_directory

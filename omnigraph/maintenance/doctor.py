@@ -75,10 +75,7 @@ def _check_python() -> EnvironmentDiagnosis:
     description = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     is_too_old = sys.version_info < _OLDEST_PYTHON
     return EnvironmentDiagnosis(
-        "python",
-        "error" if is_too_old else "ok",
-        description,
-        "install Python 3.11 or newer" if is_too_old else None,
+        "python", "error" if is_too_old else "ok", description, "install Python 3.11 or newer" if is_too_old else None
     )
 
 
@@ -89,18 +86,14 @@ def _check_packages() -> Iterator[EnvironmentDiagnosis]:
         except PackageNotFoundError:
             is_required = package in _REQUIRED_PACKAGES
             hint = f"pip install {package}" if is_required else None
-            yield EnvironmentDiagnosis(
-                package, "error" if is_required else "ok", "not installed", hint
-            )
+            yield EnvironmentDiagnosis(package, "error" if is_required else "ok", "not installed", hint)
 
 
 def _check_cache() -> EnvironmentDiagnosis:
     directory = cache_directory()
     if directory is None:
         return EnvironmentDiagnosis("cache", "ok", "disabled")
-    existing_parent = next(
-        candidate for candidate in (directory, *directory.parents) if candidate.exists()
-    )
+    existing_parent = next(candidate for candidate in (directory, *directory.parents) if candidate.exists())
     if existing_parent.is_dir() and os.access(existing_parent, os.W_OK):
         return EnvironmentDiagnosis("cache", "ok", str(directory))
     hint = "set OMNIGRAPH_CACHE_DIR to a writable directory"
@@ -111,11 +104,7 @@ def _check_temp_space() -> EnvironmentDiagnosis:
     temp_directory = Path(tempfile.gettempdir())
     filesystem = os.statvfs(temp_directory) if hasattr(os, "statvfs") else None
     free_bytes = filesystem.f_bavail * filesystem.f_frsize if filesystem is not None else None
-    description = (
-        f"{temp_directory}, {free_bytes:,} bytes free"
-        if free_bytes is not None
-        else str(temp_directory)
-    )
+    description = f"{temp_directory}, {free_bytes:,} bytes free" if free_bytes is not None else str(temp_directory)
     is_low = free_bytes is not None and free_bytes < 1 << 30
     hint = "bulk work on Spark spills there: free some space, or set TMPDIR" if is_low else None
     return EnvironmentDiagnosis("temporary files", "warning" if is_low else "ok", description, hint)
@@ -127,14 +116,9 @@ def _check_store(uri: str, probe: bool) -> Iterator[EnvironmentDiagnosis]:
     except OmnigraphError as error:
         yield EnvironmentDiagnosis("store", "error", error.message, error.hint)
         return
-    store_checks: list[tuple[str, Callable[[Store], EnvironmentDiagnosis]]] = [
-        ("graph", _check_graph)
-    ]
+    store_checks: list[tuple[str, Callable[[Store], EnvironmentDiagnosis]]] = [("graph", _check_graph)]
     if probe and (not store.root.is_local or Path(store.root.path).is_dir()):
-        store_checks += [
-            ("store promises", _check_store_guarantees),
-            ("store clock", _check_store_clock),
-        ]
+        store_checks += [("store promises", _check_store_guarantees), ("store clock", _check_store_clock)]
     for check_name, run_check in store_checks:
         try:
             yield run_check(store)
@@ -146,9 +130,7 @@ def _check_store(uri: str, probe: bool) -> Iterator[EnvironmentDiagnosis]:
 
 def _check_graph(store: Store) -> EnvironmentDiagnosis:
     if not manifest_exists(store):
-        return EnvironmentDiagnosis(
-            "graph", "warning", f"no graph at {store.root.uri}", "omnigraph init"
-        )
+        return EnvironmentDiagnosis("graph", "warning", f"no graph at {store.root.uri}", "omnigraph init")
     manifest = read_manifest(store)
     summary = f"{store.root.uri}, storage format {STAMP}, head {manifest.state.head.commit_id}"
     return EnvironmentDiagnosis("graph", "ok", summary)

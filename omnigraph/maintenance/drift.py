@@ -11,12 +11,7 @@ from typing import Literal
 from omnigraph.history.commit import Commit
 from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.storage.store import Store
-from omnigraph.storage.table_head import (
-    FIRST_VERSION,
-    AttachedVersion,
-    list_attached_versions,
-    read_attached_versions,
-)
+from omnigraph.storage.table_head import FIRST_VERSION, AttachedVersion, list_attached_versions, read_attached_versions
 
 HarmlessDrift = Literal["no_drift", "verified_maintenance", "rebased"]
 DriftClassification = HarmlessDrift | Literal["appended", "suspicious", "unverifiable"]
@@ -74,9 +69,7 @@ def reported_versions(store: Store) -> Mapping[str, int]:
     versions_by_location: dict[str, int] = {}
     for outcome in list_recovery_records(store):
         for location, version in outcome.heads.items():
-            versions_by_location[location] = max(
-                version, versions_by_location.get(location, FIRST_VERSION)
-            )
+            versions_by_location[location] = max(version, versions_by_location.get(location, FIRST_VERSION))
     return versions_by_location
 
 
@@ -85,7 +78,5 @@ def adopted_versions(commits: Iterable[Commit]) -> Mapping[str, int]:
     versions_by_location: dict[str, int] = {}
     for commit in commits:
         for location, version in commit.details.get(REBASED_DETAIL, {}).items():
-            versions_by_location[location] = max(
-                int(version), versions_by_location.get(location, FIRST_VERSION)
-            )
+            versions_by_location[location] = max(int(version), versions_by_location.get(location, FIRST_VERSION))
     return versions_by_location

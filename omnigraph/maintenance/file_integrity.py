@@ -53,9 +53,7 @@ class FileIntegrity:
         for file_name in checksums.keys() - self.checksums.keys():
             self.checksums[file_name] = checksums[file_name]
             if file_name.endswith(_BLOB_SUFFIX):
-                self._blobs_by_file.setdefault(
-                    f"{file_name.rpartition('/')[0]}{_DATA_SUFFIX}", []
-                ).append(file_name)
+                self._blobs_by_file.setdefault(f"{file_name.rpartition('/')[0]}{_DATA_SUFFIX}", []).append(file_name)
 
     def verify_checksums(self, executor: Executor, share: float = 1.0) -> None:
         """Compare the content of existing files with their recorded checksums.
@@ -63,21 +61,15 @@ class FileIntegrity:
         A `share` below 1 verifies only this fraction of them, chosen at random.
         """
         directories = {owning_directory(file_name) for file_name in self.checksums}
-        existing_files = {
-            file_name for directory in directories for file_name in self._list_table(directory)
-        }
+        existing_files = {file_name for directory in directories for file_name in self._list_table(directory)}
         unverified_files = (self.checksums.keys() & existing_files) - self.verified_files.keys()
         selected_files = [
-            candidate
-            for candidate in sorted(unverified_files)
-            if share >= 1 or ids.random_fraction() < share
+            candidate for candidate in sorted(unverified_files) if share >= 1 or ids.random_fraction() < share
         ]
         mismatches = executor.verify_files(
             self.store, {file_name: self.checksums[file_name] for file_name in selected_files}
         )
-        self.verified_files |= {
-            file_name: mismatches.get(file_name) for file_name in selected_files
-        }
+        self.verified_files |= {file_name: mismatches.get(file_name) for file_name in selected_files}
 
     @property
     def checked_count(self) -> int:
@@ -104,9 +96,7 @@ class FileIntegrity:
         table_files = self._files_by_version.get(version)
         file_names = () if table_files is None else self._with_blobs(table_files)
         later_faults = tuple(
-            (file_name, self.damaged_files[file_name])
-            for file_name in file_names
-            if file_name in self.damaged_files
+            (file_name, self.damaged_files[file_name]) for file_name in file_names if file_name in self.damaged_files
         )
         return tuple(dict.fromkeys((*self.version_faults[version], *later_faults)))
 
@@ -132,22 +122,16 @@ class FileIntegrity:
         table_files = self._files_by_version.get(version)
         complete = [
             index_directory
-            for index_directory in (
-                table_files.index_directories if table_files is not None else ()
-            )
+            for index_directory in (table_files.index_directories if table_files is not None else ())
             if index_directory not in incomplete
         ]
         return [
-            index_directory
-            for index_directory in complete
-            if not self._is_index_intact(index_directory, file_sizes)
+            index_directory for index_directory in complete if not self._is_index_intact(index_directory, file_sizes)
         ]
 
     def _is_index_intact(self, index_directory: str, file_sizes: Mapping[str, int]) -> bool:
         """Return whether every file of an index is intact; each file is opened once."""
-        index_files = [
-            candidate for candidate in file_sizes if candidate.startswith(f"{index_directory}/")
-        ]
+        index_files = [candidate for candidate in file_sizes if candidate.startswith(f"{index_directory}/")]
         if any(self._checksum_mismatch(file_name, file_sizes) for file_name in index_files):
             return False
         unverified_files = [
@@ -163,9 +147,7 @@ class FileIntegrity:
                     self._readable_index_files[file_name] = False
                 else:
                     self._readable_index_files[file_name] = True
-        return all(
-            self._readable_index_files.get(file_name, True) for file_name in unverified_files
-        )
+        return all(self._readable_index_files.get(file_name, True) for file_name in unverified_files)
 
     def classify_version(self, version: TableVersion) -> VersionCondition:
         """Return whether a past version is whole, was reclaimed by a cleanup, or is broken."""
@@ -199,9 +181,7 @@ class FileIntegrity:
             return
         try:
             with panics_as_errors():
-                table_files = self._files_by_version[version] = version_files(
-                    self.store, location, lance_version
-                )
+                table_files = self._files_by_version[version] = version_files(self.store, location, lance_version)
                 if self.open_files:
                     self._check_deletion_files(location, lance_version, file_sizes)
         except AbsentError:
@@ -211,9 +191,7 @@ class FileIntegrity:
             yield f"{location}/_versions/d{lance_version}.manifest", "the version cannot be read"
             return
         file_names = self._with_blobs(table_files)
-        yield from (
-            fault for file_name in file_names for fault in self._file_faults(file_name, file_sizes)
-        )
+        yield from (fault for file_name in file_names for fault in self._file_faults(file_name, file_sizes))
 
     def _with_blobs(self, table_files: VersionFiles) -> Iterator[str]:
         """Return the files that a version references, and the recorded blobs of its data files."""
@@ -231,18 +209,12 @@ class FileIntegrity:
             return f"it has {file_sizes[file_name]} bytes instead of {expected.size}"
         return self.verified_files.get(file_name)
 
-    def _check_deletion_files(
-        self, location: str, lance_version: int, file_sizes: dict[str, int]
-    ) -> None:
+    def _check_deletion_files(self, location: str, lance_version: int, file_sizes: dict[str, int]) -> None:
         """Check that deletion files match the version: otherwise deleted rows would reappear."""
         table = open_unchecked_version(self.store, location, lance_version)
         for fragment in table.dataset.get_fragments():
             for file_name in deletion_files(table, [fragment.metadata]):
-                if (
-                    file_name in self._intact_files
-                    or file_name in self.damaged_files
-                    or not file_sizes.get(file_name)
-                ):
+                if file_name in self._intact_files or file_name in self.damaged_files or not file_sizes.get(file_name):
                     continue
                 if self._checksum_mismatch(file_name, file_sizes) is not None:
                     continue  # reported with the files of the version
@@ -252,10 +224,7 @@ class FileIntegrity:
     def mark_unreadable(self, version: TableVersion, reason: str) -> None:
         """Record that a version cannot be read although none of its files is known to be bad."""
         version_path = f"{version[0]}/_versions/d{version[1]}.manifest"
-        self.version_faults[version] = (
-            *self.version_faults.get(version, ()),
-            (version_path, reason),
-        )
+        self.version_faults[version] = (*self.version_faults.get(version, ()), (version_path, reason))
 
     def _file_faults(self, file_name: str, file_sizes: dict[str, int]) -> Iterable[FileFault]:
         if file_name in self._intact_files:
@@ -271,18 +240,10 @@ class FileIntegrity:
         if file_name not in file_sizes:
             yield file_name, _MISSING
             return
-        difference = (
-            "it is empty"
-            if file_sizes[file_name] == 0
-            else self._checksum_mismatch(file_name, file_sizes)
-        )
+        difference = "it is empty" if file_sizes[file_name] == 0 else self._checksum_mismatch(file_name, file_sizes)
         if difference is not None:
             yield file_name, difference
-        elif (
-            self.open_files
-            and file_name.endswith(_DATA_SUFFIX)
-            and file_name not in self.verified_files
-        ):
+        elif self.open_files and file_name.endswith(_DATA_SUFFIX) and file_name not in self.verified_files:
             try:
                 read_row_count(self.store, file_name)
             except ValueError:
@@ -292,7 +253,5 @@ class FileIntegrity:
         """List all files of a table, before any of them is opened."""
         if location not in self._listings:
             table_files = self.store.objects.list(location)
-            self._listings[location] = {
-                table_file.name: table_file.size for table_file in table_files
-            }
+            self._listings[location] = {table_file.name: table_file.size for table_file in table_files}
         return self._listings[location]

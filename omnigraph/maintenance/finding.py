@@ -45,9 +45,7 @@ class IntegrityFinding:
         >>> str(on_main.merged_with(on_side))
         'error: file (main, side): lost [f]'
         """
-        more_severe = (
-            duplicate if (self.severity, duplicate.severity) == ("warning", "error") else self
-        )
+        more_severe = duplicate if (self.severity, duplicate.severity) == ("warning", "error") else self
         less_severe = self if more_severe is duplicate else duplicate
         branch_names = (*more_severe.all_branches, *less_severe.all_branches)
         return replace(more_severe, branches=tuple(dict.fromkeys(branch_names)))
@@ -60,14 +58,8 @@ class IntegrityFinding:
     def __str__(self) -> str:
         location_parts = (", ".join(self.all_branches) or None, self.type_key, self.entity_id)
         location = " ".join(part for part in location_parts if part is not None)
-        description = (
-            f"{self.severity}: {self.kind}{f' ({location})' if location else ''}: {self.reason}"
-        )
-        return (
-            f"{description} [{self.name}]"
-            if self.name and self.name not in self.reason
-            else description
-        )
+        description = f"{self.severity}: {self.kind}{f' ({location})' if location else ''}: {self.reason}"
+        return f"{description} [{self.name}]" if self.name and self.name not in self.reason else description
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as JSON-compatible data; every member is always present."""

@@ -50,10 +50,7 @@ def read_heads(store: Store, findings: list[IntegrityFinding]) -> list[RefHead]:
 def reread_head(store: Store, head: RefHead) -> RefHead | None:
     """Read a head again; None when the ref was deleted, unchanged when it cannot be read."""
     ref = head.ref
-    is_current = (
-        ref == refs.MAIN_REF
-        or refs.find_highest_number(store, ref.name, ref.directory) == ref.number
-    )
+    is_current = ref == refs.MAIN_REF or refs.find_highest_number(store, ref.name, ref.directory) == ref.number
     if not is_current:
         return None
     try:
@@ -68,20 +65,12 @@ def _list_refs(store: Store, findings: list[IntegrityFinding]) -> list[Ref]:
     for ref_directory in (layout.REFS, layout.TAGS):
         for ref_name, ref_number in sorted(refs.list_highest_numbers(store, ref_directory).items()):
             try:
-                ref = (
-                    refs.read_ref(store, ref_name, ref_number, ref_directory)
-                    if ref_number % 2
-                    else None
-                )
+                ref = refs.read_ref(store, ref_name, ref_number, ref_directory) if ref_number % 2 else None
             except StorageError as error:
                 ref_path = layout.ref_name(ref_name, ref_number, ref_directory)
                 branch_label = ref_label(Ref(ref_name, "", directory=ref_directory))
                 hint = error.hint or RESTORE_HINT
-                findings.append(
-                    IntegrityFinding(
-                        "ref", error.message, branch=branch_label, name=ref_path, hint=hint
-                    )
-                )
+                findings.append(IntegrityFinding("ref", error.message, branch=branch_label, name=ref_path, hint=hint))
                 continue
             all_refs += [ref] if ref is not None else []
     return all_refs
@@ -96,9 +85,7 @@ def _read_head(store: Store, ref: Ref, findings: list[IntegrityFinding]) -> RefH
         manifest_path = layout.manifest_directory(ref.ulid)
         message = error.message if not isinstance(error, GraphNotInitialized) else "it is missing"
         findings.append(
-            IntegrityFinding(
-                "manifest", message, branch=ref_label(ref), name=manifest_path, hint=RESTORE_HINT
-            )
+            IntegrityFinding("manifest", message, branch=ref_label(ref), name=manifest_path, hint=RESTORE_HINT)
         )
     return _read_older_head(store, ref)
 

@@ -20,12 +20,7 @@ from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.rules.declared_indexes import all_indexes, shadowed_ngram_indexes, vector_indexes
 from omnigraph.storage.failures import as_storage_errors
-from omnigraph.storage.index import (
-    index_coverage,
-    plan_indexes,
-    stage_built_segments,
-    why_not_covered,
-)
+from omnigraph.storage.index import index_coverage, plan_indexes, stage_built_segments, why_not_covered
 from omnigraph.storage.index_fallback import find_lost_segments
 from omnigraph.storage.table import StagedChange, Table, can_replay
 from omnigraph.values.table_key import TableKey
@@ -46,27 +41,20 @@ def ensure_indices(
     """
     executor = executor or LocalExecutor()
     base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
-    with (
-        report_missing_files(branch.store, lambda: base_txn.base.state.tables),
-        as_storage_errors("none"),
-    ):
+    with report_missing_files(branch.store, lambda: base_txn.base.state.tables), as_storage_errors("none"):
         staged_indexes = _stage_indexes(base_txn, {}, types, executor)
         base_epoch = base_txn.base.state.head.gc_epoch
 
     def plan_publish(txn: WriteTxn) -> PublishPlan | None:
         gc_epoch = txn.base.state.head.gc_epoch
         # A garbage collection since then may have deleted the files.
-        staged_writes = _stage_indexes(
-            txn, staged_indexes if gc_epoch == base_epoch else {}, types, executor
-        )
+        staged_writes = _stage_indexes(txn, staged_indexes if gc_epoch == base_epoch else {}, types, executor)
         if not staged_writes:
             return None
         return PublishPlan("ensure_indices", staged_writes, maintenance=True, gc_epoch=gc_epoch)
 
     metadata = metadata or CommitMetadata()
-    return publish(
-        branch, plan_publish, replace(metadata, actor=metadata.actor or MAINTENANCE_ACTOR)
-    )
+    return publish(branch, plan_publish, replace(metadata, actor=metadata.actor or MAINTENANCE_ACTOR))
 
 
 def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
@@ -94,9 +82,7 @@ def stage_missing_indexes(
         for table_key, table in tables.items()
     }
     index_jobs = [
-        (tables[table_key], task)
-        for table_key, index_plan in plan_by_key.items()
-        for task in index_plan.builds
+        (tables[table_key], task) for table_key, index_plan in plan_by_key.items() for task in index_plan.builds
     ]
     segments_iterator = iter(executor.build_segments(txn.store, index_jobs) if index_jobs else ())
     segments_by_key = {
@@ -108,9 +94,7 @@ def stage_missing_indexes(
         for table_key, segments in segments_by_key.items()
     }
     return {
-        table_key: staged_indexes
-        for table_key, staged_indexes in staged_by_key.items()
-        if staged_indexes is not None
+        table_key: staged_indexes for table_key, staged_indexes in staged_by_key.items() if staged_indexes is not None
     }
 
 
@@ -124,23 +108,16 @@ def extended_indexes(base_table: Table, new_table: Table) -> list[str]:
     """Return the columns whose index covers more than before; all if it was rebuilt."""
     base_coverage, new_coverage = index_coverage(base_table), index_coverage(new_table)
     return sorted(
-        index_key
-        for index_key in new_coverage
-        if new_coverage[index_key] - base_coverage.get(index_key, frozenset())
+        index_key for index_key in new_coverage if new_coverage[index_key] - base_coverage.get(index_key, frozenset())
     ) or sorted(new_coverage)
 
 
 def _stage_indexes(
-    txn: WriteTxn,
-    earlier_staged: Mapping[TableKey, StagedChange],
-    types: Collection[str] | None,
-    executor: Executor,
+    txn: WriteTxn, earlier_staged: Mapping[TableKey, StagedChange], types: Collection[str] | None, executor: Executor
 ) -> dict[TableKey, StagedChange]:
     entries = txn.base.state.tables.items()
     selected_keys = [
-        table_key
-        for table_key, entry in entries
-        if entry.row_count and (types is None or table_key in types)
+        table_key for table_key, entry in entries if entry.row_count and (types is None or table_key in types)
     ]
     tables = {table_key: txn.table(table_key) for table_key in selected_keys}
     still_valid = {
@@ -149,9 +126,7 @@ def _stage_indexes(
         if table_key in earlier_staged and can_replay(earlier_staged[table_key], tables[table_key])
     }
     newly_staged = stage_missing_indexes(
-        txn,
-        {table_key: table for table_key, table in tables.items() if table_key not in still_valid},
-        executor,
+        txn, {table_key: table for table_key, table in tables.items() if table_key not in still_valid}, executor
     )
     return {
         table_key: staged_indexes

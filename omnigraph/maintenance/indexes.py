@@ -36,10 +36,7 @@ from .finding import IntegrityFinding
 
 SAMPLE_SIZE = 512  # values of a column that are looked up
 _PROBE_COUNT = 8  # substrings and vectors that are looked up, one request each
-_MIN_SUBSTRING, _MAX_SUBSTRING = (
-    3,
-    32,
-)  # characters: shorter substrings are not indexed, longer ones add nothing
+_MIN_SUBSTRING, _MAX_SUBSTRING = (3, 32)  # characters: shorter substrings are not indexed, longer ones add nothing
 _NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # neighbours requested; distance that counts as zero
 REBUILD_HINT = "results may be wrong until the index is rebuilt: run `omnigraph cleanup --erase`"
 
@@ -62,11 +59,7 @@ def _index_fault(store: Store, table: Table, column: str, index_kind: str) -> st
         return _vector_index_fault(table, column, METRICS_BY_KIND[index_kind])
     if index_kind == fulltext.TEXT_INDEX_KIND:
         return _text_index_fault(store, table, column)
-    return (
-        _ngram_index_fault(table, column)
-        if index_kind == "NGRAM"
-        else _scalar_index_fault(table, column)
-    )
+    return _ngram_index_fault(table, column) if index_kind == "NGRAM" else _scalar_index_fault(table, column)
 
 
 def _scalar_index_fault(table: Table, column: str) -> str | None:
@@ -79,9 +72,7 @@ def _scalar_index_fault(table: Table, column: str) -> str | None:
     except StorageError as error:
         return f"cannot be read: {error.message}"
     expected_rows = scanned_rows.filter(pc.is_in(scanned_rows[column], value_set=sampled_values))
-    missing_count, extra_count = (
-        len(difference) for difference in _row_differences(expected_rows, indexed_rows)
-    )
+    missing_count, extra_count = (len(difference) for difference in _row_differences(expected_rows, indexed_rows))
     if not missing_count and not extra_count:
         return None
     return f"does not agree with the rows: {missing_count} missing, {extra_count} extra"
@@ -91,17 +82,11 @@ def _ngram_index_fault(table: Table, column: str) -> str | None:
     """Check that an n-gram index finds every text that contains a substring."""
     scanned_rows = read_unindexed(table, [column], with_row_ids=True)
     distinct_texts = scanned_rows[column].drop_null().unique()
-    long_texts = distinct_texts.filter(
-        pc.greater_equal(pc.utf8_length(distinct_texts), _MIN_SUBSTRING)
-    )
+    long_texts = distinct_texts.filter(pc.greater_equal(pc.utf8_length(distinct_texts), _MIN_SUBSTRING))
     missing_count = 0
-    for substring in _sample_evenly(
-        pc.utf8_slice_codeunits(long_texts, 0, _MAX_SUBSTRING), _PROBE_COUNT
-    ).to_pylist():
+    for substring in _sample_evenly(pc.utf8_slice_codeunits(long_texts, 0, _MAX_SUBSTRING), _PROBE_COUNT).to_pylist():
         try:
-            indexed_rows = read_indexed(
-                table, [column], pc.match_substring(pc.field(column), substring)
-            )
+            indexed_rows = read_indexed(table, [column], pc.match_substring(pc.field(column), substring))
         except StorageError as error:
             return f"cannot be read: {error.message}"
         expected_rows = scanned_rows.filter(pc.match_substring(scanned_rows[column], substring))
@@ -112,9 +97,7 @@ def _ngram_index_fault(table: Table, column: str) -> str | None:
 def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
     """Check that a search near a stored vector finds it; by dot product others may be nearer."""
     covered_fragments = index_coverage(table)[column]
-    batches = vector_batches(
-        table, column, sorted(covered_fragments & set(list_fragment_ids(table)))
-    )
+    batches = vector_batches(table, column, sorted(covered_fragments & set(list_fragment_ids(table))))
     missing_count = 0
     for row_id, vector in islice(_query_vectors(batches, column, metric), _PROBE_COUNT):
         neighbours = nearest_candidates(table, column, metric, vector, _NEIGHBOUR_COUNT)
@@ -130,47 +113,30 @@ def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
     return f"does not agree with the rows: {missing_count} missing" if missing_count else None
 
 
-def _query_vectors(
-    batches: Iterable[pa.RecordBatch], column: str, metric: str
-) -> Iterator[tuple[int, Floats]]:
+def _query_vectors(batches: Iterable[pa.RecordBatch], column: str, metric: str) -> Iterator[tuple[int, Floats]]:
     """Return row ids and vectors that are valid queries of the index."""
     for batch in batches:
-        for row_id, vector in zip(
-            batch_row_ids(batch), batch.column(column).to_pylist(), strict=True
-        ):
+        for row_id, vector in zip(batch_row_ids(batch), batch.column(column).to_pylist(), strict=True):
             query_vector = np.asarray(vector, np.float64) if vector is not None else None
-            if (
-                query_vector is not None
-                and np.any(query_vector)
-                and is_searchable(metric, query_vector)
-            ):
+            if query_vector is not None and np.any(query_vector) and is_searchable(metric, query_vector):
                 yield int(row_id), query_vector
 
 
 def _text_index_fault(store: Store, table: Table, column: str) -> str | None:
     """Check a full-text index: extra candidates are allowed, missing rows or tokens are not."""
-    token_lists = [
-        fulltext.read_tokens(store, table, segment)
-        for segment in fulltext.text_segments(table, column)
-    ]
-    listed_tokens = [
-        token_list["word"].combine_chunks() for token_list in token_lists if token_list is not None
-    ]
+    token_lists = [fulltext.read_tokens(store, table, segment) for segment in fulltext.text_segments(table, column)]
+    listed_tokens = [token_list["word"].combine_chunks() for token_list in token_lists if token_list is not None]
     if len(listed_tokens) < len(token_lists):
         return "cannot be read"
     scanned_rows = read_unindexed(table, [column], with_row_ids=True)
-    covered_fragments = pa.array(
-        sorted(index_coverage(table)[fulltext.text_index_key(column)]), pa.uint64()
-    )
+    covered_fragments = pa.array(sorted(index_coverage(table)[fulltext.text_index_key(column)]), pa.uint64())
     scanned_rows = scanned_rows.filter(
         pc.is_in(pc.shift_right(scanned_rows[ROW_ADDRESS], 32), value_set=covered_fragments)
     )
     tokens_by_row = fulltext.tokenize(scanned_rows[column].combine_chunks())
     tokens = tokens_by_row.flatten()
     known_tokens = pa.concat_arrays([*listed_tokens, pa.array([""])])
-    missing_tokens = len(
-        tokens.filter(pc.invert(pc.is_in(tokens, value_set=known_tokens))).unique()
-    )
+    missing_tokens = len(tokens.filter(pc.invert(pc.is_in(tokens, value_set=known_tokens))).unique())
     if missing_tokens:
         return f"does not list {missing_tokens} of the tokens in the rows"
     sampled_tokens = _sample_evenly(
@@ -179,14 +145,8 @@ def _text_index_fault(store: Store, table: Table, column: str) -> str | None:
     candidate_ids = fulltext.candidate_rows(table, column, sampled_tokens.to_pylist())
     if candidate_ids is None:
         return "cannot be read"
-    matching_rows = (
-        pc.list_parent_indices(tokens_by_row)
-        .filter(pc.is_in(tokens, value_set=sampled_tokens))
-        .unique()
-    )
-    expected_ids = (
-        scanned_rows[ROW_ID].combine_chunks().take(matching_rows).to_numpy().astype(np.int64)
-    )
+    matching_rows = pc.list_parent_indices(tokens_by_row).filter(pc.is_in(tokens, value_set=sampled_tokens)).unique()
+    expected_ids = scanned_rows[ROW_ID].combine_chunks().take(matching_rows).to_numpy().astype(np.int64)
     missing_count = len(np.setdiff1d(expected_ids, candidate_ids))
     return f"does not agree with the rows: {missing_count} missing" if missing_count else None
 
@@ -200,9 +160,7 @@ def _sample_evenly(values: pa.Array, limit: int = SAMPLE_SIZE) -> pa.Array:
 
 
 def _row_differences(expected_rows: pa.Table, found_rows: pa.Table) -> tuple[pa.Array, pa.Array]:
-    expected_ids, found_ids = (
-        matched_rows[ROW_ID].combine_chunks() for matched_rows in (expected_rows, found_rows)
-    )
+    expected_ids, found_ids = (matched_rows[ROW_ID].combine_chunks() for matched_rows in (expected_rows, found_rows))
     return (
         expected_ids.filter(pc.invert(pc.is_in(expected_ids, value_set=found_ids))),
         found_ids.filter(pc.invert(pc.is_in(found_ids, value_set=expected_ids))),

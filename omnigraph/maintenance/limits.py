@@ -86,9 +86,7 @@ def unreferenced_data_warnings(
 ) -> Iterator[LimitWarning]:
     """Return warnings about unreferenced data files of one table."""
     if unreferenced_bytes > limit:
-        yield LimitWarning(
-            _UNREFERENCED, unreferenced_bytes, limit, _CLEANUP_COMMAND.format(uri), type_key
-        )
+        yield LimitWarning(_UNREFERENCED, unreferenced_bytes, limit, _CLEANUP_COMMAND.format(uri), type_key)
 
 
 def store_warnings(

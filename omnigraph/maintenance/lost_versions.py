@@ -22,12 +22,7 @@ from omnigraph.storage.store import Store
 
 from .branch_log import BranchLog
 from .finding import IntegrityFinding
-from .orphan_fragments import (
-    ManifestFiles,
-    OrphanFragment,
-    list_manifest_files,
-    read_newer_fragments,
-)
+from .orphan_fragments import ManifestFiles, OrphanFragment, list_manifest_files, read_newer_fragments
 from .retention.version_gaps import parse_torn_version
 
 _RESTORE_HINT = "run `omnigraph repair --confirm` to restore the commits on top of the branch"
@@ -72,9 +67,7 @@ class LostVersionEvidence:
         """The proved commits on top of the head, oldest first; these can be published again."""
         ordered: list[tuple[Commit, GraphState]] = []
         parent_id: str | None = self.manifest.state.head.commit_id
-        commits_by_parent = {
-            commit.parent: (commit, state) for commit, state in self.proved_commits.values()
-        }
+        commits_by_parent = {commit.parent: (commit, state) for commit, state in self.proved_commits.values()}
         while parent_id in commits_by_parent:
             ordered.append(commits_by_parent[parent_id])
             parent_id = commits_by_parent[parent_id][0].id
@@ -85,9 +78,7 @@ def find_lost_versions(store: Store, branch_logs: Iterable[BranchLog]) -> list[L
     """Return every branch with evidence of lost versions."""
     branch_logs = list(branch_logs)
     complete_logs = [
-        branch_log
-        for branch_log in branch_logs
-        if branch_log.head.ref.directory == layout.REFS and branch_log.complete
+        branch_log for branch_log in branch_logs if branch_log.head.ref.directory == layout.REFS and branch_log.complete
     ]
     records = _read_external_records(store)
     examined = [
@@ -98,8 +89,7 @@ def find_lost_versions(store: Store, branch_logs: Iterable[BranchLog]) -> list[L
     return [
         evidence
         for evidence in examined
-        if evidence is not None
-        and (evidence.proofs or evidence.suspicions or evidence.missing_versions)
+        if evidence is not None and (evidence.proofs or evidence.suspicions or evidence.missing_versions)
     ]
 
 
@@ -110,24 +100,11 @@ def check_lost_versions(lost_versions: Iterable[LostVersionEvidence]) -> Iterato
         manifest_path = layout.manifest_directory(evidence.branch_log.head.ref.ulid)
         if evidence.proofs:
             restorable = len(evidence.restorable_commits) == len(evidence.proved_commits) > 0
-            hint = (
-                _RESTORE_HINT
-                if restorable
-                else _DIVERGED_HINT
-                if evidence.proved_commits
-                else _UNKNOWN_HINT
-            )
-            yield IntegrityFinding(
-                "manifest", _describe_lost(evidence), branch=branch, name=manifest_path, hint=hint
-            )
+            hint = _RESTORE_HINT if restorable else _DIVERGED_HINT if evidence.proved_commits else _UNKNOWN_HINT
+            yield IntegrityFinding("manifest", _describe_lost(evidence), branch=branch, name=manifest_path, hint=hint)
         for suspicion in evidence.suspicions if not evidence.proofs else ():
             yield IntegrityFinding(
-                "manifest",
-                suspicion,
-                "warning",
-                branch=branch,
-                name=manifest_path,
-                hint=_SUSPICION_HINT,
+                "manifest", suspicion, "warning", branch=branch, name=manifest_path, hint=_SUSPICION_HINT
             )
         if evidence.missing_versions:
             version_range = (
@@ -135,22 +112,14 @@ def check_lost_versions(lost_versions: Iterable[LostVersionEvidence]) -> Iterato
                 if len(evidence.missing_versions) > 1
                 else f"{evidence.missing_versions[0]}"
             )
-            reason = (
-                f"versions {version_range} of the manifest are missing; no other version needs them"
-            )
+            reason = f"versions {version_range} of the manifest are missing; no other version needs them"
             hint = "another program removed them; restore them from a backup, or ignore this"
-            yield IntegrityFinding(
-                "manifest", reason, "warning", branch=branch, name=manifest_path, hint=hint
-            )
+            yield IntegrityFinding("manifest", reason, "warning", branch=branch, name=manifest_path, hint=hint)
 
 
 def _describe_lost(evidence: LostVersionEvidence) -> str:
     commit_ids = sorted(evidence.proved_commits)
-    commit_list = (
-        f": commit {', '.join(commit_ids[:3])}{' …' if len(commit_ids) > 3 else ''}"
-        if commit_ids
-        else ""
-    )
+    commit_list = f": commit {', '.join(commit_ids[:3])}{' …' if len(commit_ids) > 3 else ''}" if commit_ids else ""
     return (
         f"versions above {evidence.manifest.version} were published and are missing{commit_list}"
         f" ({'; '.join(evidence.proofs[:3])})"
@@ -179,9 +148,7 @@ def _read_external_records(store: Store) -> _ExternalRecords:
         for outcome in list_recovery_records(store):
             set_aside_ids |= {outcome.operation_id} if outcome.kind == "set_aside" else set()
             if outcome.commit_id is not None and outcome.kind in ("finished", "refused"):
-                audited_commits.setdefault(outcome.branch, {})[outcome.commit_id] = (
-                    outcome.operation_id
-                )
+                audited_commits.setdefault(outcome.branch, {})[outcome.commit_id] = outcome.operation_id
     except (StorageError, KeyError):
         return _ExternalRecords({}, {})  # unreadable records are reported elsewhere
     return _ExternalRecords(intent_bases, audited_commits, set_aside_ids)
@@ -198,11 +165,7 @@ def _examine_branch(
     try:
         manifest = read_manifest(store, ref.ulid)
         log = HistoryLog(store, manifest.state)
-        missing_claims = {
-            claimed_id: claim
-            for claimed_id, claim in claims.items()
-            if log.find(claimed_id) is None
-        }
+        missing_claims = {claimed_id: claim for claimed_id, claim in claims.items() if log.find(claimed_id) is None}
     except OmnigraphError:
         return None  # reported where the branch itself is read
     evidence = LostVersionEvidence(branch_log, manifest)
@@ -227,10 +190,7 @@ def _examine_branch(
 def _has_torn_version(manifest_ulid: str, newest_version: int, operation_ids: Set[str]) -> bool:
     """Return whether newer versions were torn by a power loss: visible, but never acknowledged."""
     manifest_path = layout.manifest_directory(manifest_ulid)
-    return any(
-        parse_torn_version(operation_id, manifest_path) > newest_version
-        for operation_id in operation_ids
-    )
+    return any(parse_torn_version(operation_id, manifest_path) > newest_version for operation_id in operation_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,39 +209,26 @@ def _collect_claims(
     """Return commits that others say the branch must have; stronger claims come last."""
     ref = branch_log.head.ref
     is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # no other branch ever used this name
-    for commit_id, operation in (
-        records.audited_commits.get(ref.name, {}).items() if is_name_unique else ()
-    ):
+    for commit_id, operation in records.audited_commits.get(ref.name, {}).items() if is_name_unique else ():
         description = f"the audit of operation {operation} names commit {commit_id}"
         yield commit_id, _CommitClaim(description, certain=False)
     for commit_id, operation in records.intent_bases.get(ref.ulid, {}).items():
         yield commit_id, _CommitClaim(f"the {operation} is based on commit {commit_id}")
-    for other_log in (
-        candidate_log for candidate_log in branch_logs if candidate_log is not branch_log
-    ):
+    for other_log in (candidate_log for candidate_log in branch_logs if candidate_log is not branch_log):
         label, state = other_log.head.label, other_log.state
         for claimed_commit in other_log.commits.values() if is_name_unique else ():
             if claimed_commit.branch == ref.name and claimed_commit.id not in branch_log.commits:
-                anchor = (
-                    "own"
-                    if ref == refs.MAIN_REF
-                    else _find_anchor(claimed_commit, branch_log, other_log)
-                )
+                anchor = "own" if ref == refs.MAIN_REF else _find_anchor(claimed_commit, branch_log, other_log)
                 if anchor is not None:
                     description = f"{label} has commit {claimed_commit.id}"
-                    yield (
-                        claimed_commit.id,
-                        _CommitClaim(description, claimed_commit, state, anchor == "own"),
-                    )
+                    yield (claimed_commit.id, _CommitClaim(description, claimed_commit, state, anchor == "own"))
         origin, fork = state.origin, state.head.fork
         if origin is not None and origin.parent_ulid == ref.ulid and fork is not None:
             fork_commit = other_log.commits.get(fork)
             yield fork, _CommitClaim(f"{label} was forked from commit {fork}", fork_commit, state)
 
 
-def _find_anchor(
-    commit: Commit, branch_log: BranchLog, other_log: BranchLog
-) -> Literal["own", "fork"] | None:
+def _find_anchor(commit: Commit, branch_log: BranchLog, other_log: BranchLog) -> Literal["own", "fork"] | None:
     """Follow first parents to a commit published on this very manifest ("own"), or to its fork.
 
     A fork proves little: the name may have belonged to another branch that was lost before.
@@ -296,18 +243,10 @@ def _find_anchor(
         claimed_ancestor = other_log.commits.get(claimed_ancestor.parent or "")
     if claimed_ancestor is None:
         return None
-    return (
-        "own"
-        if claimed_ancestor.id in own_commits
-        else "fork"
-        if claimed_ancestor.id == head.commit_id
-        else None
-    )
+    return "own" if claimed_ancestor.id in own_commits else "fork" if claimed_ancestor.id == head.commit_id else None
 
 
-def _weigh_claim(
-    evidence: LostVersionEvidence, branch_log: BranchLog, commit_id: str, claim: _CommitClaim
-) -> None:
+def _weigh_claim(evidence: LostVersionEvidence, branch_log: BranchLog, commit_id: str, claim: _CommitClaim) -> None:
     if not claim.certain:
         evidence.suspicions.append(f"{claim.description}, which the branch does not have")
         return
@@ -317,10 +256,7 @@ def _weigh_claim(
 
 
 def _weigh_manifest_files(
-    evidence: LostVersionEvidence,
-    manifest_files: ManifestFiles,
-    fragments: list[OrphanFragment],
-    log: HistoryLog,
+    evidence: LostVersionEvidence, manifest_files: ManifestFiles, fragments: list[OrphanFragment], log: HistoryLog
 ) -> None:
     """Weigh swaps and fragments above the newest version; one based on another is proof."""
     highest_base = max(manifest_files.swap_bases, default=0)
@@ -332,26 +268,14 @@ def _weigh_manifest_files(
             continue  # an interrupted fence or deletion, which has no commit of its own
         tail_commits = {commit.id: commit for commit in fragment.state.tail}
         for other_fragment in fragments:
-            if (
-                _is_based_on(other_fragment.state, head.commit_id)
-                and other_fragment is not fragment
-            ):
+            if _is_based_on(other_fragment.state, head.commit_id) and other_fragment is not fragment:
                 evidence.proofs.append(
-                    f"the state of version {other_fragment.version}"
-                    f" is based on commit {head.commit_id}"
+                    f"the state of version {other_fragment.version} is based on commit {head.commit_id}"
                 )
-                evidence.proved_commits[head.commit_id] = (
-                    tail_commits[head.commit_id],
-                    fragment.state,
-                )
+                evidence.proved_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
         if head.commit_id not in evidence.proved_commits:
-            evidence.candidate_commits[head.commit_id] = (
-                tail_commits[head.commit_id],
-                fragment.state,
-            )
-            swap_note = (
-                ", its swap was begun," if fragment.version - 1 in manifest_files.swap_bases else ""
-            )
+            evidence.candidate_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
+            swap_note = ", its swap was begun," if fragment.version - 1 in manifest_files.swap_bases else ""
             evidence.suspicions.append(
                 f"the rows of version {fragment.version} with commit {head.commit_id}"
                 f" exist{swap_note} but the version does not: a write was interrupted or is still"

@@ -21,9 +21,7 @@ _CHOOSE_NAME_HINT = (
     "run `omnigraph repair --confirm --restore {ulid} --name NAME` to restore it, or with"
     " `--drop {ulid}` to drop it; until then cleanup keeps its data"
 )
-_CLOSE_HINT = (
-    "run `omnigraph repair --confirm` to close it again; until then cleanup keeps its data"
-)
+_CLOSE_HINT = "run `omnigraph repair --confirm` to close it again; until then cleanup keeps its data"
 
 
 def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:
@@ -72,9 +70,7 @@ def check_unnamed(manifests: list[UnnamedManifest]) -> Iterator[IntegrityFinding
             yield IntegrityFinding("manifest", reason, name=manifest.directory, hint=RESTORE_HINT)
             continue
         severity: FindingSeverity = "warning" if manifest.status == "unknown" else "error"
-        hint = {"closing_lost": _CLOSE_HINT}.get(
-            manifest.status, _RESTORE_HINT if manifest.name else _CHOOSE_NAME_HINT
-        )
+        hint = {"closing_lost": _CLOSE_HINT}.get(manifest.status, _RESTORE_HINT if manifest.name else _CHOOSE_NAME_HINT)
         yield IntegrityFinding(
             "ref",
             _describe_unnamed(manifest),
@@ -95,6 +91,4 @@ def _describe_unnamed(manifest: UnnamedManifest) -> str:
             f"no ref object names this {subject} ({location}): either its ref object was lost,"
             " or its creation by an older release was interrupted"
         )
-    return (
-        f"the ref object of {subject} is {'damaged' if manifest.reason else 'missing'} ({location})"
-    )
+    return f"the ref object of {subject} is {'damaged' if manifest.reason else 'missing'} ({location})"

@@ -6,13 +6,7 @@ never resolves an operation.
 
 from collections.abc import Iterator
 
-from omnigraph.history.delete_queue import (
-    QUEUE_PART,
-    SWEEP_PART,
-    DamagedListError,
-    list_runs,
-    read_listed_names,
-)
+from omnigraph.history.delete_queue import QUEUE_PART, SWEEP_PART, DamagedListError, list_runs, read_listed_names
 from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.publish.intent import SetAsideIntent, list_intents
 from omnigraph.publish.set_aside import list_set_aside_operations
@@ -31,9 +25,7 @@ def check_operations(store: Store) -> Iterator[IntegrityFinding]:
     for stray in list_intents(store).foreign_files:
         if not stray.name.rpartition("/")[2].startswith("."):  # operating systems create those
             reason = "this file is not a record of an operation"
-            yield IntegrityFinding(
-                "intent", reason, "warning", name=stray.name, hint=_IGNORED_FILE_HINT
-            )
+            yield IntegrityFinding("intent", reason, "warning", name=stray.name, hint=_IGNORED_FILE_HINT)
     for outcome in list_recovery_records(store):
         if outcome.kind == "unreadable":
             audit_path = f"{layout.AUDIT}/{outcome.operation_id}.json"
@@ -43,9 +35,7 @@ def check_operations(store: Store) -> Iterator[IntegrityFinding]:
 
 def _set_aside_finding(uri: str, operation: SetAsideIntent) -> IntegrityFinding:
     intent = operation.intent
-    subject = (
-        f"{intent.operation} {operation.id}" if intent is not None else f"operation {operation.id}"
-    )
+    subject = f"{intent.operation} {operation.id}" if intent is not None else f"operation {operation.id}"
     intent_path = layout.intent_name(operation.id)
     if operation.needs:
         hint = "a release that knows the operation resolves it when it opens the graph for writing"

@@ -40,12 +40,7 @@ from omnigraph.storage.transfer import version_files
 from omnigraph.values.names import require_names
 from omnigraph.values.table_key import TableKey
 
-from .index_maintenance import (
-    MAINTENANCE_ACTOR,
-    ensure_indices,
-    index_kinds_of,
-    stage_missing_indexes,
-)
+from .index_maintenance import MAINTENANCE_ACTOR, ensure_indices, index_kinds_of, stage_missing_indexes
 from .optimize_report import OptimizeReport, TableMaintenance, measure_table
 
 _DELETED_ROWS_THRESHOLD = 0.1  # share of deleted rows above which a fragment is rewritten
@@ -89,22 +84,15 @@ def optimize(
     optimize_run, base_txn = _prepare_run(branch, types, executor)
     metadata = CommitMetadata(actor or MAINTENANCE_ACTOR)
     table_commit = publish(
-        branch,
-        shrink_on_retry(lambda txn, limit: _plan_publish(optimize_run, txn, limit)),
-        metadata,
+        branch, shrink_on_retry(lambda txn, limit: _plan_publish(optimize_run, txn, limit)), metadata
     )
     index_commit = (
         ensure_indices(branch, metadata, types=_undamaged_keys(optimize_run))
         if _has_outdated_tables(optimize_run, table_commit)
         else None
     )
-    commits = tuple(
-        published for published in (table_commit, index_commit) if published is not None
-    )
-    reports = tuple(
-        _report_table(optimize_run, base_txn, table_key, commits)
-        for table_key in optimize_run.table_keys
-    )
+    commits = tuple(published for published in (table_commit, index_commit) if published is not None)
+    reports = tuple(_report_table(optimize_run, base_txn, table_key, commits) for table_key in optimize_run.table_keys)
     return OptimizeReport(reports, commits, executor.name, max(0, optimize_run.attempts - 1))
 
 
@@ -118,9 +106,7 @@ def _prepare_run(
     """Return a run with its prepared table versions, and the base that they were built from."""
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
-        optimize_run = _OptimizeRun(
-            branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch
-        )
+        optimize_run = _OptimizeRun(branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch)
         try:
             maintained = _maintain_undamaged(optimize_run, base_txn, executor)
         except _OutdatedBase:
@@ -136,31 +122,22 @@ def _prepare_run(
 def estimate_read_bytes(branch: BranchState, types: Collection[str] | None = None) -> int:
     """Estimate how many bytes `optimize` would read now."""
     base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
-    return sum(
-        _estimate_table_bytes(base_txn, table_key) for table_key in _select_keys(base_txn, types)
-    )
+    return sum(_estimate_table_bytes(base_txn, table_key) for table_key in _select_keys(base_txn, types))
 
 
 def _estimate_table_bytes(txn: WriteTxn, table_key: TableKey) -> int:
     try:
         with as_storage_errors("none"):
             tables = _open_nonempty_tables(txn, [table_key])
-            return sum(
-                _bytes_to_process(table, index_kinds_of(txn, table_key))
-                for table in tables.values()
-            )
+            return sum(_bytes_to_process(table, index_kinds_of(txn, table_key)) for table in tables.values())
     except StorageError:
         return 0  # optimize itself reports why the table cannot be read
 
 
 def _bytes_to_process(table: Table, index_kinds: Mapping[str, str]) -> int:
-    rewrite_bytes = sum(
-        map(task_bytes, plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD))
-    )
+    rewrite_bytes = sum(map(task_bytes, plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD)))
     covered_fragments, all_fragments = index_coverage(table), set(list_fragment_ids(table))
-    uncovered = (
-        all_fragments - covered_fragments.get(index_key, frozenset()) for index_key in index_kinds
-    )
+    uncovered = (all_fragments - covered_fragments.get(index_key, frozenset()) for index_key in index_kinds)
     return rewrite_bytes + fragment_bytes(table, set().union(*uncovered))
 
 
@@ -173,11 +150,7 @@ def _select_keys(txn: WriteTxn, types: Iterable[str] | None) -> list[TableKey]:
     unknown_names = sorted(requested - set(key_by_name) - set(all_keys))
     if unknown_names:
         raise unknown_type_error(unknown_names[0], key_by_name)
-    return [
-        table_key
-        for table_key in all_keys
-        if table_key in requested or table_key.type_name in requested
-    ]
+    return [table_key for table_key in all_keys if table_key in requested or table_key.type_name in requested]
 
 
 def _open_nonempty_tables(txn: WriteTxn, table_keys: Iterable[TableKey]) -> dict[TableKey, Table]:
@@ -191,16 +164,10 @@ def _open_nonempty_tables(txn: WriteTxn, table_keys: Iterable[TableKey]) -> dict
 
 
 def _undamaged_keys(optimize_run: _OptimizeRun) -> list[TableKey]:
-    return [
-        table_key
-        for table_key in optimize_run.table_keys
-        if table_key not in optimize_run.damage_by_key
-    ]
+    return [table_key for table_key in optimize_run.table_keys if table_key not in optimize_run.damage_by_key]
 
 
-def _maintain_undamaged(
-    optimize_run: _OptimizeRun, txn: WriteTxn, executor: Executor
-) -> dict[TableKey, Table]:
+def _maintain_undamaged(optimize_run: _OptimizeRun, txn: WriteTxn, executor: Executor) -> dict[TableKey, Table]:
     """Maintain all tables except those that turn out to be damaged."""
     entries = txn.base.state.tables
     while True:
@@ -210,9 +177,7 @@ def _maintain_undamaged(
         except (ServerError, ValueError, RuntimeError) as error:
             if not is_newest(txn.base):
                 raise _OutdatedBase from error
-            remaining_entries = {
-                table_key: entries[table_key] for table_key in _undamaged_keys(optimize_run)
-            }
+            remaining_entries = {table_key: entries[table_key] for table_key in _undamaged_keys(optimize_run)}
             damage_errors = _find_damage(txn, remaining_entries, executor)
             if not damage_errors:
                 raise
@@ -227,8 +192,7 @@ def _find_damage(
     if missing := find_damaged_tables(store, entries, read_rows=False):
         return missing
     files_by_key = {
-        table_key: version_files(store, entry.location, entry.lance_version)
-        for table_key, entry in entries.items()
+        table_key: version_files(store, entry.location, entry.lance_version) for table_key, entry in entries.items()
     }
     file_names = [file_name for files in files_by_key.values() for file_name in files.named_files]
     file_errors = find_damaged_files(store, txn.base.state, file_names, executor.verify_files)
@@ -241,9 +205,7 @@ def _find_damage(
     return mismatches or find_damaged_tables(store, entries, read_rows=True)
 
 
-def _maintain_tables(
-    txn: WriteTxn, table_keys: Iterable[TableKey], executor: Executor
-) -> dict[TableKey, Table]:
+def _maintain_tables(txn: WriteTxn, table_keys: Iterable[TableKey], executor: Executor) -> dict[TableKey, Table]:
     """Compact and index tables as unpublished versions; return only the tables that changed.
 
     Each step covers all tables before the next one starts, so that parallel executors stay busy.
@@ -257,9 +219,7 @@ def _maintain_tables(
         }
         tables = {**tables, **committed_tables}
     return {
-        table_key: table
-        for table_key, table in tables.items()
-        if table.version != original_tables[table_key].version
+        table_key: table for table_key, table in tables.items() if table.version != original_tables[table_key].version
     }
 
 
@@ -270,22 +230,13 @@ def _stage_compaction(
         table_key: plan_compaction(table, max_deleted_share=_DELETED_ROWS_THRESHOLD)
         for table_key, table in tables.items()
     }
-    rewrite_jobs = [
-        (tables[table_key], task) for table_key, tasks in tasks_by_key.items() for task in tasks
-    ]
-    source_files = [
-        file_name for table, task in rewrite_jobs for file_name in task_input_files(table, task)
-    ]
-    for error in find_damaged_files(
-        txn.store, txn.base.state, source_files, executor.verify_files
-    ).values():
+    rewrite_jobs = [(tables[table_key], task) for table_key, tasks in tasks_by_key.items() for task in tasks]
+    source_files = [file_name for table, task in rewrite_jobs for file_name in task_input_files(table, task)]
+    for error in find_damaged_files(txn.store, txn.base.state, source_files, executor.verify_files).values():
         raise error
-    results_iterator = iter(
-        executor.compact_fragments(txn.store, rewrite_jobs) if rewrite_jobs else ()
-    )
+    results_iterator = iter(executor.compact_fragments(txn.store, rewrite_jobs) if rewrite_jobs else ())
     results_by_key = {
-        table_key: list(islice(results_iterator, len(tasks)))
-        for table_key, tasks in tasks_by_key.items()
+        table_key: list(islice(results_iterator, len(tasks))) for table_key, tasks in tasks_by_key.items()
     }
     return {
         table_key: stage_task_results(tables[table_key], task_results)
@@ -294,9 +245,7 @@ def _stage_compaction(
     }
 
 
-def _plan_publish(
-    optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None
-) -> PublishPlan | None:
+def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
     """Publish prepared versions of unchanged tables, and one bounded compaction of the others."""
     optimize_run.attempts += 1
     manifest = txn.base.state
@@ -308,15 +257,11 @@ def _plan_publish(
         if epoch_unchanged and _is_base_current(manifest.tables, table_key, prepared_table)
     }
     outdated_keys = [
-        table_key
-        for table_key in optimize_run.prepared
-        if table_key not in reusable and table_key in manifest.tables
+        table_key for table_key in optimize_run.prepared if table_key not in reusable and table_key in manifest.tables
     ]
     staged_pieces: dict[TableKey, StagedChange] = {}
     for table_key in outdated_keys:
-        max_fragments = (
-            limit or FIRST_RETRY_FRAGMENTS
-        )  # other writers of this process wait meanwhile
+        max_fragments = limit or FIRST_RETRY_FRAGMENTS  # other writers of this process wait meanwhile
         verify = partial(check_intact, txn.store, manifest)
         table = txn.table(table_key)
         staged = stage_compaction(
@@ -337,10 +282,7 @@ def _plan_publish(
             for table_key, prepared_table in reusable.items()
         ),
         maintenance=True,
-        adopted_tables={
-            table_key: _next_entry(prepared_table, txn)
-            for table_key, prepared_table in reusable.items()
-        },
+        adopted_tables={table_key: _next_entry(prepared_table, txn) for table_key, prepared_table in reusable.items()},
         gc_epoch=manifest.head.gc_epoch,
         file_checksums={
             file_name: checksum
@@ -353,10 +295,7 @@ def _plan_publish(
 def _is_base_current(entries: Any, table_key: TableKey, prepared_table: _PreparedTable) -> bool:
     current_entry = entries.get(table_key)
     base_identity = (prepared_table.base_entry.content_id, prepared_table.base_entry.lance_version)
-    return (
-        current_entry is not None
-        and (current_entry.content_id, current_entry.lance_version) == base_identity
-    )
+    return current_entry is not None and (current_entry.content_id, current_entry.lance_version) == base_identity
 
 
 def _require_same_version(table_key: TableKey, entry: TableEntry) -> SameVersion:
@@ -386,15 +325,11 @@ def _report_table(
     optimize_run: _OptimizeRun, base_txn: WriteTxn, table_key: TableKey, commits: Iterable[Commit]
 ) -> TableMaintenance:
     entry = base_txn.base.state.tables[table_key]
-    unchanged = TableMaintenance(
-        table_key, version_before=entry.version, version_after=entry.version
-    )
+    unchanged = TableMaintenance(table_key, version_before=entry.version, version_after=entry.version)
     if table_key in optimize_run.damage_by_key:
         return replace(unchanged, error=optimize_run.damage_by_key[table_key].message)
     published_entries = [
-        published.tables[table_key]
-        for published in commits
-        if published.tables.get(table_key) is not None
+        published.tables[table_key] for published in commits if published.tables.get(table_key) is not None
     ]
     try:
         return measure_table(base_txn, entry, published_entries[-1] if published_entries else None)

@@ -82,9 +82,7 @@ class OptimizeReport:
         return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
 
-def measure_table(
-    base_txn: WriteTxn, entry: TableEntry, published: TableEntry | None
-) -> TableMaintenance:
+def measure_table(base_txn: WriteTxn, entry: TableEntry, published: TableEntry | None) -> TableMaintenance:
     """Measure what a run did to one table; schema apply may have moved it to another directory."""
     table_key, store = entry.key, base_txn.store
     catalog = read_schema(store, base_txn.base.state.schema).ir.catalog

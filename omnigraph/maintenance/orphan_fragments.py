@@ -51,27 +51,17 @@ class ManifestFiles:
     def missing_versions(self) -> list[int]:
         """Versions that are missing between existing ones."""
         oldest_version = min(self.version_files, default=0)
-        return [
-            version
-            for version in range(oldest_version, self.newest_version)
-            if version not in self.version_files
-        ]
+        return [version for version in range(oldest_version, self.newest_version) if version not in self.version_files]
 
 
 def list_manifest_files(store: Store, manifest_ulid: str) -> ManifestFiles:
     """List the files; versions come last, so that a concurrent swap leaves no base above them."""
     directory = layout.manifest_directory(manifest_ulid)
-    data_files = {
-        listed_object.name: listed_object
-        for listed_object in store.objects.list(f"{directory}/data")
-    }
+    data_files = {listed_object.name: listed_object for listed_object in store.objects.list(f"{directory}/data")}
     swap_names = [
-        listed_object.name.rpartition("/")[2]
-        for listed_object in store.objects.list(f"{directory}/_transactions")
+        listed_object.name.rpartition("/")[2] for listed_object in store.objects.list(f"{directory}/_transactions")
     ]
-    swap_bases = frozenset(
-        int(base) for swap in swap_names if (base := swap.partition("-")[0]).isdecimal()
-    )
+    swap_bases = frozenset(int(base) for swap in swap_names if (base := swap.partition("-")[0]).isdecimal())
     version_objects = store.objects.list(f"{directory}/_versions")
     version_files = {
         version: listed_object
@@ -81,18 +71,13 @@ def list_manifest_files(store: Store, manifest_ulid: str) -> ManifestFiles:
     return ManifestFiles(version_files, data_files, swap_bases)
 
 
-def read_newer_fragments(
-    store: Store, manifest_ulid: str, manifest_files: ManifestFiles
-) -> list[OrphanFragment]:
+def read_newer_fragments(store: Store, manifest_ulid: str, manifest_files: ManifestFiles) -> list[OrphanFragment]:
     """Return fragments written for a version above the newest one, lowest version first."""
     fragments = (
-        _read_fragment(store, manifest_ulid, file_name)
-        for file_name in sorted(_candidate_names(store, manifest_files))
+        _read_fragment(store, manifest_ulid, file_name) for file_name in sorted(_candidate_names(store, manifest_files))
     )
     newer_fragments = [
-        fragment
-        for fragment in fragments
-        if fragment is not None and fragment.version > manifest_files.newest_version
+        fragment for fragment in fragments if fragment is not None and fragment.version > manifest_files.newest_version
     ]
     return sorted(newer_fragments, key=lambda fragment: fragment.version)
 
@@ -100,13 +85,9 @@ def read_newer_fragments(
 def _candidate_names(store: Store, manifest_files: ManifestFiles) -> set[str]:
     """Return unreferenced fragments; with many versions, those not older than the newest one."""
     if len(manifest_files.version_files) > _MAX_EXACT_VERSIONS:
-        cutoff = (
-            manifest_files.version_files[manifest_files.newest_version].modified - _TIMESTAMP_MARGIN
-        )
+        cutoff = manifest_files.version_files[manifest_files.newest_version].modified - _TIMESTAMP_MARGIN
         return {
-            file_name
-            for file_name, listed_file in manifest_files.data_files.items()
-            if listed_file.modified >= cutoff
+            file_name for file_name, listed_file in manifest_files.data_files.items() if listed_file.modified >= cutoff
         }
     data_names, referenced_names = set(manifest_files.data_files), set[str]()
     if len(data_names) > len(manifest_files.version_files):
@@ -128,9 +109,7 @@ def _read_fragment(store: Store, manifest_ulid: str, file_name: str) -> OrphanFr
         return None
 
 
-def _parse_fragment(
-    rows: Sequence[Mapping[str, Any]], manifest_ulid: str
-) -> Iterator[OrphanFragment]:
+def _parse_fragment(rows: Sequence[Mapping[str, Any]], manifest_ulid: str) -> Iterator[OrphanFragment]:
     head_row = next(row for row in rows if row["object_type"] == "graph_head")
     versions_by_object = {row["object_id"]: row["table_version"] for row in rows}
     for version in _possible_versions(head_row, versions_by_object):
@@ -142,18 +121,10 @@ def _parse_fragment(
             yield OrphanFragment(state, version)
 
 
-def _possible_versions(
-    head_row: Mapping[str, Any], versions_by_object: Mapping[str, int | None]
-) -> Sequence[int]:
+def _possible_versions(head_row: Mapping[str, Any], versions_by_object: Mapping[str, int | None]) -> Sequence[int]:
     """Return the versions a state can have: that of its commit, or a later one without a commit."""
     metadata = json.loads(head_row["metadata"])
     commit_version = (
-        1
-        if metadata["commit_id"] == metadata["fork"]
-        else versions_by_object.get(metadata["commit_id"]) or 1
+        1 if metadata["commit_id"] == metadata["fork"] else versions_by_object.get(metadata["commit_id"]) or 1
     )
-    return (
-        range(commit_version + 1, commit_version + _MAX_FENCE_VERSIONS)
-        if metadata["nonce"]
-        else (commit_version,)
-    )
+    return range(commit_version + 1, commit_version + _MAX_FENCE_VERSIONS) if metadata["nonce"] else (commit_version,)

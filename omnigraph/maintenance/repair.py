@@ -16,11 +16,7 @@ from omnigraph.errors import ConstraintViolation, OmnigraphError, UsageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.recovery_records import (
-    list_recovery_records,
-    record_external_changes_seen,
-    record_repair,
-)
+from omnigraph.history.recovery_records import list_recovery_records, record_external_changes_seen, record_repair
 from omnigraph.history.schemas import StoredSchema, read_schema
 from omnigraph.history.state import GraphState
 from omnigraph.ingest.ids import check_ids_match_keys, key_ids
@@ -39,14 +35,7 @@ from omnigraph.values.table_key import TableKey
 
 from .branch_log import read_branch_log
 from .check import check_graph
-from .drift import (
-    REBASED_DETAIL,
-    Drift,
-    DriftClassification,
-    adopted_versions,
-    read_drift,
-    reported_versions,
-)
+from .drift import REBASED_DETAIL, Drift, DriftClassification, adopted_versions, read_drift, reported_versions
 from .heads import read_heads
 from .lost_versions import find_lost_versions
 from .repair_report import DatasetRepair, Repair, RepairAction
@@ -76,23 +65,14 @@ def repair_graph(
     """
     if force and not confirm:
         raise UsageError(reason="force needs confirm: look at the preview first")
-    name_repairs = repair_names(
-        store, name_choice or NameChoice(), confirm=confirm, actor=REPAIR_ACTOR
-    )
-    version_repairs = repair_manifests(
-        store, confirm=confirm, acknowledged_commit=acknowledged_commit
-    )
+    name_repairs = repair_names(store, name_choice or NameChoice(), confirm=confirm, actor=REPAIR_ACTOR)
+    version_repairs = repair_manifests(store, confirm=confirm, acknowledged_commit=acknowledged_commit)
     checkup = check_graph(store, quick=True)
-    partial_report = Repair(
-        not confirm, (), damage=checkup.damage, readable=checkup.readable, names=name_repairs
-    )
+    partial_report = Repair(not confirm, (), damage=checkup.damage, readable=checkup.readable, names=name_repairs)
     if branch_state is None:
         return replace(partial_report, versions=version_repairs)
     table_drifts = list(_read_table_drifts(branch_state, store))
-    is_damaged = any(
-        finding.severity == "error" and finding.branch == branch_state.name
-        for finding in checkup.damage
-    )
+    is_damaged = any(finding.severity == "error" and finding.branch == branch_state.name for finding in checkup.damage)
     commit, errors = None, dict[TableKey, str]()
     if is_damaged:
         errors = {table_drift.table_key: _DAMAGED_BRANCH for table_drift in table_drifts}
@@ -100,8 +80,7 @@ def repair_graph(
         commit, errors = _adopt_rows(branch_state, is_forced=force)
     adopted_heads = adopted_versions([commit]) if commit is not None else {}
     table_reports = tuple(
-        _table_report(table_drift, confirm, force, adopted_heads, errors)
-        for table_drift in table_drifts
+        _table_report(table_drift, confirm, force, adopted_heads, errors) for table_drift in table_drifts
     )
     _record_missing_audits(branch_state)
     if force and not is_damaged:
@@ -131,11 +110,7 @@ def repair_manifests(
     lost_versions = find_lost_versions(fresh_store, branch_logs)
     actor = REPAIR_ACTOR
     return manifest_repairs + repair_versions(
-        fresh_store,
-        lost_versions,
-        confirm=confirm,
-        actor=actor,
-        acknowledged_commit=acknowledged_commit,
+        fresh_store, lost_versions, confirm=confirm, actor=actor, acknowledged_commit=acknowledged_commit
     )
 
 
@@ -180,9 +155,7 @@ def _read_state_drifts(store: Store, state: GraphState) -> Iterator[_TableDrift]
     adopted_heads, fresh_store = _read_adopted_heads(store, state), without_caches(store)
     reported_heads: Mapping[str, int] | None = None
     for type_key, entry in sorted(state.tables.items()):
-        drift = read_drift(
-            fresh_store, entry.location, adopted_heads.get(entry.location, FIRST_VERSION)
-        )
+        drift = read_drift(fresh_store, entry.location, adopted_heads.get(entry.location, FIRST_VERSION))
         if reported_heads is None and drift.classification != "no_drift":
             reported_heads = reported_versions(store)
         already_reported = drift.head_version <= (reported_heads or {}).get(entry.location, 0)
@@ -206,10 +179,7 @@ def _table_report(
     action, skip_reason = _choose_action(table_drift, confirm, force)
     if skip_reason == _BREAKS_RULES and table_drift.table_key not in errors_by_type:
         action, skip_reason = "no_effect", None  # the appended version held no rows
-    if (
-        skip_reason == _BREAKS_RULES
-        and errors_by_type.get(table_drift.table_key) == _DAMAGED_BRANCH
-    ):
+    if skip_reason == _BREAKS_RULES and errors_by_type.get(table_drift.table_key) == _DAMAGED_BRANCH:
         skip_reason = "damaged"
     return DatasetRepair(
         table_drift.label,
@@ -224,9 +194,7 @@ def _table_report(
     )
 
 
-def _choose_action(
-    table_drift: _TableDrift, confirm: bool, force: bool
-) -> tuple[RepairAction, str | None]:
+def _choose_action(table_drift: _TableDrift, confirm: bool, force: bool) -> tuple[RepairAction, str | None]:
     """Choose the action for drift that this run did not adopt."""
     classification = table_drift.drift.classification
     harmless_actions: dict[DriftClassification, RepairAction] = {
@@ -247,9 +215,7 @@ def _choose_action(
     return "refused", "not_only_appended_rows"
 
 
-def _adopt_rows(
-    branch_state: BranchState, *, is_forced: bool
-) -> tuple[Commit | None, dict[TableKey, str]]:
+def _adopt_rows(branch_state: BranchState, *, is_forced: bool) -> tuple[Commit | None, dict[TableKey, str]]:
     """Adopt appended rows in one commit; tables whose rows break a rule are left out."""
     errors_by_type: dict[TableKey, str] = {}
     if not is_forced:
@@ -315,8 +281,7 @@ def _has_same_columns(actual_schema: pa.Schema, expected_schema: pa.Schema) -> b
     if sorted(actual_schema.names) != sorted(expected_schema.names):
         return False
     return all(
-        actual_schema.field(column).type.equals(expected_schema.field(column).type)
-        for column in actual_schema.names
+        actual_schema.field(column).type.equals(expected_schema.field(column).type) for column in actual_schema.names
     )
 
 
@@ -332,9 +297,7 @@ def _check_keys(contract: StoredSchema, type_key: TableKey, rows: pa.Table) -> N
     if entity_ids.null_count or pc.any(pc.equal(entity_ids, "")).as_py():
         faults.append("an id is empty")
     elif isinstance(schema_type, NodeType) and schema_type.key:
-        check_ids_match_keys(
-            key_ids(contract.ir, schema_type, rows, record_fault), entity_ids, record_fault
-        )
+        check_ids_match_keys(key_ids(contract.ir, schema_type, rows, record_fault), entity_ids, record_fault)
     if faults:
         raise ConstraintViolation(faults[0])
 
@@ -373,9 +336,7 @@ def _plan_valid_tables(
 
 
 def _record_refused(
-    branch_state: BranchState,
-    table_drifts: Iterable[_TableDrift],
-    table_reports: Iterable[DatasetRepair],
+    branch_state: BranchState, table_drifts: Iterable[_TableDrift], table_reports: Iterable[DatasetRepair]
 ) -> None:
     """Record drift that can only be left alone, so that it is reported again only if it grows."""
     refused_heads = {
@@ -386,23 +347,17 @@ def _record_refused(
         and table_report.action in ("refused", "no_effect")
     }
     if refused_heads:
-        record_external_changes_seen(
-            branch_state.store, branch_state.name, FORCE_ACTOR, refused_heads
-        )
+        record_external_changes_seen(branch_state.store, branch_state.name, FORCE_ACTOR, refused_heads)
 
 
 def _record_missing_audits(branch_state: BranchState) -> None:
     """Write one audit object per repair commit, also for repairs interrupted after the commit."""
     state = branch_state.last_known().state
-    commits: Iterable[Commit] = (
-        HistoryLog(branch_state.store, state).ancestors(state.head.commit_id).values()
-    )
+    commits: Iterable[Commit] = HistoryLog(branch_state.store, state).ancestors(state.head.commit_id).values()
     repair_commits = {commit.id: commit for commit in commits if REBASED_DETAIL in commit.details}
     if not repair_commits or branch_state.store.effects.read_only:
         return
     audited_ids = {outcome.operation_id for outcome in list_recovery_records(branch_state.store)}
     for commit in repair_commits.values():
         if commit.id not in audited_ids:
-            record_repair(
-                branch_state.store, commit.id, commit.branch or branch_state.name, commit.actor
-            )
+            record_repair(branch_state.store, commit.id, commit.branch or branch_state.name, commit.actor)

@@ -91,28 +91,18 @@ def repair_names(
     """Restore every name that is known, and carry out the caller's choice for the others."""
     choice.check()
     all_unnamed, ref_names = find_manifests_without_ref(store)
-    repairable = [
-        manifest for manifest in all_unnamed if manifest.status not in ("never_named", "unreadable")
-    ]
+    repairable = [manifest for manifest in all_unnamed if manifest.status not in ("never_named", "unreadable")]
     repair_run = _NameRepairRun(store, choice, confirm, actor, ref_names)
     name_repairs = [
-        repair_run.repair_manifest(manifest, _is_name_unique(manifest, repairable))
-        for manifest in repairable
+        repair_run.repair_manifest(manifest, _is_name_unique(manifest, repairable)) for manifest in repairable
     ]
-    name_repairs += repair_run.repair_refs(
-        {(manifest.kind, manifest.name) for manifest in repairable}
-    )
+    name_repairs += repair_run.repair_refs({(manifest.kind, manifest.name) for manifest in repairable})
     repair_run.check_choice_used()
     return tuple(name_repairs)
 
 
 def _is_name_unique(manifest: UnnamedManifest, manifests: list[UnnamedManifest]) -> bool:
-    return (
-        Counter((candidate.kind, candidate.name) for candidate in manifests)[
-            manifest.kind, manifest.name
-        ]
-        == 1
-    )
+    return Counter((candidate.kind, candidate.name) for candidate in manifests)[manifest.kind, manifest.name] == 1
 
 
 @dataclass(slots=True)
@@ -129,51 +119,32 @@ class _NameRepairRun:
     def repair_manifest(self, manifest: UnnamedManifest, is_name_unique: bool) -> NameRepair:
         """Restore, close or drop one manifest; report a reason when that is not possible."""
         name_repair = NameRepair(
-            manifest.directory,
-            manifest.status,
-            manifest.kind,
-            manifest.name,
-            manifest.commit_id,
-            "no_op",
+            manifest.directory, manifest.status, manifest.kind, manifest.name, manifest.commit_id, "no_op"
         )
         choice = self.choice
         if choice.drop == manifest.ulid:
             self.choice_used = True
-            return self._apply_action(
-                name_repair, "dropped", lambda: self._close_manifest(manifest, "drop_branch")
-            )
+            return self._apply_action(name_repair, "dropped", lambda: self._close_manifest(manifest, "drop_branch"))
         if choice.restore == manifest.ulid:
             self.choice_used = True
             kind: RefKind = "tag" if choice.tag else manifest.kind or "branch"
             name_repair = replace(name_repair, kind=kind, name=choice.name or manifest.name)
             return self._apply_action(
-                name_repair,
-                "restored",
-                lambda: self._restore_name(manifest, name_repair.name, kind),
+                name_repair, "restored", lambda: self._restore_name(manifest, name_repair.name, kind)
             )
         if choice.restore is not None or choice.drop is not None:
             return name_repair
         if manifest.status == "closing_lost":
-            return self._apply_action(
-                name_repair, "closed", lambda: self._close_manifest(manifest, "close_branch")
-            )
+            return self._apply_action(name_repair, "closed", lambda: self._close_manifest(manifest, "close_branch"))
         if manifest.name is None or manifest.kind is None or not is_name_unique:
             cause = "its name is unknown" if is_name_unique else "several manifests had this name"
-            advice = (
-                f"{cause}: choose with restore {manifest.ulid} and name, or drop {manifest.ulid}"
-            )
-            return replace(
-                name_repair, action="refused" if self.confirm else "preview", reason=advice
-            )
+            advice = f"{cause}: choose with restore {manifest.ulid} and name, or drop {manifest.ulid}"
+            return replace(name_repair, action="refused" if self.confirm else "preview", reason=advice)
         return self._apply_action(
-            name_repair,
-            "restored",
-            lambda: self._restore_name(manifest, manifest.name, manifest.kind),
+            name_repair, "restored", lambda: self._restore_name(manifest, manifest.name, manifest.kind)
         )
 
-    def repair_refs(
-        self, repaired_names: set[tuple[RefKind | None, str | None]]
-    ) -> Iterator[NameRepair]:
+    def repair_refs(self, repaired_names: set[tuple[RefKind | None, str | None]]) -> Iterator[NameRepair]:
         """Repair refs that lead to no manifest: they are damaged, or the manifest is missing."""
         for damaged_ref in self.ref_names.damaged_refs:
             kind = refs.ref_kind_of(damaged_ref.ref_directory)
@@ -187,32 +158,18 @@ class _NameRepairRun:
             ref = self._read_ref(self.choice.drop, number, ref_directory)
             if ref is not None and not manifest_exists(self.store, ref.ulid):
                 dangling = DamagedRef(ref_directory, ref.name, number, "its manifest is missing")
-                yield self._repair_damaged_ref(
-                    dangling, "manifest_missing", refs.ref_kind_of(ref_directory)
-                )
+                yield self._repair_damaged_ref(dangling, "manifest_missing", refs.ref_kind_of(ref_directory))
 
     def _read_ref(self, ref_name: str, number: int, ref_directory: str) -> Ref | None:
         is_damaged = any(
             (damaged_ref.name, damaged_ref.ref_directory) == (ref_name, ref_directory)
             for damaged_ref in self.ref_names.damaged_refs
         )
-        return (
-            None
-            if is_damaged or not number % 2
-            else refs.read_ref(self.store, ref_name, number, ref_directory)
-        )
+        return None if is_damaged or not number % 2 else refs.read_ref(self.store, ref_name, number, ref_directory)
 
-    def _repair_damaged_ref(
-        self, damaged_ref: DamagedRef, status: str, kind: RefKind
-    ) -> NameRepair:
+    def _repair_damaged_ref(self, damaged_ref: DamagedRef, status: str, kind: RefKind) -> NameRepair:
         name_repair = NameRepair(
-            damaged_ref.object_name,
-            status,
-            kind,
-            damaged_ref.name,
-            None,
-            "no_op",
-            damaged_ref.reason,
+            damaged_ref.object_name, status, kind, damaged_ref.name, None, "no_op", damaged_ref.reason
         )
         if self.choice.drop == damaged_ref.name:
             self.choice_used = True
@@ -233,9 +190,7 @@ class _NameRepairRun:
                 hint="run `omnigraph repair` to list what does",
             )
 
-    def _apply_action(
-        self, name_repair: NameRepair, action: NameAction, apply_change: Any
-    ) -> NameRepair:
+    def _apply_action(self, name_repair: NameRepair, action: NameAction, apply_change: Any) -> NameRepair:
         if not self.confirm:
             return replace(name_repair, action="preview", reason=f"would be {action}")
         try:
@@ -246,17 +201,13 @@ class _NameRepairRun:
             return replace(name_repair, action="refused", reason=error.message)
         return replace(name_repair, action=action)
 
-    def _restore_name(
-        self, manifest: UnnamedManifest, name: str | None, kind: RefKind | None
-    ) -> None:
+    def _restore_name(self, manifest: UnnamedManifest, name: str | None, kind: RefKind | None) -> None:
         if name is None or kind is None or manifest.manifest is None:
             raise InputError(f"{manifest.directory} needs a name", reason="unknown name")
         # A name that the manifest had before stays valid, whatever the rules for new names are.
         valid_name = name if name == manifest.name else names.check_new_ref_name(name, kind)
         ref = self._next_ref(manifest, valid_name, kind)
-        check_head_not_queued(
-            self.store, manifest.manifest.state, manifest.manifest.state.head.commit_id
-        )
+        check_head_not_queued(self.store, manifest.manifest.state, manifest.manifest.state.head.commit_id)
         refs.create_ref_object(self.store, ref, _ref_facts(manifest, kind))
         self._check_name_conflicts(ref)
         self._record_event("restore_name", ref.name, manifest.commit_id)
@@ -279,14 +230,7 @@ class _NameRepairRun:
         if origin is not None and (origin.name, origin.ref_directory) == (name, ref_directory):
             number = max(number, origin.number)
         fork = manifest.manifest.state.head.fork if manifest.manifest is not None else None
-        return Ref(
-            name,
-            manifest.ulid,
-            number,
-            origin.parent if origin is not None else None,
-            fork,
-            ref_directory,
-        )
+        return Ref(name, manifest.ulid, number, origin.parent if origin is not None else None, fork, ref_directory)
 
     def _check_name_conflicts(self, ref: Ref) -> None:
         """Withdraw the ref if its name overlaps another, or if the manifest got a second name."""
@@ -310,15 +254,11 @@ class _NameRepairRun:
                     raise AlreadyExists(message, branch=ref_name)
 
     def _close_manifest(self, manifest: UnnamedManifest, operation: str) -> None:
-        publish_closing_version(
-            self.store, branch_state_of(self.store, manifest.label, manifest.ulid)
-        )
+        publish_closing_version(self.store, branch_state_of(self.store, manifest.label, manifest.ulid))
         self._record_event(operation, manifest.label, manifest.commit_id)
 
     def _close_name(self, damaged_ref: DamagedRef) -> None:
-        tombstone_path = layout.ref_name(
-            damaged_ref.name, damaged_ref.number + 1, damaged_ref.ref_directory
-        )
+        tombstone_path = layout.ref_name(damaged_ref.name, damaged_ref.number + 1, damaged_ref.ref_directory)
         self.store.objects.create_json(tombstone_path, {"deleted": None, "nonce": "dropped"})
         self._record_event("drop_name", damaged_ref.name, None)
 
@@ -326,9 +266,7 @@ class _NameRepairRun:
         record_repair_event(self.store, operation, branch, commit_id, self.actor)
 
 
-def record_repair_event(
-    store: Store, operation: str, branch: str, commit_id: str | None, actor: str | None
-) -> None:
+def record_repair_event(store: Store, operation: str, branch: str, commit_id: str | None, actor: str | None) -> None:
     """Write the audit object of a repair that has no commit of its own."""
     event_id, created_at = ids.new_ulid(), ids.now_micros()
     outcome = RecoveryRecord(event_id, "repaired", operation, branch, actor, commit_id, created_at)

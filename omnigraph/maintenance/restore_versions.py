@@ -45,9 +45,7 @@ class VersionRepair:
     reason: str | None = None
 
     def __str__(self) -> str:
-        description = (
-            f"{self.branch} ({self.manifest}): versions above {self.version} lost, {self.action}"
-        )
+        description = f"{self.branch} ({self.manifest}): versions above {self.version} lost, {self.action}"
         return f"{description}: {self.reason}" if self.reason else description
 
     def to_json(self) -> dict[str, Any]:
@@ -90,26 +88,16 @@ def repair_versions(
             evidence.manifest.version,
             [commit.id for commit, _ in evidence.restorable_commits],
         )
-        if not evidence.restorable_commits or len(evidence.restorable_commits) < len(
-            evidence.proved_commits
-        ):
-            version_repairs.append(
-                _refuse_repair(version_repair, confirm, "the lost commits do not follow the head")
-            )
+        if not evidence.restorable_commits or len(evidence.restorable_commits) < len(evidence.proved_commits):
+            version_repairs.append(_refuse_repair(version_repair, confirm, "the lost commits do not follow the head"))
             continue
         version_repairs.append(
-            _apply_repair(
-                version_repair,
-                confirm,
-                lambda evidence=evidence: _republish_commits(store, evidence, actor),
-            )
+            _apply_repair(version_repair, confirm, lambda evidence=evidence: _republish_commits(store, evidence, actor))
         )
     return tuple(version_repairs)
 
 
-def repair_missing_manifests(
-    store: Store, *, confirm: bool, actor: str | None
-) -> tuple[VersionRepair, ...]:
+def repair_missing_manifests(store: Store, *, confirm: bool, actor: str | None) -> tuple[VersionRepair, ...]:
     """Restore manifests that a ref names and that have no version left."""
     version_repairs: list[VersionRepair] = []
     for ref in [refs.MAIN_REF, *_list_open_refs(store)]:
@@ -119,21 +107,15 @@ def repair_missing_manifests(
         proved_fragments = _proved_fragments(read_newer_fragments(store, ref.ulid, manifest_files))
         if ref == refs.MAIN_REF and len(proved_fragments) < 2:
             continue  # a crashed init leaves the same files
-        version_repair = _new_repair(
-            ref, 0, [fragment.state.head.commit_id for fragment in proved_fragments]
-        )
+        version_repair = _new_repair(ref, 0, [fragment.state.head.commit_id for fragment in proved_fragments])
         if not proved_fragments:
-            version_repairs.append(
-                _refuse_repair(version_repair, confirm, "its first state is missing, too")
-            )
+            version_repairs.append(_refuse_repair(version_repair, confirm, "its first state is missing, too"))
             continue
         version_repairs.append(
             _apply_repair(
                 version_repair,
                 confirm,
-                lambda ref=ref, fragments=proved_fragments: _write_manifest(
-                    store, ref, fragments, actor
-                ),
+                lambda ref=ref, fragments=proved_fragments: _write_manifest(store, ref, fragments, actor),
             )
         )
     return tuple(version_repairs)
@@ -144,11 +126,7 @@ def _list_open_refs(store: Store) -> list[Ref]:
     for ref_directory in REF_DIRECTORIES:
         for ref_name, ref_number in sorted(refs.list_highest_numbers(store, ref_directory).items()):
             try:
-                ref = (
-                    refs.read_ref(store, ref_name, ref_number, ref_directory)
-                    if ref_number % 2
-                    else None
-                )
+                ref = refs.read_ref(store, ref_name, ref_number, ref_directory) if ref_number % 2 else None
             except DamagedError:
                 continue  # repaired by `restore_names`
             open_refs += [ref] if ref is not None else []
@@ -182,14 +160,10 @@ def _republish_commits(store: Store, evidence: LostVersionEvidence, actor: str |
         for commit, state in evidence.restorable_commits:
             base = _republish_commit(store, base, commit, state)
         branch_state.advance(base)
-    record_repair_event(
-        store, "restore_version", ref.name, evidence.restorable_commits[-1][0].id, actor
-    )
+    record_repair_event(store, "restore_version", ref.name, evidence.restorable_commits[-1][0].id, actor)
 
 
-def _republish_commit(
-    store: Store, base: LoadedManifest, commit: Commit, state: GraphState
-) -> LoadedManifest:
+def _republish_commit(store: Store, base: LoadedManifest, commit: Commit, state: GraphState) -> LoadedManifest:
     """Publish a commit under its own version; versions without a commit are repeated before it."""
     commit_state = state_at_commit(store, state, commit.id)
     check_state_retained(store, commit_state, commit.id)
@@ -223,9 +197,7 @@ def _proved_fragments(fragments: list[OrphanFragment]) -> list[OrphanFragment]:
     return consecutive[:-1] if len(consecutive) > 1 else consecutive
 
 
-def _write_manifest(
-    store: Store, ref: Ref, fragments: list[OrphanFragment], actor: str | None
-) -> None:
+def _write_manifest(store: Store, ref: Ref, fragments: list[OrphanFragment], actor: str | None) -> None:
     manifest = create_manifest(store, ref.ulid, fragments[0].state)
     for fragment in fragments[1:]:
         manifest = _swap_manifest(store, manifest, fragment.state)

@@ -63,11 +63,7 @@ class TableValidator:
         if column_findings:
             return  # the rules need these columns
         for violation in self._find_violations(schema_type, table, entry):
-            yield (
-                violation
-                if isinstance(violation, IntegrityFinding)
-                else violation_finding(violation)
-            )
+            yield (violation if isinstance(violation, IntegrityFinding) else violation_finding(violation))
 
     def _find_violations(
         self, schema_type: NodeType | EdgeType, table: Table, entry: TableEntry
@@ -77,11 +73,7 @@ class TableValidator:
         for batch in read_batches(table, table.schema.names):
             yield from row_violations(schema_type, batch)
             kept_batches.append(batch.select(kept_columns))
-        kept_rows = (
-            pa.Table.from_batches(kept_batches)
-            if kept_batches
-            else _empty_table(table, kept_columns)
-        )
+        kept_rows = pa.Table.from_batches(kept_batches) if kept_batches else _empty_table(table, kept_columns)
         self.row_count += kept_rows.num_rows
         if kept_rows.num_rows != entry.row_count:
             reason = f"the state counts {entry.row_count} rows, but there are {kept_rows.num_rows}"
@@ -100,9 +92,7 @@ class TableValidator:
             node_ids = self.node_ids.get(endpoint[2].type_name)
             if node_ids is None:
                 continue  # the node table could not be read, which is reported
-            dangling_rows = edge_rows.filter(
-                pc.invert(pc.is_in(edge_rows[endpoint[1]], value_set=node_ids))
-            )
+            dangling_rows = edge_rows.filter(pc.invert(pc.is_in(edge_rows[endpoint[1]], value_set=node_ids)))
             for edge_row in dangling_rows.select(["id", "src", "dst"]).to_pylist():
                 yield dangling_violation(self.contract.ir.catalog, endpoint, edge_row, None)
 
@@ -110,17 +100,11 @@ class TableValidator:
 def violation_finding(violation: Violation) -> IntegrityFinding:
     """Return a broken rule as a finding."""
     finding_kind: FindingKind = _KINDS_BY_RULE.get(violation.rule, "value")
-    column_list = (
-        "" if violation.column is None else f" {', '.join(_column_names(violation.column))}"
-    )
+    column_list = "" if violation.column is None else f" {', '.join(_column_names(violation.column))}"
     reason = violation.reason or _describe_duplicate(violation)
     description = f"{violation.rule}{column_list}: {reason}"
     return IntegrityFinding(
-        finding_kind,
-        description,
-        type_key=violation.type_key,
-        entity_id=violation.entity_id,
-        hint=_CORRECTION_HINT,
+        finding_kind, description, type_key=violation.type_key, entity_id=violation.entity_id, hint=_CORRECTION_HINT
     )
 
 
@@ -140,9 +124,7 @@ def _check_columns(
     for expected_field in expected_schema:
         position = table.schema.get_field_index(expected_field.name)
         if position < 0:
-            yield IntegrityFinding(
-                "field", f"column {expected_field.name} is missing", type_key=entry.key
-            )
+            yield IntegrityFinding("field", f"column {expected_field.name} is missing", type_key=entry.key)
         elif not _has_same_type(table.schema.field(position), expected_field):
             reason = (
                 f"column {expected_field.name} is {table.schema.field(position).type},"
@@ -164,16 +146,10 @@ def _has_same_type(actual_field: pa.Field, expected_field: pa.Field) -> bool:
 
 def _columns_to_keep(schema_type: NodeType | EdgeType) -> list[str]:
     endpoint_names = ["src", "dst"] if isinstance(schema_type, EdgeType) else []
-    constrained_columns = [
-        rule.columns for rule in schema_type.constraints if isinstance(rule, Key | Unique)
-    ]
+    constrained_columns = [rule.columns for rule in schema_type.constraints if isinstance(rule, Key | Unique)]
     return list(
         dict.fromkeys(
-            [
-                "id",
-                *endpoint_names,
-                *(column for column_names in constrained_columns for column in column_names),
-            ]
+            ["id", *endpoint_names, *(column for column_names in constrained_columns for column in column_names)]
         )
     )
 
@@ -188,9 +164,7 @@ def _find_repeated_ids(type_key: TableKey, rows: pa.Table) -> Iterator[Integrity
     id_counts = pc.value_counts(rows["id"])
     for repeated_id in id_counts.filter(pc.greater(id_counts.field("counts"), 1)).to_pylist():
         reason = f"{repeated_id['counts']} rows have this id"
-        yield IntegrityFinding(
-            "key", reason, type_key=type_key, entity_id=repeated_id["values"], hint=_CORRECTION_HINT
-        )
+        yield IntegrityFinding("key", reason, type_key=type_key, entity_id=repeated_id["values"], hint=_CORRECTION_HINT)
 
 
 def _find_repeated_values(schema_type: NodeType | EdgeType, rows: pa.Table) -> Iterator[Violation]:
@@ -202,9 +176,7 @@ def _find_repeated_values(schema_type: NodeType | EdgeType, rows: pa.Table) -> I
         yield from repeated_records(unique_only, delta)
 
 
-def _check_key_ids(
-    contract: StoredSchema, node_type: NodeType, rows: pa.Table
-) -> Iterator[IntegrityFinding]:
+def _check_key_ids(contract: StoredSchema, node_type: NodeType, rows: pa.Table) -> Iterator[IntegrityFinding]:
     if not node_type.key or not rows.num_rows:
         return
     expected_ids = key_ids(contract.ir, node_type, rows, lambda *_: None)
@@ -212,9 +184,7 @@ def _check_key_ids(
     for position in np.flatnonzero(_to_numpy_mask(pc.not_equal(actual_ids, expected_ids))):
         reason = f"its key requires the id '{expected_ids[int(position)].as_py()}'"
         entity_id = actual_ids[int(position)].as_py()
-        yield IntegrityFinding(
-            "key", reason, type_key=table_key(node_type), entity_id=entity_id, hint=_CORRECTION_HINT
-        )
+        yield IntegrityFinding("key", reason, type_key=table_key(node_type), entity_id=entity_id, hint=_CORRECTION_HINT)
 
 
 def _to_numpy_mask(mask: pa.Array) -> Any:
@@ -223,9 +193,7 @@ def _to_numpy_mask(mask: pa.Array) -> Any:
 
 def _find_miscounted_sources(edge_type: EdgeType, edge_rows: pa.Table) -> Iterator[Violation]:
     """Report sources with too few or too many edges; a node without edges is never counted."""
-    if (
-        edge_type.min_cardinality == 0 and edge_type.max_cardinality is None
-    ) or not edge_rows.num_rows:
+    if (edge_type.min_cardinality == 0 and edge_type.max_cardinality is None) or not edge_rows.num_rows:
         return
     edge_counts = pc.value_counts(edge_rows["src"])
     for source_count in edge_counts.to_pylist():

@@ -19,12 +19,7 @@ from omnigraph.publish.set_aside import list_set_aside_operations
 from omnigraph.storage import layout
 from omnigraph.storage.cell import cell_files
 from omnigraph.storage.failures import AbsentError, panics_as_errors
-from omnigraph.storage.file_roles import (
-    MANIFEST_ROOTS,
-    TABLE_ROOTS,
-    owning_directory,
-    subdirectory_of,
-)
+from omnigraph.storage.file_roles import MANIFEST_ROOTS, TABLE_ROOTS, owning_directory, subdirectory_of
 from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_unchecked_version
@@ -91,11 +86,7 @@ class Status:
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as JSON-compatible data."""
-        field_names = [
-            field_name
-            for field_name in self.__slots__
-            if field_name not in ("datasets", "warnings")
-        ]
+        field_names = [field_name for field_name in self.__slots__ if field_name not in ("datasets", "warnings")]
         members = {field_name: getattr(self, field_name) for field_name in field_names}
         members["graph_commit_id"] = members.pop("commit_id")
         members["datasets"] = [row.to_json() for row in self.datasets]
@@ -106,9 +97,7 @@ class Status:
 def _dataset_warnings(uri: str, dataset: DatasetStatus) -> Iterator[LimitWarning]:
     if dataset.error is not None:
         return damage_warnings(uri, dataset.type_key)
-    return table_warnings(
-        uri, dataset.type_key, dataset.rows, dataset.fragments, dataset.unindexed_rows
-    )
+    return table_warnings(uri, dataset.type_key, dataset.rows, dataset.fragments, dataset.unindexed_rows)
 
 
 def read_status(store: Store, branch: str, manifest: LoadedManifest) -> Status:
@@ -164,10 +153,7 @@ def _read_datasets(
             deleted_rows = sum(fragment.num_deletions for fragment in fragments)
             unindexed_count = count_unindexed_rows(store, state, type_key, table, fragments)
             measurements = deleted_rows, len(fragments), unindexed_count
-        history_sizes = (
-            _count_versions(files_by_name, entry.location),
-            bytes_by_directory.get(entry.location, 0),
-        )
+        history_sizes = (_count_versions(files_by_name, entry.location), bytes_by_directory.get(entry.location, 0))
         yield DatasetStatus(type_key, entry.row_count, *measurements, *history_sizes, error)
 
 
@@ -189,15 +175,10 @@ def _table_error(
 
 def _count_versions(files_by_name: Mapping[str, ListedObject], directory: str) -> int:
     prefix = f"{directory}/_versions/"
-    return sum(
-        file_name.startswith(prefix) and file_name.endswith(".manifest")
-        for file_name in files_by_name
-    )
+    return sum(file_name.startswith(prefix) and file_name.endswith(".manifest") for file_name in files_by_name)
 
 
-def _unreferenced_bytes(
-    store: Store, heads: Sequence[RefHead], files_by_name: Mapping[str, ListedObject]
-) -> int:
+def _unreferenced_bytes(store: Store, heads: Sequence[RefHead], files_by_name: Mapping[str, ListedObject]) -> int:
     """Return the bytes of tables and manifests that no branch or tag references now."""
     live = LiveSet()
     for head in heads:
@@ -205,9 +186,7 @@ def _unreferenced_bytes(
         for entry in head.manifest.state.tables.values():
             _add_live_files(store, live, entry)
     candidate_files = (
-        file
-        for file_name, file in files_by_name.items()
-        if file_name.startswith((*TABLE_ROOTS, *MANIFEST_ROOTS))
+        file for file_name, file in files_by_name.items() if file_name.startswith((*TABLE_ROOTS, *MANIFEST_ROOTS))
     )
     return sum(
         file.size
@@ -221,9 +200,7 @@ def _add_live_files(store: Store, live: LiveSet, entry: TableEntry) -> None:
         with panics_as_errors():
             table_files = version_files(store, entry.location, entry.lance_version)
     except (OmnigraphError, OSError, ValueError, RuntimeError):
-        live.directories |= {
-            entry.location
-        }  # damaged: what it needs is unknown, so all of it is live
+        live.directories |= {entry.location}  # damaged: what it needs is unknown, so all of it is live
         return
     live.add_version(entry.location, entry.lance_version, table_files)
     live.names |= {f"{entry.location}/_versions/{(1 << 64) - 2}.manifest"}

@@ -28,9 +28,7 @@ _logger = logging.getLogger("omnigraph")
 _write_counter = count()
 
 
-def periodic_warnings(
-    store: Store, manifest: LoadedManifest, commit: Commit
-) -> Iterator[LimitWarning]:
+def periodic_warnings(store: Store, manifest: LoadedManifest, commit: Commit) -> Iterator[LimitWarning]:
     """Return warnings about limits that are checked only from time to time."""
     try:
         if next(_write_counter) % CACHE_CHECK_INTERVAL == 0:
@@ -49,9 +47,7 @@ def _cache_warnings() -> Iterator[LimitWarning]:
         yield from cache_warnings(used_bytes, cache_budget)
 
 
-def _table_warnings(
-    store: Store, manifest: LoadedManifest, commit: Commit
-) -> Iterator[LimitWarning]:
+def _table_warnings(store: Store, manifest: LoadedManifest, commit: Commit) -> Iterator[LimitWarning]:
     for type_key in sorted(commit.tables):
         entry = manifest.state.tables.get(type_key)
         dataset = store.dataset_cache.get(entry.location, entry.lance_version) if entry else None
@@ -64,9 +60,7 @@ def _table_warnings(
         if sum(unreferenced_files.values()) > limit:  # other branches may reference some of them
             for file_name in _list_branch_files(store, entry.location):
                 unreferenced_files.pop(file_name, None)
-        yield from limits.unreferenced_data_warnings(
-            store.root.uri, type_key, sum(unreferenced_files.values()), limit
-        )
+        yield from limits.unreferenced_data_warnings(store.root.uri, type_key, sum(unreferenced_files.values()), limit)
 
 
 def _list_unreferenced(store: Store, table: Table) -> dict[str, int]:
@@ -75,9 +69,7 @@ def _list_unreferenced(store: Store, table: Table) -> dict[str, int]:
     referenced_names = set(data_files(table, fragments))
     listed_files = store.objects.list_first(f"{table.location}/data", _MAX_LISTED_FILES)
     return {
-        listed_file.name: listed_file.size
-        for listed_file in listed_files
-        if listed_file.name not in referenced_names
+        listed_file.name: listed_file.size for listed_file in listed_files if listed_file.name not in referenced_names
     }
 
 
@@ -86,8 +78,6 @@ def _list_branch_files(store: Store, location: str) -> Iterator[str]:
 
     from .heads import read_heads
 
-    entries = (
-        entry for head in read_heads(store, []) for entry in head.manifest.state.tables.values()
-    )
+    entries = (entry for head in read_heads(store, []) for entry in head.manifest.state.tables.values())
     for version in {entry.lance_version for entry in entries if entry.location == location}:
         yield from version_files(store, location, version).data_files

@@ -34,13 +34,7 @@ class DetectedConflict:
         """Sort nodes before edges, then by type, id and kind."""
         conflict = self.conflict
         is_edge = conflict.entity_kind != "node"
-        return (
-            is_edge,
-            conflict.type_name,
-            conflict.entity_id or "",
-            conflict.kind,
-            conflict.message,
-        )
+        return (is_edge, conflict.type_name, conflict.entity_id or "", conflict.kind, conflict.message)
 
 
 def conflict_of_entity(
@@ -80,15 +74,9 @@ def conflict_of_violation(
         table_sides.row_on("ours", entity_id),
         table_sides.row_on("theirs", entity_id),
     )
-    base_values, our_values, their_values = (
-        None if is_count_rule else property_values(row) for row in version_rows
-    )
+    base_values, our_values, their_values = (None if is_count_rule else property_values(row) for row in version_rows)
     columns = (
-        violation.column
-        if isinstance(violation.column, tuple)
-        else (violation.column,)
-        if violation.column
-        else ()
+        violation.column if isinstance(violation.column, tuple) else (violation.column,) if violation.column else ()
     )
     kind, type_name = violation.type_key.kind, violation.type_key.type_name
     message = _violation_message(violation, sides_of, entity_type, our_branch, their_branch)
@@ -115,22 +103,16 @@ def property_values(row: pa.Table | None) -> dict[str, Any] | None:
 
 
 def _involved_entities(
-    violation: Violation,
-    entity_type: NodeType | EdgeType,
-    sides_of: Callable[[TableKey], TableSides],
+    violation: Violation, entity_type: NodeType | EdgeType, sides_of: Callable[[TableKey], TableSides]
 ) -> tuple[EntityKey, ...]:
     entity_key = (violation.type_key, violation.entity_id or "")
     if violation.rule == "endpoint" and isinstance(entity_type, EdgeType):
-        return entity_key, (
-            TableKey.node(_endpoint_type(entity_type, violation)),
-            str(violation.value),
-        )
+        return entity_key, (TableKey.node(_endpoint_type(entity_type, violation)), str(violation.value))
     if violation.rule == "@unique" and violation.conflicting_id is not None:
         return entity_key, (violation.type_key, violation.conflicting_id)
     if violation.rule == "@card":
         return tuple(
-            (violation.type_key, edge_id)
-            for edge_id in sides_of(violation.type_key).changed_edges_from(entity_key[1])
+            (violation.type_key, edge_id) for edge_id in sides_of(violation.type_key).changed_edges_from(entity_key[1])
         )
     return (entity_key,)
 
@@ -149,11 +131,7 @@ def _violation_message(
     if violation.rule == "endpoint" and isinstance(entity_type, EdgeType):
         return _orphan_message(violation, sides_of, entity_type, our_branch, their_branch)
     if violation.rule == "@unique":
-        columns = (
-            violation.column
-            if isinstance(violation.column, str)
-            else ", ".join(violation.column or ())
-        )
+        columns = violation.column if isinstance(violation.column, str) else ", ".join(violation.column or ())
         same_value = f"{columns} ({_shorten_value(violation.value)})"
         return f"'{violation.conflicting_id}' has the same {same_value}, which must be unique"
     if violation.rule == "@card":
@@ -171,9 +149,7 @@ def _orphan_message(
     node_type = _endpoint_type(edge_type, violation)
     node_sides = sides_of(TableKey.node(node_type))
     deleted_by_us = node_sides.row_on("ours", str(violation.value)) is None
-    deleting_branch, using_branch = (
-        (our_branch, their_branch) if deleted_by_us else (their_branch, our_branch)
-    )
+    deleting_branch, using_branch = (our_branch, their_branch) if deleted_by_us else (their_branch, our_branch)
     return (
         f"its {violation.column} is {node_type} '{violation.value}',"
         f" deleted on '{deleting_branch}' and used on '{using_branch}'"
@@ -190,9 +166,7 @@ def _insert_message(entity: ContestedEntity, our_branch: str, their_branch: str)
 
 def _delete_message(entity: ContestedEntity, our_branch: str, their_branch: str) -> str:
     deleted_by_us = entity.ours is None
-    deleting_branch, changing_branch = (
-        (our_branch, their_branch) if deleted_by_us else (their_branch, our_branch)
-    )
+    deleting_branch, changing_branch = (our_branch, their_branch) if deleted_by_us else (their_branch, our_branch)
     before = property_values(entity.base) or {}
     after = property_values(entity.theirs if deleted_by_us else entity.ours) or {}
     changes = ", ".join(
@@ -223,9 +197,7 @@ def _shorten_value(value: Any) -> str:
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     rendered = "null" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
-    return (
-        rendered if len(rendered) <= _MAX_VALUE_LENGTH else f"{rendered[: _MAX_VALUE_LENGTH - 1]}…"
-    )
+    return rendered if len(rendered) <= _MAX_VALUE_LENGTH else f"{rendered[: _MAX_VALUE_LENGTH - 1]}…"
 
 
 _MESSAGE_BY_KIND = {

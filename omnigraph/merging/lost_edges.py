@@ -56,11 +56,7 @@ def _decided_deletions(
     stays_by_node: dict[TableKey, dict[str, bool]] = {}
     for (table_key, node_id), decision in decisions.items():
         if table_key.kind == "node" and sides_of(table_key).is_deleted_on(side, node_id):
-            row = (
-                decision
-                if isinstance(decision, pa.Table)
-                else sides_of(table_key).row_if_chosen(node_id, decision)
-            )
+            row = decision if isinstance(decision, pa.Table) else sides_of(table_key).row_if_chosen(node_id, decision)
             stays_by_node.setdefault(table_key, {})[node_id] = row is not None
     return stays_by_node
 
@@ -80,23 +76,14 @@ def _lost_edges_of_type(
     if not any(kept_nodes.values()):
         return
     table_key, edge_sides = TableKey.edge(edge_type.name), sides_of(TableKey.edge(edge_type.name))
-    node_arrays = {
-        endpoint: pa.array(sorted(node_ids), pa.string())
-        for endpoint, node_ids in kept_nodes.items()
-    }
-    for row in (
-        edge_sides.edges_deleted_only_on(side, node_arrays)
-        .select(["id", *endpoint_keys])
-        .to_pylist()
-    ):
+    node_arrays = {endpoint: pa.array(sorted(node_ids), pa.string()) for endpoint, node_ids in kept_nodes.items()}
+    for row in edge_sides.edges_deleted_only_on(side, node_arrays).select(["id", *endpoint_keys]).to_pylist():
         is_undecided = (table_key, row["id"]) not in decisions
         if is_undecided and all(
             _node_stays((endpoint_keys[endpoint], row[endpoint]), side, stays_by_node, sides_of)
             for endpoint in endpoint_keys
         ):
-            node = next(
-                row[endpoint] for endpoint in endpoint_keys if row[endpoint] in kept_nodes[endpoint]
-            )
+            node = next(row[endpoint] for endpoint in endpoint_keys if row[endpoint] in kept_nodes[endpoint])
             yield LostEdge(table_key, row["id"], row["src"], row["dst"], node, side)
 
 
@@ -108,8 +95,4 @@ def _node_stays(
 ) -> bool:
     table_key, node_id = node_key
     decided_stay = stays_by_node.get(table_key, {}).get(node_id)
-    return (
-        decided_stay
-        if decided_stay is not None
-        else not sides_of(table_key).is_deleted_on(side, node_id)
-    )
+    return decided_stay if decided_stay is not None else not sides_of(table_key).is_deleted_on(side, node_id)

@@ -46,11 +46,7 @@ class MergeReport:
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:
         """Unresolved conflicts."""
-        return (
-            ()
-            if self.plan is None
-            else tuple(detected.conflict for detected in self.plan.conflicts)
-        )
+        return () if self.plan is None else tuple(detected.conflict for detected in self.plan.conflicts)
 
     @property
     def lost_edges(self) -> tuple[LostEdge, ...]:
@@ -74,9 +70,7 @@ class MergeRequest:
     commit_metadata: CommitMetadata = field(default_factory=CommitMetadata)
 
 
-def open_merge(
-    source_branch: BranchState, target_branch: BranchState, if_commit: str | None = None
-) -> MergeInputs:
+def open_merge(source_branch: BranchState, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
     """Capture both branches; raise if they cannot be merged at all."""
     if source_branch.ulid == target_branch.ulid:
         hint = "name two different branches as source and as target (`into`)"
@@ -89,19 +83,12 @@ def open_merge(
     if merge_inputs.outcome == "already_up_to_date":
         return merge_inputs
     if not schemas_agree(merge_inputs.source_snapshot.schema, merge_inputs.target_snapshot.schema):
-        same_catalog = (
-            merge_inputs.source_snapshot.schema.ir.catalog
-            == merge_inputs.target_snapshot.schema.ir.catalog
-        )
-        raise schema_mismatch_error(
-            source_branch.name, target_branch.name, same_meaning=same_catalog
-        )
+        same_catalog = merge_inputs.source_snapshot.schema.ir.catalog == merge_inputs.target_snapshot.schema.ir.catalog
+        raise schema_mismatch_error(source_branch.name, target_branch.name, same_meaning=same_catalog)
     return merge_inputs
 
 
-def merge(
-    source_branch: BranchState, target_branch: BranchState, request: MergeRequest
-) -> MergeReport:
+def merge(source_branch: BranchState, target_branch: BranchState, request: MergeRequest) -> MergeReport:
     """Merge a branch into another.
 
     Raises `MergeConflict` with every unresolved conflict, unless it is a dry run.
@@ -125,12 +112,8 @@ def only_maintained(merge_inputs: MergeInputs) -> bool:
     current_state = merge_inputs.target_branch.refresh().state
     captured = merge_inputs.target_snapshot
     content_ids = {key: table_entry.content_id for key, table_entry in current_state.tables.items()}
-    head_moved = (
-        current_state.head.commit_id != captured.commit_id and not current_state.head.closed
-    )
-    content_unchanged = content_ids == {
-        key: table_entry.content_id for key, table_entry in captured.tables.items()
-    }
+    head_moved = current_state.head.commit_id != captured.commit_id and not current_state.head.closed
+    content_unchanged = content_ids == {key: table_entry.content_id for key, table_entry in captured.tables.items()}
     return head_moved and content_unchanged and current_state.schema == captured.schema_row
 
 
@@ -148,35 +131,25 @@ def merge_captured(
     if merge_inputs.outcome == "fast_forward":
         # The result is the source, which was validated when it was written.
         adopted_tables = {
-            key: planner.adopted_entry(key)
-            for key in planner.changed_tables()
-            if not planner.has_same_files(key)
+            key: planner.adopted_entry(key) for key in planner.changed_tables() if not planner.has_same_files(key)
         }
         plan = MergePlan((), Delta(), adopted_tables)
     else:
         plan, decided_count = resolve_conflicts(planner, request.strategy, decisions)
         resolved_count += decided_count
-    report = MergeReport(
-        merge_inputs, merge_inputs.outcome, plan=plan, resolved_count=resolved_count
-    )
+    report = MergeReport(merge_inputs, merge_inputs.outcome, plan=plan, resolved_count=resolved_count)
     if plan.conflicts:
         if request.dry_run:
             return replace(report, outcome="conflict")
         raise MergeConflict(conflicts=report.conflicts)
     if request.dry_run:
         return report
-    commit_details = merge_details(
-        request, resolved_count=resolved_count, lost_count=len(plan.lost_edges)
-    )
-    commit = publish_merge(
-        merge_inputs, plan.delta, plan.adopted_tables, request.commit_metadata, commit_details
-    )
+    commit_details = merge_details(request, resolved_count=resolved_count, lost_count=len(plan.lost_edges))
+    commit = publish_merge(merge_inputs, plan.delta, plan.adopted_tables, request.commit_metadata, commit_details)
     return replace(report, commit=commit)
 
 
-def merge_details(
-    request: MergeRequest, *, resolved_count: int, lost_count: int = 0
-) -> dict[str, Any]:
+def merge_details(request: MergeRequest, *, resolved_count: int, lost_count: int = 0) -> dict[str, Any]:
     """Return how a merge was done, for its commit; defaults are omitted."""
     commit_details: dict[str, Any] = {}
     if request.options.granularity != "entity":
@@ -194,7 +167,4 @@ def merge_details(
 
 def _type_names(merge_inputs: MergeInputs) -> list[str]:
     catalog = merge_inputs.target_snapshot.schema.ir.catalog
-    return [
-        *(entity_type.name for entity_type in catalog.nodes),
-        *(entity_type.name for entity_type in catalog.edges),
-    ]
+    return [*(entity_type.name for entity_type in catalog.nodes), *(entity_type.name for entity_type in catalog.edges)]

@@ -22,11 +22,7 @@ from omnigraph.rules.delta import Delta, Positions, TableDelta
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.equality import same_rows
 from omnigraph.storage.find import find, take_with_blobs
-from omnigraph.storage.fragments import (
-    stage_appended_fragments,
-    stage_changed_fragments,
-    write_fragment,
-)
+from omnigraph.storage.fragments import stage_appended_fragments, stage_changed_fragments, write_fragment
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import StagedChange, Table
 from omnigraph.values.table_key import TableKey
@@ -40,23 +36,14 @@ SOURCE_ROW_ID = "#row"  # row id, on the other side, of a row whose values are n
 class OffloadEngine(Protocol):
     """Another engine that compares tables, and writes rows of one version to another table."""
 
-    def select_tables(
-        self, merge_inputs: MergeInputs, table_keys: Sequence[TableKey]
-    ) -> frozenset[TableKey]:
+    def select_tables(self, merge_inputs: MergeInputs, table_keys: Sequence[TableKey]) -> frozenset[TableKey]:
         """Select the tables that this engine compares."""
 
-    def compare(
-        self, merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity
-    ) -> "OffloadedSides":
+    def compare(self, merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity) -> "OffloadedSides":
         """Return what both sides changed in a table."""
 
     def write(
-        self,
-        store: Store,
-        source_table: Table,
-        target_table: Table,
-        row_ids: Positions,
-        kept_row_ids: Positions,
+        self, store: Store, source_table: Table, target_table: Table, row_ids: Positions, kept_row_ids: Positions
     ) -> list[Mapping[str, Any]]:
         """Write rows of one table as fragments of another; rows with a row id to keep retain it."""
 
@@ -77,9 +64,7 @@ class OffloadedSides(TableSides):
     deleted_ids: pa.Array = field(kw_only=True)
     parallel_candidates: tuple[pa.Table, pa.Table] = field(kw_only=True)
     invalid_rows: pa.Table = field(kw_only=True)
-    entity_states: dict[str, "_EntityStates"] = field(
-        kw_only=True, default_factory=dict, compare=False
-    )
+    entity_states: dict[str, "_EntityStates"] = field(kw_only=True, default_factory=dict, compare=False)
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
         """Return what only the other side changed: rows to add, rows to replace, ids to remove."""
@@ -92,9 +77,7 @@ class OffloadedSides(TableSides):
     def to_rule_columns(self, rows: pa.Table) -> pa.Table:
         """Limit whole rows to the columns of the rows that are taken."""
         rule_columns = self.inserted_rows.column_names[:-1]
-        local_rows = rows.select(rule_columns).append_column(
-            SOURCE_ROW_ID, pa.nulls(rows.num_rows, pa.int64())
-        )
+        local_rows = rows.select(rule_columns).append_column(SOURCE_ROW_ID, pa.nulls(rows.num_rows, pa.int64()))
         return local_rows.cast(self.inserted_rows.schema)
 
     def added_rows(self) -> tuple[pa.Table, pa.Table]:
@@ -106,13 +89,10 @@ class OffloadedSides(TableSides):
         missing_ids = sorted({*entity_ids} - {*self.entity_states})
         if missing_ids:
             version_rows = [
-                self._find_rows({"id": pa.array(missing_ids, pa.string())}, snapshot)
-                for snapshot in self._snapshots
+                self._find_rows({"id": pa.array(missing_ids, pa.string())}, snapshot) for snapshot in self._snapshots
             ]
             for entity_id in missing_ids:
-                self.entity_states[entity_id] = _EntityStates(
-                    *(find_row(rows, entity_id) for rows in version_rows)
-                )
+                self.entity_states[entity_id] = _EntityStates(*(find_row(rows, entity_id) for rows in version_rows))
 
     def row_on(self, side: Choice, entity_id: str) -> pa.Table | None:
         """Return an entity on a side, if either changed it; None if that side lacks it."""
@@ -140,49 +120,32 @@ class OffloadedSides(TableSides):
         base_rows, *side_row_sets = (self._find_rows(condition, item) for item in self._snapshots)
         edge_ids: set[str] = set()
         for item in (
-            match_rows_by_id(self.table_key, base_rows, side_rows, base_rows.schema)
-            for side_rows in side_row_sets
+            match_rows_by_id(self.table_key, base_rows, side_rows, base_rows.schema) for side_rows in side_row_sets
         ):
             for changed_rows in (item.inserted, item.updated_after, item.deleted):
                 edge_ids |= set(changed_rows["id"].to_pylist())
         return sorted(edge_ids)
 
-    def edges_deleted_only_on(
-        self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]
-    ) -> pa.Table:
+    def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
         """Return edges at some nodes that one side deleted and the other left unchanged."""
-        nonempty_endpoints = {
-            endpoint: node_ids for endpoint, node_ids in nodes_by_endpoint.items() if len(node_ids)
-        }
+        nonempty_endpoints = {endpoint: node_ids for endpoint, node_ids in nodes_by_endpoint.items() if len(node_ids)}
         base_edges = [
             self._find_rows({endpoint: node_ids}, self.merge_inputs.base_snapshot)
             for endpoint, node_ids in nonempty_endpoints.items()
         ]
         edge_ids = sorted({edge_id for rows in base_edges for edge_id in rows["id"].to_pylist()})
         self.load_entities(edge_ids)
-        deleted_edge_ids = [
-            edge_id for edge_id in edge_ids if self.entity_states[edge_id].is_deleted_only_on(side)
-        ]
-        deleted_rows = [
-            row
-            for edge_id in deleted_edge_ids
-            if (row := self.entity_states[edge_id].base) is not None
-        ]
+        deleted_edge_ids = [edge_id for edge_id in edge_ids if self.entity_states[edge_id].is_deleted_only_on(side)]
+        deleted_rows = [row for edge_id in deleted_edge_ids if (row := self.entity_states[edge_id].base) is not None]
         full_schema = row_schema(self.merge_inputs.target_snapshot.table(self.table_key).schema)
         return pa.concat_tables([full_schema.empty_table(), *deleted_rows])
 
     @property
     def _snapshots(self) -> tuple[Any, Any, Any]:
-        return (
-            self.merge_inputs.base_snapshot,
-            self.merge_inputs.target_snapshot,
-            self.merge_inputs.source_snapshot,
-        )
+        return (self.merge_inputs.base_snapshot, self.merge_inputs.target_snapshot, self.merge_inputs.source_snapshot)
 
     def _find_rows(self, condition: Mapping[str, pa.Array], snapshot: Any) -> pa.Table:
-        return find_rows(
-            snapshot, self.merge_inputs.target_snapshot, self.table_key, condition
-        ).sort_by("id")
+        return find_rows(snapshot, self.merge_inputs.target_snapshot, self.table_key, condition).sort_by("id")
 
     def _states_of(self, entity_id: str) -> "_EntityStates":
         self.load_entities([entity_id])
@@ -203,9 +166,7 @@ class _EntityStates:
 
     def is_deleted_only_on(self, side: Choice) -> bool:
         """Whether one side deleted the entity and the other left it unchanged."""
-        side_row, opposite_row = (
-            (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
-        )
+        side_row, opposite_row = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
         return self.base is not None and side_row is None and _same_row(self.base, opposite_row)
 
 
@@ -240,41 +201,29 @@ class OffloadedDelta(TableDelta):
         fragments = self._write_local_rows(txn, table, is_offloaded)
         if self.engine is not None and len(source_row_ids):
             source_table = self.merge_inputs.source_snapshot.table(self.table_key)
-            fragments += self.engine.write(
-                txn.store, source_table, table, source_row_ids, self.row_ids[is_offloaded]
-            )
+            fragments += self.engine.write(txn.store, source_table, table, source_row_ids, self.row_ids[is_offloaded])
         replaces_stored = self.row_ids >= 0
         removed_addresses = self.addresses[replaces_stored]
         if self.removed_rows is not None:
-            removed_addresses = np.concatenate(
-                [removed_addresses, self.removed_rows["_rowaddr"].to_numpy()]
-            )
+            removed_addresses = np.concatenate([removed_addresses, self.removed_rows["_rowaddr"].to_numpy()])
         if not len(removed_addresses):
             return stage_appended_fragments(table, fragments)
         kept_row_ids = self.row_ids[replaces_stored].tolist()
-        return stage_changed_fragments(
-            txn.store, table, fragments, removed_addresses.astype(np.uint64), kept_row_ids
-        )
+        return stage_changed_fragments(txn.store, table, fragments, removed_addresses.astype(np.uint64), kept_row_ids)
 
-    def _write_local_rows(
-        self, txn: WriteTxn, table: Table, is_offloaded: Any
-    ) -> list[Mapping[str, Any]]:
+    def _write_local_rows(self, txn: WriteTxn, table: Table, is_offloaded: Any) -> list[Mapping[str, Any]]:
         """Write the local rows, in the order of the delta's ids."""
         if is_offloaded.all():
             return []
         local_ids = self.ids.filter(pa.array(~is_offloaded))
         local_row_ids = self.row_ids[~is_offloaded]
-        rows = self.local_rows.take(
-            pc.index_in(local_ids, value_set=self.local_rows["id"].combine_chunks())
-        )
+        rows = self.local_rows.take(pc.index_in(local_ids, value_set=self.local_rows["id"].combine_chunks()))
         fragments: list[Mapping[str, Any]] = []
         for keeps_row_ids in (False, True):
             selected = (local_row_ids >= 0) == keeps_row_ids
             if selected.any():
                 kept_row_ids = local_row_ids[selected].tolist() if keeps_row_ids else None
-                fragments.append(
-                    write_fragment(txn.store, table, rows.filter(pa.array(selected)), kept_row_ids)
-                )
+                fragments.append(write_fragment(txn.store, table, rows.filter(pa.array(selected)), kept_row_ids))
         return fragments
 
     def read_all_rows(self) -> pa.Table:
@@ -284,10 +233,7 @@ class OffloadedDelta(TableDelta):
         source_rows = take_with_blobs(source_table, pa.array(source_row_ids, pa.uint64()))
         full_schema = row_schema(source_table.schema)
         return pa.concat_tables(
-            [
-                source_rows.cast(full_schema),
-                self.local_rows.select(full_schema.names).cast(full_schema),
-            ]
+            [source_rows.cast(full_schema), self.local_rows.select(full_schema.names).cast(full_schema)]
         )
 
     def count_changes(self) -> dict[Op, int]:
@@ -298,9 +244,7 @@ class OffloadedDelta(TableDelta):
         counts_by_op: dict[Op, int] = dict(zip(OPS, op_counts, strict=True))
         if self.local_rows.num_rows:
             table = self.merge_inputs.target_snapshot.table(self.table_key)
-            stored_rows = find(
-                table, {"id": self.local_rows["id"].combine_chunks()}, table.schema.names
-            )
+            stored_rows = find(table, {"id": self.local_rows["id"].combine_chunks()}, table.schema.names)
             local_counts = match_rows_by_id(
                 self.table_key, stored_rows, self.local_rows, row_schema(table.schema)
             ).counts
@@ -309,26 +253,18 @@ class OffloadedDelta(TableDelta):
 
 
 def make_offloaded_delta(
-    table_delta: TableDelta,
-    offloaded_sides: OffloadedSides,
-    local_rows: pa.Table,
-    engine: OffloadEngine | None,
+    table_delta: TableDelta, offloaded_sides: OffloadedSides, local_rows: pa.Table, engine: OffloadEngine | None
 ) -> OffloadedDelta:
     """Make a delta from rows of rule columns and the whole rows that are held here."""
     table_delta = replace(table_delta, row_rules_checked=True)
-    delta_values = {
-        delta_field.name: getattr(table_delta, delta_field.name)
-        for delta_field in fields(TableDelta)
-    }
-    offloaded_ids = table_delta.row_versions.filter(
-        pc.is_valid(table_delta.row_versions[SOURCE_ROW_ID])
-    )["id"].combine_chunks()
+    delta_values = {delta_field.name: getattr(table_delta, delta_field.name) for delta_field in fields(TableDelta)}
+    offloaded_ids = table_delta.row_versions.filter(pc.is_valid(table_delta.row_versions[SOURCE_ROW_ID]))[
+        "id"
+    ].combine_chunks()
     invalid_rows = offloaded_sides.invalid_rows.filter(
         pc.is_in(offloaded_sides.invalid_rows["id"], value_set=offloaded_ids)
     )
-    suspect_rows = pa.concat_tables(
-        [local_rows, invalid_rows.select(local_rows.column_names).cast(local_rows.schema)]
-    )
+    suspect_rows = pa.concat_tables([local_rows, invalid_rows.select(local_rows.column_names).cast(local_rows.schema)])
     return OffloadedDelta(
         **delta_values,
         local_rows=local_rows,
@@ -341,24 +277,16 @@ def make_offloaded_delta(
 def stage_delta(txn: WriteTxn, delta: Delta) -> dict[TableKey, StagedChange]:
     """Stage the change of every table that changes, offloaded or not."""
     offloaded_tables = {
-        key: table_delta
-        for key, table_delta in delta.tables.items()
-        if isinstance(table_delta, OffloadedDelta)
+        key: table_delta for key, table_delta in delta.tables.items() if isinstance(table_delta, OffloadedDelta)
     }
-    local_tables = {
-        key: table_delta for key, table_delta in delta.tables.items() if key not in offloaded_tables
-    }
+    local_tables = {key: table_delta for key, table_delta in delta.tables.items() if key not in offloaded_tables}
     staged_tables = dict(stage_tables(txn, replace(delta, tables=local_tables)))
     return staged_tables | {
-        key: table_delta.stage(txn)
-        for key, table_delta in offloaded_tables.items()
-        if not table_delta.is_empty
+        key: table_delta.stage(txn) for key, table_delta in offloaded_tables.items() if not table_delta.is_empty
     }
 
 
-def unchanged_sides(
-    merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity
-) -> OffloadedSides:
+def unchanged_sides(merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity) -> OffloadedSides:
     """Return sides without changes to take, through which entities can still be looked up."""
     unchanged = empty_changes(table_key, merge_inputs.target_snapshot.table(table_key))
     empty_rows = unchanged.inserted

@@ -35,14 +35,9 @@ def find_parallel_edges(table_sides: TableSides) -> Iterator[ParallelEdgePair]:
         our_row = our_candidates.slice(our_position, 1).drop_columns(["id"])
         for their_position in their_positions:
             their_id = their_candidates["id"][their_position].as_py()
-            if (
-                their_id not in paired_ids
-                and same_rows(our_row, their_candidates.slice(their_position, 1))[0]
-            ):
+            if their_id not in paired_ids and same_rows(our_row, their_candidates.slice(their_position, 1))[0]:
                 paired_ids.add(their_id)
-                yield ParallelEdgePair(
-                    table_sides.table_key, our_candidates["id"][our_position].as_py(), their_id
-                )
+                yield ParallelEdgePair(table_sides.table_key, our_candidates["id"][our_position].as_py(), their_id)
                 break
 
 

@@ -68,9 +68,7 @@ class MergePlanner:
 
     def changed_tables(self) -> list[TableKey]:
         """Return the tables that the source changed, in order; reads no rows."""
-        all_keys = sorted(
-            {*self.merge_inputs.target_snapshot.tables, *self.merge_inputs.source_snapshot.tables}
-        )
+        all_keys = sorted({*self.merge_inputs.target_snapshot.tables, *self.merge_inputs.source_snapshot.tables})
         return [key for key in all_keys if self._source_changed(key)]
 
     def table_sides(self, table_key: TableKey) -> TableSides:
@@ -85,27 +83,19 @@ class MergePlanner:
         txn = WriteTxn(target.store, target.branch, self.merge_inputs.target_manifest, "", 0)
         lookup = RecordingLookup(txn)
         edge_pairs = tuple(
-            edge_pair
-            for key in self.changed_tables()
-            for edge_pair in find_parallel_edges(self.table_sides(key))
+            edge_pair for key in self.changed_tables() for edge_pair in find_parallel_edges(self.table_sides(key))
         )
         dropped_edges: Collection[EntityKey] = (
-            {(edge_pair.key, edge_pair.theirs) for edge_pair in edge_pairs}
-            if self.options.collapse_edges
-            else ()
+            {(edge_pair.key, edge_pair.theirs) for edge_pair in edge_pairs} if self.options.collapse_edges else ()
         )
         table_deltas = self._make_table_deltas(decisions, dropped_edges, lookup)
         check_delta_size(table_deltas.values(), self.options.limits)
         delta, violations = check_delta(self.catalog, Delta(table_deltas), lookup, limit=None)
         offloaded_tables = {
-            key: table_delta
-            for key, table_delta in delta.tables.items()
-            if isinstance(table_delta, OffloadedDelta)
+            key: table_delta for key, table_delta in delta.tables.items() if isinstance(table_delta, OffloadedDelta)
         }
         for key, offloaded_delta in offloaded_tables.items():
-            violations += row_violations(
-                type_for_key(self.catalog, key), offloaded_delta.suspect_rows
-            )
+            violations += row_violations(type_for_key(self.catalog, key), offloaded_delta.suspect_rows)
         conflicts = [*self._contested_conflicts(decisions), *self._rule_conflicts(violations)]
         tables_with_dropped_edges = {key for key, _ in dropped_edges}
         adopted_tables = {
@@ -113,11 +103,7 @@ class MergePlanner:
             for key in delta.tables
             if key not in tables_with_dropped_edges and self._can_adopt(key, decisions)
         }
-        written_tables = {
-            key: table_delta
-            for key, table_delta in delta.tables.items()
-            if key not in adopted_tables
-        }
+        written_tables = {key: table_delta for key, table_delta in delta.tables.items() if key not in adopted_tables}
         return MergePlan(
             tuple(sorted(conflicts, key=lambda conflict: conflict.sort_key)),
             replace(delta, tables=written_tables),
@@ -130,21 +116,14 @@ class MergePlanner:
         )
 
     def _make_table_deltas(
-        self,
-        decisions: Decisions,
-        dropped_edges: Collection[EntityKey],
-        lookup: RecordingLookup,
+        self, decisions: Decisions, dropped_edges: Collection[EntityKey], lookup: RecordingLookup
     ) -> dict[TableKey, TableDelta]:
         engine = self.options.offload_engine
         table_deltas = {
             key: make_table_delta(self.table_sides(key), decisions, dropped_edges, lookup, engine)
             for key in sorted({*self.changed_tables(), *(key for key, _ in decisions)})
         }
-        return {
-            key: table_delta
-            for key, table_delta in table_deltas.items()
-            if not table_delta.is_empty
-        }
+        return {key: table_delta for key, table_delta in table_deltas.items() if not table_delta.is_empty}
 
     def has_same_files(self, table_key: TableKey) -> bool:
         """Whether both sides have the same files of a table: a change was reverted.
@@ -160,8 +139,7 @@ class MergePlanner:
         if our_entry.location != their_entry.location:
             return False
         return compare_versions(
-            self.merge_inputs.target_snapshot.table(table_key),
-            self.merge_inputs.source_snapshot.table(table_key),
+            self.merge_inputs.target_snapshot.table(table_key), self.merge_inputs.source_snapshot.table(table_key)
         ).is_empty
 
     def adopted_entry(self, table_key: TableKey) -> TableEntry:
@@ -169,9 +147,7 @@ class MergePlanner:
         their_entry = self.merge_inputs.source_snapshot.tables[table_key]
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         version = our_entry.version + 1 if our_entry is not None else their_entry.version
-        return replace(
-            their_entry, version=version, branch=self.merge_inputs.target_snapshot.branch
-        )
+        return replace(their_entry, version=version, branch=self.merge_inputs.target_snapshot.branch)
 
     def _source_changed(self, table_key: TableKey) -> bool:
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
@@ -188,8 +164,7 @@ class MergePlanner:
             else self.merge_inputs.source_snapshot
         )
         base_entries = (
-            base.tables.get(find_old_key(base, reference, table_key))
-            for base in self.merge_inputs.base_snapshots
+            base.tables.get(find_old_key(base, reference, table_key)) for base in self.merge_inputs.base_snapshots
         )
         return [None if base is None else base.content_id for base in base_entries]
 
@@ -206,11 +181,7 @@ class MergePlanner:
         merge_inputs = self.merge_inputs
         in_all_versions = all(
             table_key in snapshot.tables
-            for snapshot in (
-                merge_inputs.base_snapshot,
-                merge_inputs.target_snapshot,
-                merge_inputs.source_snapshot,
-            )
+            for snapshot in (merge_inputs.base_snapshot, merge_inputs.target_snapshot, merge_inputs.source_snapshot)
         )
         return in_all_versions and len(set(self._base_content_ids(table_key))) == 1
 
@@ -225,19 +196,13 @@ class MergePlanner:
         initial_values = backfill_values(type_for_key(self.catalog, table_key))
         our_changes = (
             diff_table(
-                merge_inputs.base_snapshot,
-                merge_inputs.target_snapshot,
-                table_key,
-                column_defaults=initial_values,
+                merge_inputs.base_snapshot, merge_inputs.target_snapshot, table_key, column_defaults=initial_values
             )
             if self._target_changed(table_key)
             else None
         )
         their_changes = diff_table(
-            merge_inputs.base_snapshot,
-            merge_inputs.source_snapshot,
-            table_key,
-            column_defaults=initial_values,
+            merge_inputs.base_snapshot, merge_inputs.source_snapshot, table_key, column_defaults=initial_values
         )
         if our_changes is None:
             our_changes = empty_changes(table_key, merge_inputs.target_snapshot.table(table_key))
@@ -253,9 +218,7 @@ class MergePlanner:
         """Whether the target changed a table since any base."""
         target_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         target_content = target_entry.content_id if target_entry else None
-        return any(
-            base_content != target_content for base_content in self._base_content_ids(table_key)
-        )
+        return any(base_content != target_content for base_content in self._base_content_ids(table_key))
 
     def _can_adopt(self, table_key: TableKey, decisions: Decisions) -> bool:
         """Whether the target can adopt the table version of the other side.
@@ -265,12 +228,7 @@ class MergePlanner:
         base_entry = self.merge_inputs.base_snapshot.tables.get(table_key)
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         their_entry = self.merge_inputs.source_snapshot.tables.get(table_key)
-        if (
-            base_entry is None
-            or our_entry is None
-            or their_entry is None
-            or len(self.merge_inputs.base_snapshots) > 1
-        ):
+        if base_entry is None or our_entry is None or their_entry is None or len(self.merge_inputs.base_snapshots) > 1:
             return False
         target_is_base = (base_entry.content_id, base_entry.lance_version) == (
             our_entry.content_id,
@@ -280,33 +238,22 @@ class MergePlanner:
         return target_is_base and is_undecided and our_entry.location == their_entry.location
 
     def _contested_conflicts(self, decisions: Decisions) -> Iterable[DetectedConflict]:
-        branch_names = (
-            self.merge_inputs.target_snapshot.branch,
-            self.merge_inputs.source_snapshot.branch,
-        )
+        branch_names = (self.merge_inputs.target_snapshot.branch, self.merge_inputs.source_snapshot.branch)
         for key in self.changed_tables():
             for entity in self.table_sides(key).contested_entities.values():
                 if (key, entity.id) not in decisions:
                     yield conflict_of_entity(key, entity, *branch_names)
 
     def _rule_conflicts(self, violations: Iterable[Violation]) -> Iterable[DetectedConflict]:
-        branch_names = (
-            self.merge_inputs.target_snapshot.branch,
-            self.merge_inputs.source_snapshot.branch,
-        )
+        branch_names = (self.merge_inputs.target_snapshot.branch, self.merge_inputs.source_snapshot.branch)
         violations = list(violations)
         for table_key in {violation.type_key for violation in violations}:
             table_sides = self.table_sides(table_key)
             if isinstance(table_sides, OffloadedSides):
                 table_sides.load_entities(
-                    violation.entity_id or ""
-                    for violation in violations
-                    if violation.type_key == table_key
+                    violation.entity_id or "" for violation in violations if violation.type_key == table_key
                 )
         for violation in violations:
             yield conflict_of_violation(
-                violation,
-                type_for_key(self.catalog, violation.type_key),
-                self.table_sides,
-                *branch_names,
+                violation, type_for_key(self.catalog, violation.type_key), self.table_sides, *branch_names
             )

@@ -64,9 +64,7 @@ def publish_merge(
 def _check_still_captured(merge_inputs: MergeInputs, txn: WriteTxn) -> None:
     head_commit = txn.base.state.head.commit_id
     if head_commit != merge_inputs.target_snapshot.commit_id:
-        raise ReadSetConflict(
-            member="graph_head", expected=merge_inputs.target_snapshot.commit_id, actual=head_commit
-        )
+        raise ReadSetConflict(member="graph_head", expected=merge_inputs.target_snapshot.commit_id, actual=head_commit)
     if merge_inputs.source_branch is None:
         return
     try:
@@ -74,6 +72,4 @@ def _check_still_captured(merge_inputs: MergeInputs, txn: WriteTxn) -> None:
     except BranchNotFound:
         source_ulid = None
     if source_ulid != merge_inputs.source_branch.ulid:
-        raise ReadSetConflict(
-            member="source_branch", expected=merge_inputs.source_branch.ulid, actual=source_ulid
-        )
+        raise ReadSetConflict(member="source_branch", expected=merge_inputs.source_branch.ulid, actual=source_ulid)

@@ -33,9 +33,7 @@ def sides_from_recursive_base(
     merge_inputs: MergeInputs, first_base_sides: TableSides, granularity: Granularity
 ) -> TableSides:
     """Return the sides of a table relative to the merge of all bases instead of the first base."""
-    entity_ids = pa.concat_arrays(
-        [changed_ids(first_base_sides.ours), changed_ids(first_base_sides.theirs)]
-    ).unique()
+    entity_ids = pa.concat_arrays([changed_ids(first_base_sides.ours), changed_ids(first_base_sides.theirs)]).unique()
     table_key = first_base_sides.table_key
     our_rows, their_rows = (
         _rows_by_id(snapshot, merge_inputs.target_snapshot, table_key, entity_ids)
@@ -46,9 +44,7 @@ def sides_from_recursive_base(
     their_rows = _rows_with_ids(their_rows, entity_ids)
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
     base_rows, uncertain_ids = _merged_base_rows(merge_inputs, base_ids, table_key, entity_ids)
-    base_rows = base_rows.filter(
-        pc.invert(pc.is_in(base_rows["id"], pa.array(sorted(uncertain_ids), pa.string())))
-    )
+    base_rows = base_rows.filter(pc.invert(pc.is_in(base_rows["id"], pa.array(sorted(uncertain_ids), pa.string()))))
     schema = our_rows.schema
     return TableSides(
         table_key,
@@ -60,10 +56,7 @@ def sides_from_recursive_base(
 
 
 def _merged_base_rows(
-    merge_inputs: MergeInputs,
-    commit_ids: tuple[str, ...],
-    table_key: TableKey,
-    entity_ids: pa.Array,
+    merge_inputs: MergeInputs, commit_ids: tuple[str, ...], table_key: TableKey, entity_ids: pa.Array
 ) -> _BaseRows:
     """Return entities as they are in the merge of some commits."""
     merged_rows = _rows_at_commit(merge_inputs, commit_ids[0], table_key, entity_ids)
@@ -75,10 +68,7 @@ def _merged_base_rows(
             merge_inputs, merge_bases(ancestors, commit_ancestors), table_key, entity_ids
         )
         merged_rows, clashing_ids = _merge_rows(
-            base_rows,
-            merged_rows,
-            _rows_at_commit(merge_inputs, commit_id, table_key, entity_ids),
-            uncertain_in_base,
+            base_rows, merged_rows, _rows_at_commit(merge_inputs, commit_id, table_key, entity_ids), uncertain_in_base
         )
         uncertain_ids |= clashing_ids
         ancestors = {**ancestors, **commit_ancestors}
@@ -99,17 +89,13 @@ def _merge_rows(
     touched_ids = pa.concat_arrays([updated_rows["id"].combine_chunks(), deleted_ids])
     untouched_rows = first_rows.filter(pc.invert(pc.is_in(first_rows["id"], value_set=touched_ids)))
     differing_ids = frozenset(
-        _find_differing_ids(
-            _ids_of_both(first_rows, second_rows), first_rows, second_rows
-        ).to_pylist()
+        _find_differing_ids(_ids_of_both(first_rows, second_rows), first_rows, second_rows).to_pylist()
     )
     clashing_ids = frozenset(sides.contested_entities) | (uncertain_ids & differing_ids)
     return pa.concat_tables([untouched_rows, inserted_rows, updated_rows]), clashing_ids
 
 
-def _rows_at_commit(
-    merge_inputs: MergeInputs, commit_id: str, table_key: TableKey, entity_ids: pa.Array
-) -> pa.Table:
+def _rows_at_commit(merge_inputs: MergeInputs, commit_id: str, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
     return _rows_by_id(
         snapshot_at(merge_inputs.target_snapshot, merge_inputs.target_snapshot.log, commit_id),
         merge_inputs.target_snapshot,
@@ -118,17 +104,12 @@ def _rows_at_commit(
     )
 
 
-def _rows_by_id(
-    snapshot: Snapshot, target_snapshot: Snapshot, table_key: TableKey, entity_ids: pa.Array
-) -> pa.Table:
+def _rows_by_id(snapshot: Snapshot, target_snapshot: Snapshot, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
     return find_rows(snapshot, target_snapshot, table_key, {"id": entity_ids})
 
 
 def find_rows(
-    snapshot: Snapshot,
-    target_snapshot: Snapshot,
-    table_key: TableKey,
-    condition: Mapping[str, pa.Array],
+    snapshot: Snapshot, target_snapshot: Snapshot, table_key: TableKey, condition: Mapping[str, pa.Array]
 ) -> pa.Table:
     """Return the entities of a snapshot in the columns of the target."""
     target_schema = target_snapshot.table(table_key).schema
@@ -144,17 +125,13 @@ def find_rows(
     )
 
 
-def _find_differing_ids(
-    entity_ids: pa.Array, first_rows: pa.Table, second_rows: pa.Table
-) -> pa.Array:
+def _find_differing_ids(entity_ids: pa.Array, first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
     """Return the ids whose rows differ between both tables."""
-    position_in_second = pc.index_in(
-        first_rows["id"].combine_chunks(), value_set=second_rows["id"].combine_chunks()
-    )
+    position_in_second = pc.index_in(first_rows["id"].combine_chunks(), value_set=second_rows["id"].combine_chunks())
     common_rows = first_rows.filter(pc.is_valid(position_in_second))
-    equal_ids = common_rows.filter(
-        pa.array(same_rows(common_rows, second_rows.take(position_in_second.drop_null())))
-    )["id"]
+    equal_ids = common_rows.filter(pa.array(same_rows(common_rows, second_rows.take(position_in_second.drop_null()))))[
+        "id"
+    ]
     in_neither = pc.invert(pc.is_in(entity_ids, value_set=_ids_of_both(first_rows, second_rows)))
     is_same = pc.or_(in_neither, pc.is_in(entity_ids, value_set=equal_ids.combine_chunks()))
     return entity_ids.filter(pc.invert(is_same))
@@ -165,9 +142,7 @@ def _rows_with_ids(rows: pa.Table, ids: pa.Array) -> pa.Table:
 
 
 def _ids_of_both(first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
-    return pa.concat_arrays(
-        [first_rows["id"].combine_chunks(), second_rows["id"].combine_chunks()]
-    ).unique()
+    return pa.concat_arrays([first_rows["id"].combine_chunks(), second_rows["id"].combine_chunks()]).unique()
 
 
 def _ancestors_of(merge_inputs: MergeInputs, commit_id: str) -> dict[str, Commit]:

@@ -62,30 +62,17 @@ def replay(
     """
     parent_snapshot = _parent_snapshot(commit_snapshot, mainline)
     base_snapshot, changed_snapshot = (
-        (parent_snapshot, commit_snapshot)
-        if kind == "cherry_pick"
-        else (commit_snapshot, parent_snapshot)
+        (parent_snapshot, commit_snapshot) if kind == "cherry_pick" else (commit_snapshot, parent_snapshot)
     )
-    label = (
-        commit_snapshot.commit_id
-        if kind == "cherry_pick"
-        else f"before {commit_snapshot.commit_id}"
-    )
+    label = commit_snapshot.commit_id if kind == "cherry_pick" else f"before {commit_snapshot.commit_id}"
     changed_snapshot = replace(changed_snapshot, branch=label)
     if request.dry_run:
-        return _plan_replay(
-            kind, target_branch, target_branch.refresh(), (base_snapshot, changed_snapshot), request
-        )
-    replay_details = {
-        "commit": commit_snapshot.commit_id,
-        **({"mainline": mainline} if mainline else {}),
-    }
+        return _plan_replay(kind, target_branch, target_branch.refresh(), (base_snapshot, changed_snapshot), request)
+    replay_details = {"commit": commit_snapshot.commit_id, **({"mainline": mainline} if mainline else {})}
     latest_report: list[MergeReport] = []
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        report = _plan_replay(
-            kind, target_branch, txn.base, (base_snapshot, changed_snapshot), request
-        )
+        report = _plan_replay(kind, target_branch, txn.base, (base_snapshot, changed_snapshot), request)
         latest_report[:] = [report]
         decision_details = merge_details(
             request, resolved_count=report.resolved_count, lost_count=len(report.lost_edges)
@@ -117,9 +104,7 @@ def _plan_replay(
     merge_inputs = MergeInputs(
         None, target_branch, manifest, target_snapshot, changed_snapshot, (base_snapshot,), "merged"
     )
-    plan, resolved_count = resolve_conflicts(
-        _RewritePlanner(merge_inputs, request.options), request.strategy
-    )
+    plan, resolved_count = resolve_conflicts(_RewritePlanner(merge_inputs, request.options), request.strategy)
     report = MergeReport(merge_inputs, "merged", plan=plan, resolved_count=resolved_count)
     if plan.conflicts:
         return replace(report, outcome="conflict")
@@ -136,9 +121,7 @@ def _make_publish_plan(
     if report.outcome == "already_up_to_date" or report.plan is None:
         return None
     delta, read_requirements = report.plan.delta, report.plan.requirements
-    row_requirements = tuple(
-        _require_compared_rows(txn, table_delta) for table_delta in delta.tables.values()
-    )
+    row_requirements = tuple(_require_compared_rows(txn, table_delta) for table_delta in delta.tables.values())
     schema_requirement = SameSchema(txn.base.state.schema.hash)
     requirements = (schema_requirement, *read_requirements, *row_requirements)
     return PublishPlan(kind, stage_tables(txn, delta), requirements, details=commit_details)
@@ -156,13 +139,10 @@ def _require_compared_rows(txn: WriteTxn, table_delta: TableDelta) -> SameLookup
 def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapshot:
     """Return the parent that a commit is compared with."""
     commit = commit_snapshot.commit
-    parent_snapshot = snapshot_at(
-        commit_snapshot, commit_snapshot.log, _parent_id(commit, mainline)
-    )
+    parent_snapshot = snapshot_at(commit_snapshot, commit_snapshot.log, _parent_id(commit, mainline))
     if parent_snapshot.schema_row.hash != commit_snapshot.schema_row.hash:
         raise InputError(
-            f"commit {commit.id} changed the schema: only data changes can be reverted or"
-            " cherry-picked",
+            f"commit {commit.id} changed the schema: only data changes can be reverted or cherry-picked",
             reason="schema commit",
             hint="apply the schema that you want: `omnigraph schema apply`; data that it dropped is"
             f" readable in the commit before it: --snapshot {parent_snapshot.commit_id}",
@@ -189,7 +169,6 @@ def _parent_id(commit: Commit, mainline: int | None) -> str:
         return commit.parents[0]
     if not 1 <= mainline <= len(commit.parents):
         raise InputError(
-            f"commit {commit.id} has no parent {mainline}",
-            reason=f"it has {len(commit.parents)}; the first is 1",
+            f"commit {commit.id} has no parent {mainline}", reason=f"it has {len(commit.parents)}; the first is 1"
         )
     return commit.parents[mainline - 1]

@@ -56,17 +56,13 @@ class TableSides:
         """Ids that both sides changed, or whose base value is uncertain."""
         our_ids, their_ids = changed_ids(self.ours), changed_ids(self.theirs)
         common_ids = their_ids.filter(pc.is_in(their_ids, value_set=our_ids))
-        return pa.concat_arrays(
-            [common_ids, pa.array(sorted(self.uncertain_ids), pa.string())]
-        ).unique()
+        return pa.concat_arrays([common_ids, pa.array(sorted(self.uncertain_ids), pa.string())]).unique()
 
     @cached_property
     def contested_entities(self) -> dict[str, ContestedEntity]:
         """Entities that both sides changed differently, by id."""
         entities = [*self._contested_updates(), *self._contested_inserts_and_deletes()]
-        return {
-            entity.id: entity for entity in sorted(entities, key=lambda candidate: candidate.id)
-        }
+        return {entity.id: entity for entity in sorted(entities, key=lambda candidate: candidate.id)}
 
     @cached_property
     def combined_rows(self) -> pa.Table:
@@ -83,16 +79,12 @@ class TableSides:
         their_changes = self.theirs
         inserted_rows = _rows_without_ids(their_changes.inserted, self.shared_ids)
         updated_rows = _rows_without_ids(their_changes.updated_after, self.shared_ids)
-        deleted_ids = _rows_without_ids(their_changes.deleted, self.shared_ids)[
-            "id"
-        ].combine_chunks()
+        deleted_ids = _rows_without_ids(their_changes.deleted, self.shared_ids)["id"].combine_chunks()
         return inserted_rows, pa.concat_tables([updated_rows, self.combined_rows]), deleted_ids
 
     def row_on(self, side: Choice, entity_id: str) -> pa.Table | None:
         """Return an entity on a side, if either changed it; None if that side lacks it."""
-        side_changes, opposite_changes = (
-            (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
-        )
+        side_changes, opposite_changes = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
         for table in (side_changes.inserted, side_changes.updated_after):
             row = find_row(table, entity_id)
             if row is not None:
@@ -111,27 +103,20 @@ class TableSides:
         """Whether a side deleted an entity of the base."""
         return self.base_row(entity_id) is not None and self.row_on(side, entity_id) is None
 
-    def edges_deleted_only_on(
-        self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]
-    ) -> pa.Table:
+    def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
         """Return edges at some nodes that one side deleted and the other left unchanged."""
         deleted_rows = self.changes_of(side).deleted
         opposite_changes = self.changes_of("theirs" if side == "ours" else "ours")
         at_nodes = [
-            pc.is_in(deleted_rows[endpoint], value_set=node_ids)
-            for endpoint, node_ids in nodes_by_endpoint.items()
+            pc.is_in(deleted_rows[endpoint], value_set=node_ids) for endpoint, node_ids in nodes_by_endpoint.items()
         ]
-        unchanged_opposite = pc.invert(
-            pc.is_in(deleted_rows["id"], value_set=changed_ids(opposite_changes))
-        )
+        unchanged_opposite = pc.invert(pc.is_in(deleted_rows["id"], value_set=changed_ids(opposite_changes)))
         return deleted_rows.filter(pc.and_(pc.or_(*at_nodes), unchanged_opposite))
 
     def row_if_chosen(self, entity_id: str, side: Choice) -> pa.Table | None:
         """Return the row of an entity if a side is chosen; None if that removes the entity."""
         contested = self.contested_entities.get(entity_id)
-        return (
-            contested.row_by_choice[side] if contested is not None else self.row_on(side, entity_id)
-        )
+        return contested.row_by_choice[side] if contested is not None else self.row_on(side, entity_id)
 
     def is_changed(self, entity_id: str) -> bool:
         """Whether either side changed an entity."""
@@ -148,9 +133,7 @@ class TableSides:
             for changes in (self.ours, self.theirs)
             for base_table in (changes.updated_before, changes.deleted)
         )
-        return next(
-            (row for table in base_tables if (row := find_row(table, entity_id)) is not None), None
-        )
+        return next((row for table in base_tables if (row := find_row(table, entity_id)) is not None), None)
 
     def added_rows(self) -> tuple[pa.Table, pa.Table]:
         """Return what each side added."""
@@ -160,12 +143,7 @@ class TableSides:
         """Return the edges that either side added, changed or removed at a node."""
         edge_ids: set[str] = set()
         for changes in (self.ours, self.theirs):
-            for table in (
-                changes.inserted,
-                changes.updated_before,
-                changes.updated_after,
-                changes.deleted,
-            ):
+            for table in (changes.inserted, changes.updated_before, changes.updated_after, changes.deleted):
                 edge_ids |= set(table.filter(pc.equal(table["src"], source_id))["id"].to_pylist())
         return sorted(edge_ids)
 
@@ -183,40 +161,28 @@ class TableSides:
             changed_by_them[column] = ~same_values(base_rows[column], their_rows[column])
             changed_by_us[column] = ~same_values(base_rows[column], our_rows[column])
             clashing[column] = (
-                changed_by_them[column]
-                & changed_by_us[column]
-                & ~same_values(our_rows[column], their_rows[column])
+                changed_by_them[column] & changed_by_us[column] & ~same_values(our_rows[column], their_rows[column])
             )
         rows_differ = ~same_rows(our_rows, their_rows)
         if self.granularity == "entity":
             take_theirs = dict.fromkeys(changed_by_them, np.zeros(base_rows.num_rows, bool))
             contested_mask = rows_differ
         else:
-            take_theirs = {
-                column: changed_by_them[column] & ~changed_by_us[column]
-                for column in changed_by_them
-            }
-            contested_mask = (
-                np.any([*clashing.values()], axis=0) if base_rows.num_rows else rows_differ
-            )
+            take_theirs = {column: changed_by_them[column] & ~changed_by_us[column] for column in changed_by_them}
+            contested_mask = np.any([*clashing.values()], axis=0) if base_rows.num_rows else rows_differ
         mixed_rows = _pick_values(our_rows, their_rows, take_theirs)
         takes_any = np.any([*take_theirs.values()], axis=0) if take_theirs else rows_differ
         combined_mask = pa.array(rows_differ & ~contested_mask & takes_any)
         value_count = sum(
-            int((column_mask & rows_differ & ~contested_mask).sum())
-            for column_mask in take_theirs.values()
+            int((column_mask & rows_differ & ~contested_mask).sum()) for column_mask in take_theirs.values()
         )
         contested = []
         for position in np.flatnonzero(contested_mask):
             row_number = int(position)
-            differing_columns = self._differing_columns_at(
-                clashing, our_rows, their_rows, row_number
-            )
+            differing_columns = self._differing_columns_at(clashing, our_rows, their_rows, row_number)
             row_by_choice = self._rows_by_choice(mixed_rows, their_rows, clashing, row_number)
             contested.append(
-                _contested_update(
-                    base_rows, our_rows, their_rows, row_number, differing_columns, row_by_choice
-                )
+                _contested_update(base_rows, our_rows, their_rows, row_number, differing_columns, row_by_choice)
             )
         return mixed_rows.filter(combined_mask), contested, value_count
 
@@ -225,12 +191,8 @@ class TableSides:
     ) -> dict[Choice, pa.Table | None]:
         our_row, their_row = mixed_rows.slice(row_number, 1), their_rows.slice(row_number, 1)
         if self.granularity == "property":
-            row_masks = {
-                column: mask[row_number : row_number + 1] for column, mask in clashing.items()
-            }
-            their_row = _pick_values(
-                our_row.combine_chunks(), their_row.combine_chunks(), row_masks
-            )
+            row_masks = {column: mask[row_number : row_number + 1] for column, mask in clashing.items()}
+            their_row = _pick_values(our_row.combine_chunks(), their_row.combine_chunks(), row_masks)
         return {"ours": our_row, "theirs": their_row}
 
     def _differing_columns_at(
@@ -242,12 +204,8 @@ class TableSides:
 
     def _updated_by_both(self) -> tuple[pa.Table, pa.Table, pa.Table]:
         our_ids, their_ids = self.ours.updated_after["id"], self.theirs.updated_after["id"]
-        position_in_theirs = pc.index_in(
-            our_ids.combine_chunks(), value_set=their_ids.combine_chunks()
-        )
-        our_positions = pa.array(
-            np.flatnonzero(pc.is_valid(position_in_theirs).to_numpy(zero_copy_only=False))
-        )
+        position_in_theirs = pc.index_in(our_ids.combine_chunks(), value_set=their_ids.combine_chunks())
+        our_positions = pa.array(np.flatnonzero(pc.is_valid(position_in_theirs).to_numpy(zero_copy_only=False)))
         their_positions = position_in_theirs.drop_null()
         return (
             self.ours.updated_before.take(our_positions),
@@ -264,39 +222,23 @@ class TableSides:
         for entity_id in _common_ids(our_changes.inserted, their_changes.inserted):
             our_row = find_row(our_changes.inserted, entity_id)
             their_row = find_row(their_changes.inserted, entity_id)
-            if (
-                our_row is not None
-                and their_row is not None
-                and not same_rows(our_row, their_row).all()
-            ):
+            if our_row is not None and their_row is not None and not same_rows(our_row, their_row).all():
                 differing_columns = _differing_columns(our_row, their_row)
                 kind = "divergent_update" if entity_id in self.uncertain_ids else "divergent_insert"
                 yield ContestedEntity(
-                    kind,
-                    entity_id,
-                    None,
-                    our_row,
-                    their_row,
-                    differing_columns,
-                    _row_by_side(our_row, their_row),
+                    kind, entity_id, None, our_row, their_row, differing_columns, _row_by_side(our_row, their_row)
                 )
         for entity_id in _common_ids(our_changes.updated_after, their_changes.deleted):
-            yield self._delete_conflict(
-                entity_id, find_row(our_changes.updated_after, entity_id), None
-            )
+            yield self._delete_conflict(entity_id, find_row(our_changes.updated_after, entity_id), None)
         for entity_id in _common_ids(our_changes.deleted, their_changes.updated_after):
-            yield self._delete_conflict(
-                entity_id, None, find_row(their_changes.updated_after, entity_id)
-            )
+            yield self._delete_conflict(entity_id, None, find_row(their_changes.updated_after, entity_id))
         for entity_id in sorted(self.uncertain_ids):
             our_row = find_row(our_changes.inserted, entity_id)
             their_row = find_row(their_changes.inserted, entity_id)
             if (our_row is None) != (their_row is None):
                 yield self._delete_conflict(entity_id, our_row, their_row)
 
-    def _delete_conflict(
-        self, entity_id: str, our_row: pa.Table | None, their_row: pa.Table | None
-    ) -> ContestedEntity:
+    def _delete_conflict(self, entity_id: str, our_row: pa.Table | None, their_row: pa.Table | None) -> ContestedEntity:
         base_values = self.base_row(entity_id)
         surviving_row = our_row if our_row is not None else their_row
         is_comparable = base_values is not None and surviving_row is not None
@@ -340,24 +282,14 @@ def _contested_update(
     differing_columns: tuple[str, ...],
     row_by_choice: dict[Choice, pa.Table | None],
 ) -> ContestedEntity:
-    base_row, our_row, their_row = (
-        rows.slice(row_number, 1) for rows in (base_rows, our_rows, their_rows)
-    )
+    base_row, our_row, their_row = (rows.slice(row_number, 1) for rows in (base_rows, our_rows, their_rows))
     entity_id = our_rows["id"][row_number].as_py()
     return ContestedEntity(
-        "divergent_update",
-        entity_id,
-        base_row,
-        our_row,
-        their_row,
-        differing_columns,
-        row_by_choice,
+        "divergent_update", entity_id, base_row, our_row, their_row, differing_columns, row_by_choice
     )
 
 
-def _row_by_side(
-    our_row: pa.Table | None, their_row: pa.Table | None
-) -> dict[Choice, pa.Table | None]:
+def _row_by_side(our_row: pa.Table | None, their_row: pa.Table | None) -> dict[Choice, pa.Table | None]:
     return {"ours": our_row, "theirs": their_row}
 
 
@@ -368,9 +300,7 @@ def _pick_values(our_rows: pa.Table, their_rows: pa.Table, take_theirs: dict[str
         both_values = pa.concat_arrays(
             [_flatten_column(our_rows[column_name]), _flatten_column(their_rows[column_name])]
         )
-        columns.append(
-            both_values.take(pa.array(np.arange(row_count) + row_count * take_theirs[column_name]))
-        )
+        columns.append(both_values.take(pa.array(np.arange(row_count) + row_count * take_theirs[column_name])))
     return pa.table(columns, schema=our_rows.schema)
 
 
@@ -385,9 +315,7 @@ def _differing_columns(row: pa.Table, other_row: pa.Table) -> tuple[str, ...]:
 
 def _common_ids(rows: pa.Table, other_rows: pa.Table) -> list[str]:
     ids = rows["id"].combine_chunks()
-    common_ids: list[str] = ids.filter(
-        pc.is_in(ids, value_set=other_rows["id"].combine_chunks())
-    ).to_pylist()
+    common_ids: list[str] = ids.filter(pc.is_in(ids, value_set=other_rows["id"].combine_chunks())).to_pylist()
     return common_ids
 
 

@@ -78,9 +78,7 @@ def resolve_conflicts(
     all_decisions = dict(decisions or {})
     plan, decided_count = planner.make_plan(all_decisions), 0
     for _ in range(_MAX_ROUNDS):
-        answers = [
-            (detected, answer_conflict(strategy, detected.conflict)) for detected in plan.conflicts
-        ]
+        answers = [(detected, answer_conflict(strategy, detected.conflict)) for detected in plan.conflicts]
         new_decisions = record_answers(planner, all_decisions, answers)
         if not new_decisions:
             break
@@ -117,33 +115,23 @@ def _check_side(choice: Any) -> Any:
     return choice
 
 
-def _row_with_values(
-    planner: MergePlanner, detected: DetectedConflict, property_values: Mapping[str, Any]
-) -> pa.Table:
+def _row_with_values(planner: MergePlanner, detected: DetectedConflict, property_values: Mapping[str, Any]) -> pa.Table:
     """Return the entity with the given values; others are the target's, if it has the entity."""
     table_key, entity_id = detected.involved_entities[0]
     table_sides = planner.table_sides(table_key)
     entity_type = type_for_key(planner.catalog, table_key)
     contested = table_sides.contested_entities.get(entity_id)
     candidate_rows = [contested.row_by_choice["ours"] if contested is not None else None]
-    candidate_rows += [
-        table_sides.row_on("ours", entity_id),
-        table_sides.row_on("theirs", entity_id),
-    ]
+    candidate_rows += [table_sides.row_on("ours", entity_id), table_sides.row_on("theirs", entity_id)]
     row = next((candidate for candidate in candidate_rows if candidate is not None), None)
     if row is None or detected.conflict.kind == "cardinality_violation":
-        raise InputError(
-            f"a {detected.conflict.kind} cannot be resolved by values",
-            reason="use 'ours' or 'theirs'",
-        )
+        raise InputError(f"a {detected.conflict.kind} cannot be resolved by values", reason="use 'ours' or 'theirs'")
     for property_name, value in property_values.items():
         row = _set_value(row, entity_type, property_name, value)
     return row
 
 
-def _set_value(
-    row: pa.Table, entity_type: NodeType | EdgeType, property_name: str, value: Any
-) -> pa.Table:
+def _set_value(row: pa.Table, entity_type: NodeType | EdgeType, property_name: str, value: Any) -> pa.Table:
     prop = entity_type.property(property_name)
     column_index = row.schema.get_field_index(property_name)
     if prop is not None:
@@ -154,20 +142,14 @@ def _set_value(
     elif isinstance(entity_type, EdgeType) and property_name in ("src", "dst"):
         column = pa.array([str(value)], pa.string())
     else:
-        raise InputError(
-            f"{entity_type.name} has no property '{property_name}'", reason="unknown property"
-        )
+        raise InputError(f"{entity_type.name} has no property '{property_name}'", reason="unknown property")
     changed_row = row.set_column(
-        column_index,
-        row.schema.field(column_index),
-        column.cast(row.schema.field(column_index).type),
+        column_index, row.schema.field(column_index), column.cast(row.schema.field(column_index).type)
     )
     if (
         isinstance(entity_type, NodeType)
         and property_name in (entity_type.key or ())
         and not same_rows(row, changed_row)[0]
     ):
-        raise InputError(
-            f"{entity_type.name}.{property_name} is part of the key", reason="keys are immutable"
-        )
+        raise InputError(f"{entity_type.name}.{property_name} is part of the key", reason="keys are immutable")
     return changed_row

@@ -29,27 +29,15 @@ def make_table_delta(
 ) -> TableDelta:
     """Return what to write to and remove from one table of the target."""
     inserted_rows, updated_rows, deleted_ids = table_sides.changes_to_take()
-    choices = {
-        entity_id: decision
-        for (key, entity_id), decision in decisions.items()
-        if key == table_sides.table_key
-    }
-    excluded_ids = {
-        *choices,
-        *(entity_id for key, entity_id in dropped_edges if key == table_sides.table_key),
-    }
-    inserted_rows, updated_rows, deleted_ids = _exclude_ids(
-        inserted_rows, updated_rows, deleted_ids, excluded_ids
-    )
+    choices = {entity_id: decision for (key, entity_id), decision in decisions.items() if key == table_sides.table_key}
+    excluded_ids = {*choices, *(entity_id for key, entity_id in dropped_edges if key == table_sides.table_key)}
+    inserted_rows, updated_rows, deleted_ids = _exclude_ids(inserted_rows, updated_rows, deleted_ids, excluded_ids)
     decided_rows, removed_ids = _apply_decisions(table_sides, choices)
     updated_rows = pa.concat_tables([updated_rows, *map(table_sides.to_rule_columns, decided_rows)])
     deleted_ids = pa.concat_arrays([deleted_ids, pa.array(removed_ids, pa.string())])
     written_rows = pa.concat_tables([inserted_rows, updated_rows]).combine_chunks()
     row_origins = np.concatenate(
-        [
-            np.full(inserted_rows.num_rows, NEW_ROW, np.int64),
-            np.full(updated_rows.num_rows, UNRESOLVED_ROW, np.int64),
-        ]
+        [np.full(inserted_rows.num_rows, NEW_ROW, np.int64), np.full(updated_rows.num_rows, UNRESOLVED_ROW, np.int64)]
     )
     id_columns = ["id", "src", "dst"] if table_sides.table_key.startswith("edge:") else ["id"]
     removed_rows = (
@@ -68,12 +56,8 @@ def make_table_delta(
     )
     if not isinstance(table_sides, OffloadedSides):
         return table_delta
-    combined_rows, _, _ = _exclude_ids(
-        table_sides.combined_rows, table_sides.combined_rows, deleted_ids, excluded_ids
-    )
-    return make_offloaded_delta(
-        table_delta, table_sides, pa.concat_tables([combined_rows, *decided_rows]), engine
-    )
+    combined_rows, _, _ = _exclude_ids(table_sides.combined_rows, table_sides.combined_rows, deleted_ids, excluded_ids)
+    return make_offloaded_delta(table_delta, table_sides, pa.concat_tables([combined_rows, *decided_rows]), engine)
 
 
 def _exclude_ids(
@@ -83,19 +67,12 @@ def _exclude_ids(
         return inserted_rows, updated_rows, deleted_ids
     excluded_array = pa.array(sorted(excluded_ids), pa.string())
     inserted_rows, updated_rows = (
-        rows.filter(pc.invert(pc.is_in(rows["id"], excluded_array)))
-        for rows in (inserted_rows, updated_rows)
+        rows.filter(pc.invert(pc.is_in(rows["id"], excluded_array))) for rows in (inserted_rows, updated_rows)
     )
-    return (
-        inserted_rows,
-        updated_rows,
-        deleted_ids.filter(pc.invert(pc.is_in(deleted_ids, excluded_array))),
-    )
+    return (inserted_rows, updated_rows, deleted_ids.filter(pc.invert(pc.is_in(deleted_ids, excluded_array))))
 
 
-def _apply_decisions(
-    table_sides: TableSides, choices: Mapping[str, Decision]
-) -> tuple[list[pa.Table], list[str]]:
+def _apply_decisions(table_sides: TableSides, choices: Mapping[str, Decision]) -> tuple[list[pa.Table], list[str]]:
     """Return rows to write and ids to remove, from the decisions about single entities."""
     decided_rows: list[pa.Table] = []
     removed_ids = []

@@ -22,13 +22,7 @@ from omnigraph.history import names, refs
 from omnigraph.history.branch_state import BranchState, branch_state_of
 from omnigraph.history.branches import open_branch, state_at_commit
 from omnigraph.history.delete_queue import check_head_not_queued, check_state_retained
-from omnigraph.history.manifest import (
-    LoadedManifest,
-    create_manifest,
-    manifest_exists,
-    read_manifest,
-    sync_manifest,
-)
+from omnigraph.history.manifest import LoadedManifest, create_manifest, manifest_exists, read_manifest, sync_manifest
 from omnigraph.history.origin import Origin
 from omnigraph.history.refs import Ref
 from omnigraph.history.schemas import dropped_history_error, read_erased_directories
@@ -53,15 +47,10 @@ _INTENT_PARTS = ("json", "verdict")  # parts of an intent without a lease: it en
 TAG_CREATE = "tag_create"
 
 
-CREATE_OPERATIONS = (
-    "branch_create",
-    TAG_CREATE,
-)  # operations whose intent creates a manifest and names it
+CREATE_OPERATIONS = ("branch_create", TAG_CREATE)  # operations whose intent creates a manifest and names it
 
 
-IntentFactory = Callable[
-    [str], Intent
-]  # builds the intent of a creation, given its starting commit
+IntentFactory = Callable[[str], Intent]  # builds the intent of a creation, given its starting commit
 
 
 def create_branch(
@@ -85,9 +74,7 @@ def create_branch(
     return execute_creation(store, intent, state, ref_number)
 
 
-def execute_creation(
-    store: Store, intent: Intent, state: GraphState, ref_number: int
-) -> BranchState:
+def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> BranchState:
     """Request the verdict, then create what the intent describes, or find it already created."""
     branch_state = branch_state_of(store, intent.facts["name"], _created_ulid(intent))
     with failures_as_unknown_effect():
@@ -152,14 +139,10 @@ def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: 
     raise ConcurrentCommit(f"the creation of '{branch_state.name}' took too long and was discarded")
 
 
-def _write_manifest(
-    store: Store, intent: Intent, state: GraphState, ref_number: int
-) -> LoadedManifest:
+def _write_manifest(store: Store, intent: Intent, state: GraphState, ref_number: int) -> LoadedManifest:
     """Write the manifest of a new branch, or load the one that another wrote for this intent."""
     try:
-        return create_manifest(
-            store, _created_ulid(intent), forked_state(intent, state, ref_number)
-        )
+        return create_manifest(store, _created_ulid(intent), forked_state(intent, state, ref_number))
     except UnsyncedError:
         raise
     except Exception:
@@ -182,9 +165,7 @@ def resume_creation(store: Store, intent: Intent, state: GraphState, ref_number:
     """
     already_written = manifest_exists(store, _created_ulid(intent))
     manifest = (
-        _load_created_manifest(store, intent)
-        if already_written
-        else _write_manifest(store, intent, state, ref_number)
+        _load_created_manifest(store, intent) if already_written else _write_manifest(store, intent, state, ref_number)
     )
     if manifest.state.head.closed:
         raise BranchNotFound(f"'{intent.facts['name']}' was deleted in the meantime")
@@ -213,19 +194,8 @@ def forked_state(intent: Intent, state: GraphState, ref_number: int) -> GraphSta
 
 def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
     """Name a manifest that is already written; a crash before this point leaves only garbage."""
-    branch_name, parent_branch, fork_commit_id = (
-        intent.facts["name"],
-        intent.branch,
-        intent.base_commit,
-    )
-    ref = Ref(
-        branch_name,
-        _created_ulid(intent),
-        ref_number,
-        parent_branch,
-        fork_commit_id,
-        ref_directory(intent),
-    )
+    branch_name, parent_branch, fork_commit_id = (intent.facts["name"], intent.branch, intent.base_commit)
+    ref = Ref(branch_name, _created_ulid(intent), ref_number, parent_branch, fork_commit_id, ref_directory(intent))
     if intent.operation == TAG_CREATE:
         _publish_tag_name(store, ref, intent)
         return
@@ -244,11 +214,7 @@ def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
 
     Reads the highest number again before reporting success.
     """
-    tag_facts = {
-        "created_at": intent.created_at,
-        "actor_id": intent.actor,
-        "message": intent.message,
-    }
+    tag_facts = {"created_at": intent.created_at, "actor_id": intent.actor, "message": intent.message}
     refs.create_ref_object(store, ref, tag_facts)
     if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:
         raise refs.name_not_found_error(store, ref.name, ref.directory)
@@ -258,9 +224,7 @@ def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = N
     """Return the number to take a name with; a leftover of an interrupted deletion is closed."""
     ref_numbers = refs.list_highest_numbers(store)
     ref_number = ref_numbers.get(branch_name, 0)
-    names.check_disjoint(
-        branch_name, conflicting_names(store, branch_name, ref_numbers, renamed_from)
-    )
+    names.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers, renamed_from))
     if ref_number % 2:
         if not _release_if_closed(store, branch_name):
             names.check_disjoint(branch_name, [branch_name])
@@ -272,14 +236,11 @@ def conflicting_names(
     store: Store, branch_name: str, ref_numbers: Mapping[str, int], renamed_from: str | None = None
 ) -> list[str]:
     """Return other branch names that conflict with a name and are not mere leftovers."""
-    overlapping_names = names.find_overlapping_names(
-        branch_name, refs.select_open_names(ref_numbers)
-    )
+    overlapping_names = names.find_overlapping_names(branch_name, refs.select_open_names(ref_numbers))
     return [
         other_name
         for other_name in overlapping_names
-        if other_name not in (branch_name, renamed_from)
-        and not _release_if_closed(store, other_name)
+        if other_name not in (branch_name, renamed_from) and not _release_if_closed(store, other_name)
     ]
 
 
@@ -309,9 +270,7 @@ def arm_creation(
         # A source that never rests is forked at the commit the intent names, which still exists.
         historical = commit_id is not None or attempt == _MAX_FORK_ATTEMPTS - 1
         with suppress(_SourceMovedError):
-            return intent, _load_protected_state(
-                store, source_branch, base_manifest, intent, historical=historical
-            )
+            return intent, _load_protected_state(store, source_branch, base_manifest, intent, historical=historical)
     raise InternalError(f"branch '{source_branch.name}' could not be forked")
 
 
@@ -319,9 +278,7 @@ class _SourceMovedError(Exception):
     """The source moved between reading its state and arming the intent."""
 
 
-def _branch_intent(
-    branch_name: str, source_branch: BranchState, commit_id: str, actor: str | None
-) -> Intent:
+def _branch_intent(branch_name: str, source_branch: BranchState, commit_id: str, actor: str | None) -> Intent:
     return Intent(
         id=ids.new_ulid(),
         operation="branch_create",
@@ -336,12 +293,7 @@ def _branch_intent(
 
 
 def _load_protected_state(
-    store: Store,
-    source_branch: BranchState,
-    base_manifest: LoadedManifest,
-    intent: Intent,
-    *,
-    historical: bool,
+    store: Store, source_branch: BranchState, base_manifest: LoadedManifest, intent: Intent, *, historical: bool
 ) -> GraphState:
     """Return the state to fork, verified to be out of a cleanup's reach now the intent is armed."""
     try:
@@ -352,9 +304,7 @@ def _load_protected_state(
             _check_not_erased(store, newest.state, state, intent.base_commit)
         else:
             check_head_not_queued(store, base_manifest.state, intent.base_commit)
-        newest = (
-            source_branch.refresh()
-        )  # if the branch was deleted, nothing protects what it named
+        newest = source_branch.refresh()  # if the branch was deleted, nothing protects what it named
         if not historical:
             state = newest.state
         if newest.state.head.closed:
@@ -368,17 +318,11 @@ def _load_protected_state(
         raise
 
 
-def _check_not_erased(
-    store: Store, newest_state: GraphState, past_state: GraphState, commit_id: str
-) -> None:
+def _check_not_erased(store: Store, newest_state: GraphState, past_state: GraphState, commit_id: str) -> None:
     """Refuse a fork that would bring back a type that its source dropped with its history."""
     erased_locations = read_erased_directories(store, newest_state)
     erased_key = next(
-        (
-            table_key
-            for table_key, entry in sorted(past_state.tables.items())
-            if entry.location in erased_locations
-        ),
+        (table_key for table_key, entry in sorted(past_state.tables.items()) if entry.location in erased_locations),
         None,
     )
     if erased_key is not None:
@@ -386,11 +330,7 @@ def _check_not_erased(
 
 
 def delete_branch(
-    store: Store,
-    branch_name: str,
-    *,
-    current_branch: str | None = None,
-    expected_head: str | None = None,
+    store: Store, branch_name: str, *, current_branch: str | None = None, expected_head: str | None = None
 ) -> None:
     """Close a branch and release its name. Commits in the logs of other branches stay readable.
 
@@ -406,9 +346,7 @@ def delete_branch(
 
 def close_ref(store: Store, ref: Ref, expected_head: str | None = None) -> None:
     """Close the manifest behind a ref, then the ref; the second caller gets `NotFound`."""
-    already_closed = publish_closing_version(
-        store, branch_state_of(store, ref.name, ref.ulid), expected_head
-    )
+    already_closed = publish_closing_version(store, branch_state_of(store, ref.name, ref.ulid), expected_head)
     with failures_as_unknown_effect():
         refs.close_name(store, ref)
     if already_closed:

@@ -9,11 +9,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.manifest import LoadedManifest, is_newest, swap_state, sync_manifest
 from omnigraph.history.state import GraphState
 from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
-from omnigraph.storage.failures import (
-    as_storage_errors,
-    failures_as_unknown_effect,
-    to_storage_error,
-)
+from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect, to_storage_error
 from omnigraph.storage.store import Store
 from omnigraph.values import ids
 
@@ -22,17 +18,11 @@ from .unresolved_swaps import UnresolvedSwap, local_disk_error
 _MAX_ATTEMPTS = 50
 
 
-def publish_closing_version(
-    store: Store, branch_state: BranchState, expected_head: str | None = None
-) -> bool:
+def publish_closing_version(store: Store, branch_state: BranchState, expected_head: str | None = None) -> bool:
     """Publish the closing version; return True if another process had already done so."""
     closing_nonce = ids.new_nonce()
     unresolved_swap = UnresolvedSwap(f"the deletion of branch '{branch_state.name}'")
-    with (
-        unresolved_swap.report_unknown_outcome(),
-        branch_state.writer_slot(),
-        as_storage_errors("none"),
-    ):
+    with unresolved_swap.report_unknown_outcome(), branch_state.writer_slot(), as_storage_errors("none"):
         for _ in range(_MAX_ATTEMPTS):
             base = branch_state.reload()
             if base.state.head.closed:
@@ -40,29 +30,20 @@ def publish_closing_version(
                 return base.state.head.nonce != closing_nonce
             unresolved_swap.observe_version(base)
             if expected_head is not None and base.state.head.commit_id != expected_head:
-                raise BranchBusy(
-                    branch=branch_state.name, reason=f"it has moved on from commit {expected_head}"
-                )
-            if _swap_closing_state(
-                branch_state, base, base.state.as_closed(closing_nonce), unresolved_swap
-            ):
+                raise BranchBusy(branch=branch_state.name, reason=f"it has moved on from commit {expected_head}")
+            if _swap_closing_state(branch_state, base, base.state.as_closed(closing_nonce), unresolved_swap):
                 return False
         raise ConcurrentCommit(f"branch '{branch_state.name}' was too busy to be deleted")
 
 
 def _swap_closing_state(
-    branch_state: BranchState,
-    base: LoadedManifest,
-    closing_state: GraphState,
-    unresolved_swap: UnresolvedSwap,
+    branch_state: BranchState, base: LoadedManifest, closing_state: GraphState, unresolved_swap: UnresolvedSwap
 ) -> bool:
     """Swap, and verify before reporting; False means that the caller must look and try again."""
     try:
         closed_manifest = swap_state(branch_state.store, base, closing_state)
     except SwapConflict:
-        unresolved_swap.mark_unanswered(
-            base
-        )  # perhaps lost to itself: the client of the store retries on its own
+        unresolved_swap.mark_unanswered(base)  # perhaps lost to itself: the client of the store retries on its own
         return False
     except SwapOutcomeUnknown as unsure:
         return _check_unanswered_swap(branch_state, base, unsure, unresolved_swap)
@@ -74,10 +55,7 @@ def _swap_closing_state(
 
 
 def _check_unanswered_swap(
-    branch_state: BranchState,
-    base: LoadedManifest,
-    swap_error: SwapOutcomeUnknown,
-    unresolved_swap: UnresolvedSwap,
+    branch_state: BranchState, base: LoadedManifest, swap_error: SwapOutcomeUnknown, unresolved_swap: UnresolvedSwap
 ) -> bool:
     """After an unanswered swap: raise an interrupt or a disk error if the branch is not closed.
 

@@ -21,20 +21,14 @@ _MAX_COMMITS = 4096
 _MAX_EXPIRED_IN_A_ROW = 64  # one publisher with a wrong clock must not end the search
 
 
-def find_replayed_commit(
-    store: Store, state: GraphState, metadata: CommitMetadata
-) -> Commit | None:
+def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetadata) -> Commit | None:
     """Return the commit that this key already produced, or None.
 
     Raises:
         InputError: the key was used for another request; the caller confuses two writes.
 
     """
-    commit = (
-        None
-        if metadata.idempotency_key is None
-        else find_commit_by_key(store, state, metadata.idempotency_key)
-    )
+    commit = None if metadata.idempotency_key is None else find_commit_by_key(store, state, metadata.idempotency_key)
     return None if commit is None else _require_same_request(commit, metadata)
 
 

@@ -22,13 +22,7 @@ from omnigraph.history import refs
 from omnigraph.history.branch_state import BranchState, branch_state_of, branch_states_at
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
 from omnigraph.history.file_checksums import record_checksums
-from omnigraph.history.manifest import (
-    LoadedManifest,
-    create_manifest,
-    manifest_exists,
-    read_manifest,
-    sync_manifest,
-)
+from omnigraph.history.manifest import LoadedManifest, create_manifest, manifest_exists, read_manifest, sync_manifest
 from omnigraph.history.schemas import StoredSchema, write_schema
 from omnigraph.history.state import BranchHead, GraphState
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
@@ -49,9 +43,7 @@ if TYPE_CHECKING:
 PROBE_NOTE = "this store was probed: of several creators of one name exactly one wins"
 
 
-def init_graph(
-    store: Store, contract: StoredSchema, *, force: bool = False, actor: str | None = None
-) -> BranchState:
+def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, actor: str | None = None) -> BranchState:
     """Create a graph at an empty root. `force` takes over the claim of an interrupted init."""
     _check_hash_collisions(contract.ir)
     if manifest_exists(store):
@@ -67,12 +59,8 @@ def init_graph(
         tables, packed_checksums = _create_tables(store, contract.ir, commit_id)
         schema = write_schema(store, contract)
     stale_branches = branch_states_at(store)
-    first_manifest = _create_first_manifest(
-        store, _genesis_state(commit_id, tables, schema, actor, packed_checksums)
-    )
-    for (
-        stale_branch
-    ) in stale_branches:  # only now: an init that loses must not invalidate the winner's branches
+    first_manifest = _create_first_manifest(store, _genesis_state(commit_id, tables, schema, actor, packed_checksums))
+    for stale_branch in stale_branches:  # only now: an init that loses must not invalidate the winner's branches
         stale_branch.is_replaced = True
     main_branch = branch_state_of(store, layout.MAIN, layout.MAIN)
     main_branch.advance(first_manifest)
@@ -109,14 +97,9 @@ def _check_hash_collisions(ir: SchemaIR) -> None:
     """Refuse two types of one kind whose names have equal hashes: directories would look alike."""
     names_by_hash: dict[tuple[str, str], str] = {}
     for graph_type in _list_types(ir):
-        other_name = names_by_hash.setdefault(
-            (graph_type.kind, layout.fnv1a64(graph_type.name)), graph_type.name
-        )
+        other_name = names_by_hash.setdefault((graph_type.kind, layout.fnv1a64(graph_type.name)), graph_type.name)
         if other_name != graph_type.name:
-            message = (
-                f"the names of {graph_type.kind} types '{other_name}' and '{graph_type.name}'"
-                " have equal hashes"
-            )
+            message = f"the names of {graph_type.kind} types '{other_name}' and '{graph_type.name}' have equal hashes"
             raise InputError(message, reason="hash collision", hint="rename one of the two")
 
 
@@ -151,9 +134,7 @@ def _list_types(ir: SchemaIR) -> list[NodeType | EdgeType]:
     return [*ir.catalog.nodes, *ir.catalog.edges]
 
 
-def _create_tables(
-    store: Store, ir: SchemaIR, commit_id: str
-) -> tuple[dict[TableKey, TableEntry], Mapping[str, Any]]:
+def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> tuple[dict[TableKey, TableEntry], Mapping[str, Any]]:
     """Create the empty tables of a schema; return them and their packed file checksums."""
     created_tables: dict[TableKey, TableEntry] = {}
     files: dict[str, FileChecksum] = {}

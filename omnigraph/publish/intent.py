@@ -196,14 +196,10 @@ def list_intents(store: Store) -> IntentListing:
 
     An unreadable intent is part of the result; only a failed listing raises.
     """
-    files_by_name = {
-        stored_file.name: stored_file for stored_file in store.objects.list(layout.INTENTS)
-    }
+    files_by_name = {stored_file.name: stored_file for stored_file in store.objects.list(layout.INTENTS)}
     parsed_names = {file_name: layout.parse_intent_name(file_name) for file_name in files_by_name}
     intent_ulids = [
-        parsed_name[0]
-        for parsed_name in parsed_names.values()
-        if parsed_name is not None and parsed_name[1] == "json"
+        parsed_name[0] for parsed_name in parsed_names.values() if parsed_name is not None and parsed_name[1] == "json"
     ]
     listed_intents = [
         listed_intent
@@ -215,9 +211,7 @@ def list_intents(store: Store) -> IntentListing:
         for listed_intent in listed_intents
         if (marker_part := _find_marker(listed_intent.id, files_by_name)) is not None
     }
-    waiting_intents = [
-        listed_intent for listed_intent in listed_intents if listed_intent.id not in marker_by_id
-    ]
+    waiting_intents = [listed_intent for listed_intent in listed_intents if listed_intent.id not in marker_by_id]
     recognized_names = {
         file_name
         for file_name, parsed_name in parsed_names.items()
@@ -225,37 +219,23 @@ def list_intents(store: Store) -> IntentListing:
     }
     part_names = {file_name for file_name in recognized_names if not file_name.endswith(".json")}
     return IntentListing(
-        tuple(
-            listed_intent
-            for listed_intent in waiting_intents
-            if isinstance(listed_intent, PendingIntent)
-        ),
+        tuple(listed_intent for listed_intent in waiting_intents if isinstance(listed_intent, PendingIntent)),
         tuple(
             files_by_name[file_name]
             for file_name in files_by_name
             if file_name in part_names and _intent_file(file_name) not in files_by_name
         ),
-        tuple(
-            listed_intent
-            for listed_intent in waiting_intents
-            if isinstance(listed_intent, UnreadableIntent)
-        ),
+        tuple(listed_intent for listed_intent in waiting_intents if isinstance(listed_intent, UnreadableIntent)),
         tuple(
             _read_marker(store, listed_intent, marker_by_id[listed_intent.id])
             for listed_intent in listed_intents
             if listed_intent.id in marker_by_id
         ),
-        tuple(
-            files_by_name[file_name]
-            for file_name in files_by_name
-            if file_name not in recognized_names
-        ),
+        tuple(files_by_name[file_name] for file_name in files_by_name if file_name not in recognized_names),
     )
 
 
-def sweep_leftovers(
-    store: Store, leftovers: Sequence[ListedObject], current_time: datetime
-) -> None:
+def sweep_leftovers(store: Store, leftovers: Sequence[ListedObject], current_time: datetime) -> None:
     """Remove old parts whose intent is gone: without its intent a part decides nothing."""
     for leftover in leftovers:
         if (
@@ -269,19 +249,13 @@ def set_aside_files(store: Store) -> list[ListedObject]:
     """Return all files of intents that are set aside: a copy of the graph includes them."""
     intent_files = store.objects.list(layout.INTENTS)
     stems = {intent_file.name: intent_file.name.rpartition(".")[0] for intent_file in intent_files}
-    set_aside_stems = {
-        stem for file_name, stem in stems.items() if file_name.rpartition(".")[2] in MARKER_PARTS
-    }
-    return [
-        intent_file for intent_file in intent_files if stems[intent_file.name] in set_aside_stems
-    ]
+    set_aside_stems = {stem for file_name, stem in stems.items() if file_name.rpartition(".")[2] in MARKER_PARTS}
+    return [intent_file for intent_file in intent_files if stems[intent_file.name] in set_aside_stems]
 
 
 def _find_marker(intent_ulid: str, file_names: Container[str]) -> str | None:
     """Return the part that sets an intent aside, if there is one."""
-    marker_parts = (
-        part for part in MARKER_PARTS if layout.intent_name(intent_ulid, part) in file_names
-    )
+    marker_parts = (part for part in MARKER_PARTS if layout.intent_name(intent_ulid, part) in file_names)
     return next(marker_parts, None)
 
 
@@ -310,19 +284,13 @@ def _read_intent(
             raise damaged_record_error(intent_file)
     except StorageError as error:
         return UnreadableIntent(intent_ulid, error, alive_at, armed_at)
-    return PendingIntent(
-        intent, alive_at, layout.intent_name(intent_ulid, "confirmed") in files_by_name, armed_at
-    )
+    return PendingIntent(intent, alive_at, layout.intent_name(intent_ulid, "confirmed") in files_by_name, armed_at)
 
 
-def _read_marker(
-    store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str
-) -> SetAsideIntent:
+def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str) -> SetAsideIntent:
     """Read why an intent was set aside; a damaged marker still sets it aside."""
     try:
-        marker_facts = (
-            store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
-        )
+        marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:
         marker_facts = {"error": f"the reason it was set aside cannot be read: {error.message}"}
     needs, recorded_at = marker_facts.get("needs"), marker_facts.get("recorded_at")
@@ -340,9 +308,7 @@ def store_time(store: Store) -> datetime:
     store.objects.create_bytes(tick_file, b"")
     try:
         return next(
-            stored_file.modified
-            for stored_file in store.objects.list(layout.INTENTS)
-            if stored_file.name == tick_file
+            stored_file.modified for stored_file in store.objects.list(layout.INTENTS) if stored_file.name == tick_file
         )
     finally:
         store.objects.remove(tick_file)

@@ -9,24 +9,14 @@ from omnigraph.storage.store import Store
 from omnigraph.values import ids
 
 
-def record_outcome(
-    store: Store, intent: Intent, kind: OutcomeKind, error: str | None = None
-) -> RecoveryRecord:
+def record_outcome(store: Store, intent: Intent, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
     """Record how an intent ended; the first record of an operation wins."""
     recovery_record = build_recovery_record(intent, kind, error)
     _store_record(store, intent.id, recovery_record)
     return recovery_record
 
 
-def build_recovery_record(
-    intent: Intent, kind: OutcomeKind, error: str | None = None
-) -> RecoveryRecord:
+def build_recovery_record(intent: Intent, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
     """Build the record of an operation, dated now."""
-    operation_facts = (
-        intent.operation,
-        intent.branch,
-        intent.actor,
-        intent.commit_id,
-        ids.now_micros(),
-    )
+    operation_facts = (intent.operation, intent.branch, intent.actor, intent.commit_id, ids.now_micros())
     return RecoveryRecord(intent.id, kind, *operation_facts, error=error)

@@ -86,9 +86,7 @@ class Intent:
         """
         schema_version = stored_facts.get("schema_version")
         if isinstance(schema_version, int) and schema_version > SCHEMA_VERSION:
-            raise newer_release_error(
-                stored_facts.get("operation_id"), schema_version=schema_version
-            )
+            raise newer_release_error(stored_facts.get("operation_id"), schema_version=schema_version)
         is_well_formed = all(
             isinstance(stored_facts.get(member_name, ...), allowed_types)
             for member_name, allowed_types in _MEMBER_TYPES.items()
@@ -113,12 +111,8 @@ class Intent:
 
 def newer_release_error(operation_id: object, **needs: Any) -> NewerReleaseError:
     """Return the error for an operation that this release does not support."""
-    requirements = ", ".join(
-        f"{requirement.replace('_', ' ')} {value}" for requirement, value in needs.items()
-    )
-    message = (
-        f"the unfinished operation {operation_id} was written by a newer release ({requirements})"
-    )
+    requirements = ", ".join(f"{requirement.replace('_', ' ')} {value}" for requirement, value in needs.items())
+    message = f"the unfinished operation {operation_id} was written by a newer release ({requirements})"
     error = NewerReleaseError(message)
     error.needs = needs
     return error

@@ -21,15 +21,11 @@ _log = logging.getLogger("omnigraph")
 
 def keep_lease_alive(store: Store, intent: Intent) -> AbstractContextManager[None]:
     """Renew the lease of an intent while the block runs."""
-    return renew_periodically(
-        lambda: intents.renew(store, intent), intent.id, intents.RENEWAL_SECONDS
-    )
+    return renew_periodically(lambda: intents.renew(store, intent), intent.id, intents.RENEWAL_SECONDS)
 
 
 @contextmanager
-def renew_periodically(
-    renew: Callable[[], None], lease_name: str, interval: float
-) -> Iterator[None]:
+def renew_periodically(renew: Callable[[], None], lease_name: str, interval: float) -> Iterator[None]:
     """Call `renew` every `interval` seconds while the block runs; a failure is only logged."""
     stopped = threading.Event()
 
@@ -40,9 +36,7 @@ def renew_periodically(
             except (StorageError, OSError) as error:
                 _log.warning("the lease of %s could not be renewed: %s", lease_name, error)
 
-    renewal_thread = threading.Thread(
-        target=renew_until_stopped, name=f"lease-{lease_name}", daemon=True
-    )
+    renewal_thread = threading.Thread(target=renew_until_stopped, name=f"lease-{lease_name}", daemon=True)
     renewal_thread.start()
     try:
         yield

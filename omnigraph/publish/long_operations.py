@@ -10,13 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.errors import (
-    ClientError,
-    ConcurrentCommit,
-    ReadSetConflict,
-    RecoveryRequired,
-    StorageError,
-)
+from omnigraph.errors import ClientError, ConcurrentCommit, ReadSetConflict, RecoveryRequired, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
@@ -92,9 +86,9 @@ def finish_confirmed(
         raise
     except ClientError as error:  # a conflict, a failed requirement, a key of another request
         publish_result = error
-    logged_commit = find_intent_commit(
-        branch_state.store, branch_state.last_known().state, intent
-    ) or publish_refusal(branch_state, intent)
+    logged_commit = find_intent_commit(branch_state.store, branch_state.last_known().state, intent) or publish_refusal(
+        branch_state, intent
+    )
     on_resolved(_outcome_kind(logged_commit))
     intents.retire(branch_state.store, intent)
     if logged_commit is not None and logged_commit.operation != REFUSED_OPERATION:
@@ -114,9 +108,7 @@ def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
     """
     refusal_metadata = CommitMetadata(actor=intent.actor)
     with suppress(ReadSetConflict):  # deleted: nothing can be published there any more
-        _publish_intent(
-            branch_state, intent, lambda _: PublishPlan(REFUSED_OPERATION), refusal_metadata
-        )
+        _publish_intent(branch_state, intent, lambda _: PublishPlan(REFUSED_OPERATION), refusal_metadata)
     newest_state = branch_state.refresh().state
     logged_commit = find_intent_commit(branch_state.store, newest_state, intent)
     if logged_commit is None and not newest_state.head.closed:
@@ -152,9 +144,7 @@ def _publish_intent(
 
     branch_state.refresh()
     identity = (intent.commit_id or "", intent.created_at)
-    return publish(
-        branch_state, prepare, commit_metadata or commit_metadata_of(intent), identity=identity
-    )
+    return publish(branch_state, prepare, commit_metadata or commit_metadata_of(intent), identity=identity)
 
 
 def _check_still_applies(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
@@ -198,20 +188,10 @@ def _stage_and_confirm(
 ) -> PublishPlan | None:
     """Stage and confirm; any failure here discards the intent."""
     try:
-        missing_files_explained = report_missing_files(
-            branch_state.store, lambda: base_manifest.state.tables
-        )
-        with (
-            missing_files_explained,
-            as_storage_errors("none"),
-            keep_lease_alive(branch_state.store, intent),
-        ):
+        missing_files_explained = report_missing_files(branch_state.store, lambda: base_manifest.state.tables)
+        with missing_files_explained, as_storage_errors("none"), keep_lease_alive(branch_state.store, intent):
             txn = WriteTxn(
-                branch_state.store,
-                branch_state.name,
-                base_manifest,
-                intent.commit_id or "",
-                intent.created_at,
+                branch_state.store, branch_state.name, base_manifest, intent.commit_id or "", intent.created_at
             )
             plan = stage_plan(txn)
             if plan is not None:

@@ -22,9 +22,7 @@ def shrink_on_retry(stage: StageMaintenance) -> PreparePlan:
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         nonlocal attempt_count
         max_fragments = (
-            None
-            if attempt_count == 0
-            else max(MIN_RETRY_FRAGMENTS, FIRST_RETRY_FRAGMENTS >> (attempt_count - 1))
+            None if attempt_count == 0 else max(MIN_RETRY_FRAGMENTS, FIRST_RETRY_FRAGMENTS >> (attempt_count - 1))
         )
         attempt_count += 1
         return stage(txn, max_fragments)

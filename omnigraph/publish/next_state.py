@@ -11,11 +11,7 @@ from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.file_checksums import record_checksums
 from omnigraph.history.log import HistoryLog, append_commits
 from omnigraph.history.state import GraphState
-from omnigraph.publish.plan import (
-    CommitMetadata,
-    PublishPlan,
-    WriteTxn,
-)
+from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
 from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.table import can_replay
 from omnigraph.storage.table import commit as commit_table
@@ -54,9 +50,7 @@ def rebase_tables(
             continue
         table = txn.table(table_key)
         # On a retry, maintenance that was attached to the write is dropped: it conflicts easily.
-        applicable_change = (
-            replace(staged_change, prior_maintenance=()) if txn.is_retry else staged_change
-        )
+        applicable_change = replace(staged_change, prior_maintenance=()) if txn.is_retry else staged_change
         if not can_replay(applicable_change, table):
             return None
         detached_version = commit_table(txn.store, table, applicable_change)
@@ -84,24 +78,15 @@ def _is_same_version(earlier_entry: TableEntry, current_entry: TableEntry) -> bo
 
 
 def build_commit(
-    txn: WriteTxn,
-    plan: PublishPlan,
-    metadata: CommitMetadata,
-    detached_tables: Mapping[TableKey, DetachedTable],
+    txn: WriteTxn, plan: PublishPlan, metadata: CommitMetadata, detached_tables: Mapping[TableKey, DetachedTable]
 ) -> Commit:
     """Build the commit; the record of file checksums may be written here, before the swap."""
     changed_tables: dict[TableKey, TableEntry | None] = {
         table_key: detached_table.new_entry for table_key, detached_table in detached_tables.items()
     }
-    changed_tables |= {
-        **plan.new_tables,
-        **plan.adopted_tables,
-        **dict.fromkeys(plan.dropped_tables),
-    }
+    changed_tables |= {**plan.new_tables, **plan.adopted_tables, **dict.fromkeys(plan.dropped_tables)}
     new_checksums = {
-        name: checksum
-        for table in detached_tables.values()
-        for name, checksum in table.file_checksums.items()
+        name: checksum for table in detached_tables.values() for name, checksum in table.file_checksums.items()
     }
     parent_ids = (txn.base.state.head.commit_id, *((plan.merged_head,) if plan.merged_head else ()))
     return Commit(
@@ -125,17 +110,12 @@ def build_commit(
 
 
 def build_next_state(
-    txn: WriteTxn,
-    plan: PublishPlan,
-    commit: Commit,
-    detached_tables: Mapping[TableKey, DetachedTable],
+    txn: WriteTxn, plan: PublishPlan, commit: Commit, detached_tables: Mapping[TableKey, DetachedTable]
 ) -> GraphState:
     """Build the state to swap in; sealed log chunks are written here, before the swap."""
     base_state = txn.base.state
     log = HistoryLog(txn.store, base_state)
-    unlogged_commits = [
-        incoming for incoming in plan.incoming_commits if log.find(incoming.id) is None
-    ]
+    unlogged_commits = [incoming for incoming in plan.incoming_commits if log.find(incoming.id) is None]
     grown_state = append_commits(txn.store, base_state, [*unlogged_commits, commit])
     tables = {
         **base_state.tables,
@@ -150,9 +130,7 @@ def build_next_state(
         head=replace(base_state.head, commit_id=commit.id, nonce=None),
         schema=plan.schema or base_state.schema,
         tables={
-            table_key: table_entry
-            for table_key, table_entry in tables.items()
-            if table_key not in plan.dropped_tables
+            table_key: table_entry for table_key, table_entry in tables.items() if table_key not in plan.dropped_tables
         },
         streams={**base_state.streams, **plan.streams},
     )

@@ -73,9 +73,7 @@ class SameContent:
         current_entry = txn.table_entry(self.table_key)
         if current_entry is None or current_entry.content_id != self.content_id:
             actual_version = current_entry.version if current_entry else None
-            raise VersionConflict(
-                type_key=self.table_key, expected=self.version, actual=actual_version
-            )
+            raise VersionConflict(type_key=self.table_key, expected=self.version, actual=actual_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,26 +91,15 @@ class SameVersion:
 
     def to_json(self) -> list[Any]:
         """Return the requirement as JSON data; Lance version numbers exceed 2^63, hence text."""
-        return [
-            "same_version",
-            self.table_key,
-            self.content_id,
-            str(self.lance_version),
-            self.version,
-        ]
+        return ["same_version", self.table_key, self.content_id, str(self.lance_version), self.version]
 
     def check(self, txn: WriteTxn) -> None:
         """Compare content id and Lance version."""
         current_entry = txn.table_entry(self.table_key)
         expected_version = (self.content_id, int(self.lance_version))
-        if (
-            current_entry is None
-            or (current_entry.content_id, current_entry.lance_version) != expected_version
-        ):
+        if current_entry is None or (current_entry.content_id, current_entry.lance_version) != expected_version:
             actual_version = current_entry.version if current_entry else None
-            raise VersionConflict(
-                type_key=self.table_key, expected=self.version, actual=actual_version
-            )
+            raise VersionConflict(type_key=self.table_key, expected=self.version, actual=actual_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +186,7 @@ class SameLookupResult:
 
     def to_json(self) -> list[Any]:
         """Return the requirement as JSON data."""
-        encoded_lookup = [
-            [column_name, json_values(values)] for column_name, values in self.lookup_values
-        ]
+        encoded_lookup = [[column_name, json_values(values)] for column_name, values in self.lookup_values]
         result_columns = list(self.column_names or self.expected_rows.column_names)
         return [
             "same_answer",
@@ -237,9 +222,7 @@ class AbsentTable:
         """Raise `VersionConflict` if the table exists."""
         existing_entry = txn.table_entry(self.table_key)
         if existing_entry is not None:
-            raise VersionConflict(
-                type_key=self.table_key, expected=None, actual=existing_entry.version
-            )
+            raise VersionConflict(type_key=self.table_key, expected=None, actual=existing_entry.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,17 +265,11 @@ class PublishPlan:
             _require_unchanged(table_key, txn.table_entry(table_key)) for table_key in replaced_keys
         )
         gc_epoch = txn.base.state.head.gc_epoch if self.gc_epoch is None else self.gc_epoch
-        return replace(
-            self, requirements=(*self.requirements, *base_requirements), gc_epoch=gc_epoch
-        )
+        return replace(self, requirements=(*self.requirements, *base_requirements), gc_epoch=gc_epoch)
 
 
 def _require_unchanged(table_key: TableKey, entry: TableEntry | None) -> Requirement:
-    return (
-        AbsentTable(table_key)
-        if entry is None
-        else SameContent(table_key, entry.content_id, entry.version)
-    )
+    return AbsentTable(table_key) if entry is None else SameContent(table_key, entry.content_id, entry.version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,11 +37,7 @@ _REQUIREMENT_FACTORIES: dict[str, Callable[..., Requirement]] = {
     "absent_ids": lambda key, values: AbsentIds(TableKey(key), tuple(values)),
     "absent_table": lambda key: AbsentTable(TableKey(key)),
     "same_answer": lambda key, content, where, answer, columns: SameLookupResult(
-        TableKey(key),
-        content,
-        tuple((name, values) for name, values in where),
-        answer,
-        tuple(columns),
+        TableKey(key), content, tuple((name, values) for name, values in where), answer, tuple(columns)
     ),
     "watch": UnchangedReads.from_json,
 }
@@ -63,9 +59,7 @@ def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
         "merged": plan.merged_head,
         "streams": dict(plan.streams),
         "details": dict(plan.details),
-        "files": {
-            file_name: checksum.to_json() for file_name, checksum in plan.file_checksums.items()
-        },
+        "files": {file_name: checksum.to_json() for file_name, checksum in plan.file_checksums.items()},
     }
 
 
@@ -78,18 +72,13 @@ def plan_from_json(stored_plan: Mapping[str, Any], txn: WriteTxn) -> PublishPlan
             (table_key := TableKey(key_text)): staged_from_json(packed_staged, txn.table(table_key))
             for key_text, packed_staged in stored_plan["writes"].items()
         },
-        tuple(
-            requirement_from_json(packed_requirement)
-            for packed_requirement in stored_plan["requirements"]
-        ),
+        tuple(requirement_from_json(packed_requirement) for packed_requirement in stored_plan["requirements"]),
         maintenance=stored_plan["maintenance"],
         new_tables=_parse_table_entries(stored_plan["registered"]),
         dropped_tables=frozenset(map(TableKey, stored_plan["dropped"])),
         adopted_tables=_parse_table_entries(stored_plan["adopted"]),
         schema=SchemaRow(*schema) if schema else None,
-        incoming_commits=tuple(
-            _commit_from_json(packed_commit) for packed_commit in stored_plan["foreign"]
-        ),
+        incoming_commits=tuple(_commit_from_json(packed_commit) for packed_commit in stored_plan["foreign"]),
         merged_head=stored_plan["merged"],
         streams=stored_plan["streams"],
         details=stored_plan.get("details", {}),

@@ -12,51 +12,26 @@ The only module that makes a write visible. The order is what makes it safe:
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from omnigraph.errors import (
-    ClientError,
-    ConcurrentCommit,
-    Conflict,
-    HistoryReclaimed,
-    StorageError,
-)
+from omnigraph.errors import ClientError, ConcurrentCommit, Conflict, HistoryReclaimed, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.manifest import (
-    is_newest,
-    sync_manifest,
-)
+from omnigraph.history.manifest import is_newest, sync_manifest
 from omnigraph.history.missing_table_files import report_missing_files
-from omnigraph.publish.next_state import (
-    DetachedTable,
-    build_commit,
-    build_next_state,
-    rebase_tables,
-)
-from omnigraph.publish.swap import (
-    MAX_SWAP_ATTEMPTS,
-    WriteRequest,
-    require_open_branch,
-    swap_and_verify,
-)
-from omnigraph.storage.failures import (
-    as_storage_errors,
-)
+from omnigraph.publish.next_state import DetachedTable, build_commit, build_next_state, rebase_tables
+from omnigraph.publish.swap import MAX_SWAP_ATTEMPTS, WriteRequest, require_open_branch, swap_and_verify
+from omnigraph.storage.failures import as_storage_errors
 from omnigraph.values import ids
-from omnigraph.values.table_key import TableKey
 
 from .idempotency import find_replayed_commit
-from .plan import (
-    CommitMetadata,
-    PreparePlan,
-    PublishPlan,
-    Requirement,
-    WriteTxn,
-    check_requirements,
-)
+from .plan import CommitMetadata, PreparePlan, PublishPlan, Requirement, WriteTxn, check_requirements
 from .trim import trim_when_due
 from .unresolved_swaps import UnresolvedSwap
+
+if TYPE_CHECKING:
+    from omnigraph.values.table_key import TableKey
 
 MAX_PREPARATIONS = 32  # plans per write; each lost race may need a fresh one
 PREPARATION_BUDGET_SECONDS = 60.0  # seconds for all preparations together
@@ -82,9 +57,7 @@ def publish(
         # Housekeeping comes last and only logs its failures: the write has already landed.
         try:
             trim_when_due(branch_state.store, branch_state.ulid, commit.manifest_version)
-        except (
-            BaseException
-        ) as interruption:  # an interrupted caller must learn that the write exists
+        except BaseException as interruption:  # an interrupted caller must learn that the write exists
             interruption.add_note(f"commit {commit.id} was written")
             raise
     return commit
@@ -101,16 +74,10 @@ def _publish_with_retries(
     # log as this very write, and publishing the write twice is impossible.
     commit_id, created_at = identity or (ids.new_ulid(), ids.now_micros())
     unresolved_swap = UnresolvedSwap(f"commit {commit_id}")
-    request = WriteRequest(
-        branch_state, prepare, metadata or CommitMetadata(), conditions, unresolved_swap
-    )
+    request = WriteRequest(branch_state, prepare, metadata or CommitMetadata(), conditions, unresolved_swap)
     branch_state.recover_if_needed()  # recover crashed operations first, outside of the writer slot
-    txn = WriteTxn(
-        branch_state.store, branch_state.name, branch_state.last_known(), commit_id, created_at
-    )
-    missing_files_context = report_missing_files(
-        branch_state.store, lambda: branch_state.last_known().state.tables
-    )
+    txn = WriteTxn(branch_state.store, branch_state.name, branch_state.last_known(), commit_id, created_at)
+    missing_files_context = report_missing_files(branch_state.store, lambda: branch_state.last_known().state.tables)
     # The writer slot lets threads of this process take turns instead of racing for the swap.
     # Against other processes only the swap itself decides.
     with (
@@ -181,9 +148,7 @@ def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None
         existing_commit = find_replayed_commit(request.store, base_manifest.state, request.metadata)
         # The base from memory may be cleaned up by now, or the whole graph may be gone. Refresh
         # before the earlier commit is reported; the refresh raises in these cases.
-        base_manifest = (
-            request.branch_state.refresh() if existing_commit is not None else base_manifest
-        )
+        base_manifest = request.branch_state.refresh() if existing_commit is not None else base_manifest
     if existing_commit is not None:
         sync_manifest(base_manifest)  # its writer may have crashed before it synced the version
         request.unresolved_swap.mark_resolved()
@@ -205,9 +170,7 @@ def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Com
             return _PrepareAgain()
         detached_tables = rebased_tables
         commit = build_commit(txn, plan, request.metadata, detached_tables)
-        is_published = swap_and_verify(
-            request, txn.base, build_next_state(txn, plan, commit, detached_tables), commit
-        )
+        is_published = swap_and_verify(request, txn.base, build_next_state(txn, plan, commit, detached_tables), commit)
         if is_published:
             return commit
         # The swap may have landed without an answer and been overtaken since. Search the newer

@@ -21,14 +21,10 @@ from .intent import Intent
 from .lease import READ_OPERATION, keep_lease_alive
 
 ReadItem = TypeVar("ReadItem")
-LONG_READ_ROWS = (
-    100_000  # entities; reading fewer takes far less time than the grace period of a cleanup
-)
+LONG_READ_ROWS = 100_000  # entities; reading fewer takes far less time than the grace period of a cleanup
 
 
-def build_read_intent(
-    branch_state: BranchState, snapshot: Snapshot, actor: str | None = None
-) -> Intent:
+def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:
     """Build the intent of reading a snapshot of a branch; writes nothing."""
     return Intent(
         id=ids.new_ulid(),
@@ -54,9 +50,7 @@ def protect_snapshot(
     intents.arm(store, intent)
     try:
         with as_storage_errors("none"):
-            check_versions_retained(
-                store, snapshot.tables.values(), snapshot.commit_id, snapshot.schema_row.location
-            )
+            check_versions_retained(store, snapshot.tables.values(), snapshot.commit_id, snapshot.schema_row.location)
         with keep_lease_alive(store, intent):
             yield
     finally:

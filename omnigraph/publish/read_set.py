@@ -45,9 +45,7 @@ class UnchangedReads:
         """Compare the current content ids with those that were read, and record the base."""
         for content in self.contents:
             content.check(txn)
-        self.base_content_ids = {
-            table_key: entry.content_id for table_key, entry in txn.base.state.tables.items()
-        }
+        self.base_content_ids = {table_key: entry.content_id for table_key, entry in txn.base.state.tables.items()}
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:

@@ -28,9 +28,7 @@ from .set_aside import set_operation_aside
 from .settle import can_settle, settle_operation
 
 RecoveryResult = TypeVar("RecoveryResult")
-UNFINISHED_FILE_AGE = timedelta(
-    hours=1
-)  # age at which a temporary file that was never renamed is removed
+UNFINISHED_FILE_AGE = timedelta(hours=1)  # age at which a temporary file that was never renamed is removed
 # Directories of control objects; the root itself holds only claims. Table files, log chunks and
 # schemas are many: leftovers among them are the collector's job.
 _CONTROL_DIRECTORIES = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
@@ -46,9 +44,7 @@ def recover(store: Store) -> list[RecoveryRecord]:
     intent_listing = intents.list_intents(store)
     unfinished_files = store.objects.list_unfinished(*_CONTROL_DIRECTORIES)
     settleable = [
-        set_aside_intent
-        for set_aside_intent in intent_listing.set_aside
-        if can_settle(set_aside_intent.needs)
+        set_aside_intent for set_aside_intent in intent_listing.set_aside if can_settle(set_aside_intent.needs)
     ]
     if not (
         intent_listing.pending
@@ -76,9 +72,7 @@ def recover_when_due(store: Store, *, interval: float | None = None) -> list[Rec
     A failed recovery does not count: the error reaches the caller, and the next call tries again.
     """
     root_identity = store.root.identity
-    if not _begin_recovery(
-        root_identity, RECOVERY_INTERVAL_SECONDS if interval is None else interval
-    ):
+    if not _begin_recovery(root_identity, RECOVERY_INTERVAL_SECONDS if interval is None else interval):
         return []
     started_at: float | None = ids.monotonic()
     try:
@@ -116,33 +110,23 @@ def _end_recovery(root_identity: str, started_at: float | None) -> None:
             _last_recovery[root_identity] = started_at
 
 
-def _settle_expired(
-    store: Store, intent_listing: IntentListing, store_time: datetime
-) -> list[RecoveryRecord | None]:
+def _settle_expired(store: Store, intent_listing: IntentListing, store_time: datetime) -> list[RecoveryRecord | None]:
     """Settle operations whose lease has expired; first those that an older release set aside."""
     settleable = [
         listed_intent.listed_intent
         for listed_intent in intent_listing.set_aside
-        if can_settle(listed_intent.needs)
-        and isinstance(listed_intent.listed_intent, PendingIntent)
+        if can_settle(listed_intent.needs) and isinstance(listed_intent.listed_intent, PendingIntent)
     ]
     expired_intents = [
-        listed_intent
-        for listed_intent in intent_listing.pending
-        if intents.is_expired(listed_intent, store_time)
+        listed_intent for listed_intent in intent_listing.pending if intents.is_expired(listed_intent, store_time)
     ]
     return [
-        *(
-            _settle_or_set_aside(store, listed_intent, was_set_aside=True)
-            for listed_intent in settleable
-        ),
+        *(_settle_or_set_aside(store, listed_intent, was_set_aside=True) for listed_intent in settleable),
         *(_settle_or_set_aside(store, listed_intent) for listed_intent in expired_intents),
     ]
 
 
-def _settle_or_set_aside(
-    store: Store, pending: PendingIntent, *, was_set_aside: bool = False
-) -> RecoveryRecord | None:
+def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside: bool = False) -> RecoveryRecord | None:
     """Settle one operation. Log any failure; set the operation aside if the failure is permanent.
 
     An unclear failure is permanent only if it happens twice while the store responds.
@@ -180,38 +164,24 @@ def _try_set_aside(
     return _run_logging_failure(operation.id, partial(set_operation_aside, store, operation, error))
 
 
-def _set_aside_unreadable(
-    store: Store, intent_listing: IntentListing, store_time: datetime
-) -> None:
+def _set_aside_unreadable(store: Store, intent_listing: IntentListing, store_time: datetime) -> None:
     """Set aside damaged intents and those of a newer release; keep what may be readable later."""
     for unreadable_intent in intent_listing.unreadable:
-        if (
-            intents.is_expired(unreadable_intent, store_time)
-            and judge_failure(unreadable_intent.error) == "for_good"
-        ):
+        if intents.is_expired(unreadable_intent, store_time) and judge_failure(unreadable_intent.error) == "for_good":
             _try_set_aside(store, unreadable_intent, unreadable_intent.error)
 
 
 def _remove_leftovers(
-    store: Store,
-    intent_listing: IntentListing,
-    unfinished_files: Sequence[ListedObject],
-    store_time: datetime,
+    store: Store, intent_listing: IntentListing, unfinished_files: Sequence[ListedObject], store_time: datetime
 ) -> None:
-    _run_logging_failure(
-        "leftovers", partial(intents.sweep_leftovers, store, intent_listing.leftovers, store_time)
-    )
+    _run_logging_failure("leftovers", partial(intents.sweep_leftovers, store, intent_listing.leftovers, store_time))
     for unfinished_file in unfinished_files:
         # Nothing reads temporary names. A writer that is still filling one will get an error.
         if store_time - unfinished_file.modified > UNFINISHED_FILE_AGE:
-            _run_logging_failure(
-                unfinished_file.name, partial(store.objects.remove, unfinished_file.name)
-            )
+            _run_logging_failure(unfinished_file.name, partial(store.objects.remove, unfinished_file.name))
 
 
-def _run_logging_failure(
-    subject: str, action: Callable[[], RecoveryResult]
-) -> RecoveryResult | None:
+def _run_logging_failure(subject: str, action: Callable[[], RecoveryResult]) -> RecoveryResult | None:
     """Run an action that the next recovery can repeat; a failure is only logged."""
     try:
         with as_storage_errors("unknown"):

@@ -9,14 +9,7 @@ the new name would make the branch unreachable.
 
 from collections.abc import Mapping
 
-from omnigraph.errors import (
-    AlreadyExists,
-    BranchNotFound,
-    ConcurrentCommit,
-    InputError,
-    NotFound,
-    StorageError,
-)
+from omnigraph.errors import AlreadyExists, BranchNotFound, ConcurrentCommit, InputError, NotFound, StorageError
 from omnigraph.history import names, refs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
@@ -45,9 +38,7 @@ class NameNotVisibleError(StorageError):
     hint = "choose another name; the branch still exists under its old one"
 
 
-def rename_branch(
-    store: Store, name: str, requested_name: str, *, actor: str | None = None
-) -> BranchState:
+def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | None = None) -> BranchState:
     """Rename a branch; open handles keep working, whichever name they were opened with.
 
     Raises `BranchNotFound`, or `AlreadyExists` if the new name exists or conflicts with another.
@@ -116,9 +107,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
     highest_numbers = refs.list_highest_numbers(store)
     if highest_numbers.get(old_ref.name, 0) > old_ref.number:
         return  # closed already: by this very rename, or close_renamed_name will find out
-    names.check_disjoint(
-        new_ref.name, conflicting_names(store, new_ref.name, highest_numbers, old_ref.name)
-    )
+    names.check_disjoint(new_ref.name, conflicting_names(store, new_ref.name, highest_numbers, old_ref.name))
     if read_manifest(store, old_ref.ulid).state.head.closed:
         raise refs.name_not_found_error(store, old_ref.name)
     if highest_numbers.get(new_ref.name, 0) > new_ref.number:

@@ -42,14 +42,8 @@ def set_operation_aside(
     outcome = _set_aside_outcome(operation, error_text)
     record_operation_set_aside(store, outcome)
     required_versions = dict(error.needs) if isinstance(error, NewerReleaseError) else {}
-    marker_name = layout.intent_name(
-        operation.id, intents.NEWER_PART if required_versions else intents.SET_ASIDE_PART
-    )
-    marker_members = {
-        "error": error_text,
-        "needs": required_versions,
-        "recorded_at": outcome.recorded_at,
-    }
+    marker_name = layout.intent_name(operation.id, intents.NEWER_PART if required_versions else intents.SET_ASIDE_PART)
+    marker_members = {"error": error_text, "needs": required_versions, "recorded_at": outcome.recorded_at}
     store.objects.create_json(marker_name, marker_members)
     if store.objects.read(layout.intent_name(operation.id)) is None:
         store.objects.remove(marker_name)
@@ -64,12 +58,9 @@ def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
     """
     intent_listing = intents.list_intents(store)
     unreadable_operations = [
-        SetAsideIntent(operation, operation.error.message, {})
-        for operation in intent_listing.unreadable
+        SetAsideIntent(operation, operation.error.message, {}) for operation in intent_listing.unreadable
     ]
-    return sorted(
-        [*intent_listing.set_aside, *unreadable_operations], key=lambda operation: operation.id
-    )
+    return sorted([*intent_listing.set_aside, *unreadable_operations], key=lambda operation: operation.id)
 
 
 def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
@@ -94,16 +85,12 @@ def drop_operation(store: Store, operation_id: str, actor: str | None = None) ->
     An operation that turns out to have been carried out is recorded as finished.
     """
     set_aside_operation = find_set_aside_operation(store, operation_id)
-    was_carried_out = set_aside_operation.intent is not None and withdraw_operation(
-        store, set_aside_operation.intent
-    )
+    was_carried_out = set_aside_operation.intent is not None and withdraw_operation(store, set_aside_operation.intent)
     if set_aside_operation.intent is None:
         outcome = build_unreadable_record(operation_id, "dropped", set_aside_operation.error)
     else:
         outcome = build_recovery_record(
-            set_aside_operation.intent,
-            "finished" if was_carried_out else "dropped",
-            set_aside_operation.error,
+            set_aside_operation.intent, "finished" if was_carried_out else "dropped", set_aside_operation.error
         )
     outcome = replace(outcome, actor=actor or RECOVERY_ACTOR)
     record_operation_dropped(store, outcome)
@@ -119,9 +106,7 @@ def describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
 
 
-def _set_aside_outcome(
-    operation: PendingIntent | UnreadableIntent, error_text: str
-) -> RecoveryRecord:
+def _set_aside_outcome(operation: PendingIntent | UnreadableIntent, error_text: str) -> RecoveryRecord:
     if isinstance(operation, UnreadableIntent):
         return build_unreadable_record(operation.id, "set_aside", error_text)
     return build_recovery_record(operation.intent, "set_aside", error_text)

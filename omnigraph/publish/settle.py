@@ -7,13 +7,7 @@ once, and again after any crash. Whatever settling raises, the intent stays in p
 from collections.abc import Mapping
 from typing import Any
 
-from omnigraph.errors import (
-    AlreadyExists,
-    ClientError,
-    GraphNotInitialized,
-    NotFound,
-    StorageError,
-)
+from omnigraph.errors import AlreadyExists, ClientError, GraphNotInitialized, NotFound, StorageError
 from omnigraph.history import refs
 from omnigraph.history.branch_state import BranchState, branch_state_of
 from omnigraph.history.branches import state_at_commit
@@ -40,9 +34,7 @@ from .rename import RENAME, NameNotVisibleError, finish_rename
 _WITHOUT_COMMIT = (*CREATE_OPERATIONS, RENAME, READ_OPERATION)
 
 
-def settle_operation(
-    store: Store, pending: PendingIntent, *, was_set_aside: bool = False
-) -> RecoveryRecord | None:
+def settle_operation(store: Store, pending: PendingIntent, *, was_set_aside: bool = False) -> RecoveryRecord | None:
     """Finish or discard one operation and record that; None if there is nothing to report.
 
     `was_set_aside`: objects that the operation references may have been removed while its record
@@ -74,9 +66,7 @@ def can_settle(needs: Mapping[str, Any]) -> bool:
     >>> can_settle({"schema_version": 1}), can_settle({"plan_version": 99}), can_settle({})
     (True, False, False)
     """
-    return bool(needs) and all(
-        _supports_need(need_name, needed_version) for need_name, needed_version in needs.items()
-    )
+    return bool(needs) and all(_supports_need(need_name, needed_version) for need_name, needed_version in needs.items())
 
 
 def _supports_need(need_name: str, needed_version: object) -> bool:
@@ -86,9 +76,7 @@ def _supports_need(need_name: str, needed_version: object) -> bool:
     return need_name == "operation" and needed_version in _WITHOUT_COMMIT
 
 
-def _record_and_retire(
-    store: Store, intent: Intent, kind: OutcomeKind, error: str | None = None
-) -> RecoveryRecord:
+def _record_and_retire(store: Store, intent: Intent, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
     outcome = record_outcome(store, intent, kind, error)
     intents.retire(store, intent)
     return outcome
@@ -120,10 +108,7 @@ def _finish_publish(store: Store, intent: Intent) -> RecoveryRecord | None:
 
     try:
         finish_confirmed(
-            branch_state,
-            intent,
-            read_confirmed_plan,
-            lambda kind: recorded.append(record_outcome(store, intent, kind)),
+            branch_state, intent, read_confirmed_plan, lambda kind: recorded.append(record_outcome(store, intent, kind))
         )
     except ClientError:
         if not recorded:  # otherwise it was refused, and the refusal is recorded
@@ -185,23 +170,13 @@ def _unreadable_plan_error(intent: Intent) -> StorageError:
 def _check_staged_files(store: Store, intent: Intent, plan: PublishPlan) -> None:
     """Refuse to publish if staged files are lost: the branch could not be read afterwards."""
     staged_names = [
-        staged_name
-        for staged_change in plan.writes.values()
-        for staged_name in staged_change.written_files
+        staged_name for staged_change in plan.writes.values() for staged_name in staged_change.written_files
     ]
     directories = {staged_name.rpartition("/")[0] for staged_name in staged_names}
-    present_names = {
-        listed_file.name
-        for directory in directories
-        for listed_file in store.objects.list(directory)
-    }
-    missing_names = [
-        staged_name for staged_name in staged_names if staged_name not in present_names
-    ]
+    present_names = {listed_file.name for directory in directories for listed_file in store.objects.list(directory)}
+    missing_names = [staged_name for staged_name in staged_names if staged_name not in present_names]
     if missing_names:
-        message = (
-            f"files staged by operation {intent.id} are missing, among them {missing_names[0]}"
-        )
+        message = f"files staged by operation {intent.id} are missing, among them {missing_names[0]}"
         raise StorageError(message, kind="permanent", effect="none")
     if plan.adopted_tables:
         check_versions_retained(store, plan.adopted_tables.values(), intent.base_commit)
@@ -219,18 +194,14 @@ def _finish_creation(store: Store, intent: Intent, *, was_set_aside: bool) -> Re
         check_state_retained(store, forked_state, intent.base_commit)
     # An odd number means that the name is taken: by this operation before a crash, or by another.
     ref_number += ref_number % 2 == 0
-    is_created = forked_state is not None and _create_and_name(
-        store, intent, forked_state, ref_number
-    )
+    is_created = forked_state is not None and _create_and_name(store, intent, forked_state, ref_number)
     return _record_and_retire(store, intent, "finished" if is_created else "discarded")
 
 
 def _created_name(intent: Intent) -> str:
     created_name = intent.facts.get("name")
     if not isinstance(created_name, str) or intent.created_ulid is None:
-        raise StorageError(
-            f"operation {intent.id} does not say what it creates", kind="permanent", effect="none"
-        )
+        raise StorageError(f"operation {intent.id} does not say what it creates", kind="permanent", effect="none")
     return created_name
 
 

@@ -7,34 +7,16 @@ is looked up in the newest log before a write is acknowledged, or reported as no
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from omnigraph.errors import (
-    HistoryReclaimed,
-    ReadSetConflict,
-    StorageError,
-)
+from omnigraph.errors import HistoryReclaimed, ReadSetConflict, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
-from omnigraph.history.manifest import (
-    LoadedManifest,
-    is_from_replaced_graph,
-    is_newest,
-    swap_state,
-    sync_manifest,
-)
+from omnigraph.history.manifest import LoadedManifest, is_from_replaced_graph, is_newest, swap_state, sync_manifest
 from omnigraph.history.state import GraphState
-from omnigraph.publish.plan import (
-    CommitMetadata,
-    PreparePlan,
-    Requirement,
-)
+from omnigraph.publish.plan import CommitMetadata, PreparePlan, Requirement
 from omnigraph.publish.unresolved_swaps import UnresolvedSwap, local_disk_error
 from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
-from omnigraph.storage.failures import (
-    AbsentError,
-    failures_as_unknown_effect,
-    to_storage_error,
-)
+from omnigraph.storage.failures import AbsentError, failures_as_unknown_effect, to_storage_error
 from omnigraph.storage.store import Store
 
 MAX_SWAP_ATTEMPTS = 5  # swaps of one plan, each on a newer base, before it is prepared again
@@ -89,9 +71,7 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
     for _ in range(MAX_SWAP_ATTEMPTS):
         newest_manifest = branch_state.reload()
         try:
-            logged_commit = _find_in_newer_log(
-                branch_state, base_state, newest_manifest.state, commit.id
-            )
+            logged_commit = _find_in_newer_log(branch_state, base_state, newest_manifest.state, commit.id)
         except HistoryReclaimed:
             # Chunks were merged and collected since the read. On a deleted branch they stay gone,
             # so retrying is pointless there.
@@ -104,9 +84,7 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
             require_open_branch(branch_state, newest_manifest.state)
             return False
         try:
-            sync_manifest(
-                newest_manifest
-            )  # another process may have swapped it and crashed before its sync
+            sync_manifest(newest_manifest)  # another process may have swapped it and crashed before its sync
         except AbsentError:
             continue  # superseded and cleaned up; the next version contains the commit, too
         request.unresolved_swap.mark_resolved()
@@ -121,8 +99,7 @@ def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
     """
     if logged_commit.operation != own_commit.operation:
         raise ReadSetConflict(
-            f"the {own_commit.operation} was already resolved by another process"
-            f" as {logged_commit.operation}",
+            f"the {own_commit.operation} was already resolved by another process as {logged_commit.operation}",
             member="tables",
         )
     return True
@@ -134,8 +111,7 @@ def _find_in_newer_log(
     """Find a commit in the newest log; chunks that the base already had cannot contain it."""
     base_chunks = {chunk.name for chunk in base_state.chunks}
     newer_state = replace(
-        newest_state,
-        chunks=tuple(chunk for chunk in newest_state.chunks if chunk.name not in base_chunks),
+        newest_state, chunks=tuple(chunk for chunk in newest_state.chunks if chunk.name not in base_chunks)
     )
     return HistoryLog(branch_state.store, newer_state).find(commit_id)
 
@@ -143,16 +119,11 @@ def _find_in_newer_log(
 def require_open_branch(branch_state: BranchState, state: GraphState) -> None:
     """Raise if the branch was deleted."""
     if state.head.closed:
-        raise ReadSetConflict(
-            f"branch {branch_state.name} was deleted", member="branch", expected=branch_state.ulid
-        )
+        raise ReadSetConflict(f"branch {branch_state.name} was deleted", member="branch", expected=branch_state.ulid)
 
 
 def _resolve_unknown_swap(
-    request: WriteRequest,
-    base_manifest: LoadedManifest,
-    commit: Commit,
-    unknown_outcome: SwapOutcomeUnknown,
+    request: WriteRequest, base_manifest: LoadedManifest, commit: Commit, unknown_outcome: SwapOutcomeUnknown
 ) -> bool:
     """Find out what became of a swap that got no answer.
 
@@ -160,10 +131,7 @@ def _resolve_unknown_swap(
     interrupt of the caller and an error of a local disk are raised instead: the one must not be
     swallowed, the other would only repeat.
     """
-    cause, disk_refusal = (
-        unknown_outcome.__cause__,
-        local_disk_error(request.store, unknown_outcome),
-    )
+    cause, disk_refusal = (unknown_outcome.__cause__, local_disk_error(request.store, unknown_outcome))
     if disk_refusal is None:  # a local disk that refused has nothing in flight
         request.unresolved_swap.mark_unanswered(base_manifest)
     with failures_as_unknown_effect():

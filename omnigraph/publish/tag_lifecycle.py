@@ -41,16 +41,12 @@ def create_tag(
         intent, state = branch_lifecycle.arm_creation(store, source_branch, commit_id, build_intent)
     tag_state = branch_lifecycle.execute_creation(store, intent, state, ref_number)
     created_at = intent.created_at
-    return Tag(
-        tag_name, intent.base_commit, source_branch.name, tag_state.ulid, created_at, actor, message
-    )
+    return Tag(tag_name, intent.base_commit, source_branch.name, tag_state.ulid, created_at, actor, message)
 
 
 def delete_tag(store: Store, name: str) -> None:
     """Delete a tag; its commit stays while branches, other tags or its age retain it."""
-    branch_lifecycle.close_ref(
-        store, refs.find_ref(store, names.strip_name(name, "tag"), layout.TAGS)
-    )
+    branch_lifecycle.close_ref(store, refs.find_ref(store, names.strip_name(name, "tag"), layout.TAGS))
 
 
 def free_tag_number(store: Store, new_name: str) -> int:
@@ -61,9 +57,7 @@ def free_tag_number(store: Store, new_name: str) -> int:
         raise AlreadyExists(f"tag '{new_name}' already exists", what=f"tag '{new_name}'")
     open_tag_names = (tag_name for tag_name, number in highest_numbers.items() if number % 2)
     case_variant = names.find_case_variant(new_name, open_tag_names)
-    if case_variant is not None and _is_tag_open(
-        store, case_variant, highest_numbers[case_variant]
-    ):
+    if case_variant is not None and _is_tag_open(store, case_variant, highest_numbers[case_variant]):
         message = f"tag '{new_name}' differs only in case from tag '{case_variant}'"
         raise AlreadyExists(message, what=f"tag '{case_variant}'")
     return number + 1 + number % 2
@@ -81,11 +75,7 @@ def _is_tag_open(store: Store, tag_name: str, number: int) -> bool:
 
 
 def _build_tag_intent(
-    tag_name: str,
-    source_branch: BranchState,
-    commit_id: str,
-    actor: str | None,
-    message: str | None,
+    tag_name: str, source_branch: BranchState, commit_id: str, actor: str | None, message: str | None
 ) -> Intent:
     return Intent(
         id=ids.new_ulid(),

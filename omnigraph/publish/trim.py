@@ -39,11 +39,7 @@ def fragments_of_version(store: Store, version_file: str, present_names: Set[str
         f"{manifest_directory}/data/{fragment_name.decode()}"
         for fragment_name in _possible_fragment_names(version_bytes)
     )
-    return [
-        fragment_name
-        for fragment_name in dict.fromkeys(possible_names)
-        if fragment_name in present_names
-    ]
+    return [fragment_name for fragment_name in dict.fromkeys(possible_names) if fragment_name in present_names]
 
 
 def _possible_fragment_names(version_bytes: bytes) -> Iterator[bytes]:
@@ -87,18 +83,11 @@ def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -
         files_by_version[number].name
         for number, next_number in pairwise(sorted(files_by_version))
         if next_number <= newest_version
-        and (
-            files_by_version[next_number].modified < modified_before
-            or number <= last_surplus_version
-        )
+        and (files_by_version[next_number].modified < modified_before or number <= last_surplus_version)
     ][:_MAX_REMOVED_VERSIONS]
     old_bodies = [store.objects.read(version_name) or b"" for version_name in old_names]
     newest_files = (
-        set(
-            _files_named_in(
-                manifest_directory, store.objects.read(files_by_version[newest_version].name) or b""
-            )
-        )
+        set(_files_named_in(manifest_directory, store.objects.read(files_by_version[newest_version].name) or b""))
         if old_names
         else set()
     )
@@ -115,10 +104,7 @@ def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -
 
 def _files_named_in(manifest_directory: str, version_bytes: bytes) -> Iterator[str]:
     """Return the files that a version references; the byte before a name is its length."""
-    for subdirectory, pattern in (
-        ("data", _FRAGMENT_PATTERN),
-        ("_transactions", _TRANSACTION_PATTERN),
-    ):
+    for subdirectory, pattern in (("data", _FRAGMENT_PATTERN), ("_transactions", _TRANSACTION_PATTERN)):
         for name_match in pattern.finditer(version_bytes):
             matched_name = name_match.group()
             if version_bytes[name_match.start() - 1] != len(matched_name):

@@ -105,32 +105,20 @@ def find_manifests_without_ref(
     existing_ulids = sorted(list_manifest_ulids(store) if ulids is None else ulids)
     busy_ulids = _busy_ulids(store)
     ref_listing = list_refs_consistently(store)
-    candidates = [
-        ulid
-        for ulid in existing_ulids
-        if ulid not in busy_ulids and ulid not in ref_listing.named_ulids
-    ]
+    candidates = [ulid for ulid in existing_ulids if ulid not in busy_ulids and ulid not in ref_listing.named_ulids]
     unclosed = [
-        unclosed_manifest
-        for ulid in candidates
-        if (unclosed_manifest := _read_open_manifest(store, ulid)) is not None
+        unclosed_manifest for ulid in candidates if (unclosed_manifest := _read_open_manifest(store, ulid)) is not None
     ]
     if not unclosed:
         return [], ref_listing
     ref_objects = _read_ref_objects(store)
-    classified = [
-        _classify(store, unnamed, ref_objects)
-        for unnamed in unclosed
-        if not _is_pending(store, unnamed)
-    ]
+    classified = [_classify(store, unnamed, ref_objects) for unnamed in unclosed if not _is_pending(store, unnamed)]
     return classified, ref_listing
 
 
 def list_manifest_ulids(store: Store) -> set[str]:
     """List the manifests below `__branches/` that have a version; costs one listing."""
-    path_parts = (
-        listed_file.name.split("/") for listed_file in store.objects.list(layout.BRANCHES)
-    )
+    path_parts = (listed_file.name.split("/") for listed_file in store.objects.list(layout.BRANCHES))
     return {parts[1] for parts in path_parts if len(parts) > 3 and parts[2] == "_versions"}
 
 
@@ -142,19 +130,13 @@ def _busy_ulids(store: Store) -> set[str]:
         *(listed_intent.listed_intent for listed_intent in intent_listing.set_aside),
     ]
     known_intents = [
-        listed_intent.intent
-        for listed_intent in waiting_intents
-        if isinstance(listed_intent, PendingIntent)
+        listed_intent.intent for listed_intent in waiting_intents if isinstance(listed_intent, PendingIntent)
     ]
     created_ulids = {
-        listed_intent.created_ulid
-        for listed_intent in known_intents
-        if listed_intent.created_ulid is not None
+        listed_intent.created_ulid for listed_intent in known_intents if listed_intent.created_ulid is not None
     }
     return created_ulids | {
-        listed_intent.branch_ulid
-        for listed_intent in known_intents
-        if listed_intent.operation == RENAME
+        listed_intent.branch_ulid for listed_intent in known_intents if listed_intent.operation == RENAME
     }
 
 
@@ -163,8 +145,7 @@ def list_refs_consistently(store: Store) -> RefListing:
     previous_numbers: dict[str, dict[str, int]] = {}
     for _ in range(_MAX_LISTINGS):
         highest_numbers = {
-            ref_directory: refs.list_highest_numbers(store, ref_directory)
-            for ref_directory in REF_DIRECTORIES
+            ref_directory: refs.list_highest_numbers(store, ref_directory) for ref_directory in REF_DIRECTORIES
         }
         if highest_numbers == previous_numbers:
             break
@@ -173,11 +154,7 @@ def list_refs_consistently(store: Store) -> RefListing:
     for ref_directory in REF_DIRECTORIES:
         for ref_name, ref_number in sorted(highest_numbers[ref_directory].items()):
             try:
-                ref = (
-                    refs.read_ref(store, ref_name, ref_number, ref_directory)
-                    if ref_number % 2
-                    else None
-                )
+                ref = refs.read_ref(store, ref_name, ref_number, ref_directory) if ref_number % 2 else None
             except DamagedError as error:
                 damaged_refs.append(DamagedRef(ref_directory, ref_name, ref_number, error.message))
                 continue
@@ -213,11 +190,7 @@ def _read_ref_objects(store: Store) -> list[_RefObject]:
         for listed_file in store.objects.list(ref_directory):
             name_and_number = layout.parse_ref_name(listed_file.name, ref_directory)
             try:
-                members = (
-                    store.objects.read_json(listed_file.name)
-                    if name_and_number is not None
-                    else None
-                )
+                members = store.objects.read_json(listed_file.name) if name_and_number is not None else None
             except StorageError:
                 continue  # damaged; reported under its name
             if name_and_number is not None and members is not None:
@@ -225,21 +198,15 @@ def _read_ref_objects(store: Store) -> list[_RefObject]:
     return ref_objects
 
 
-def _classify(
-    store: Store, unnamed: UnnamedManifest, ref_objects: Sequence[_RefObject]
-) -> UnnamedManifest:
+def _classify(store: Store, unnamed: UnnamedManifest, ref_objects: Sequence[_RefObject]) -> UnnamedManifest:
     """Find out why no name leads to an open manifest."""
     if unnamed.manifest is None:
         return unnamed
     state, ulid = unnamed.manifest.state, unnamed.ulid
-    own_refs = [
-        ref for ref in ref_objects if ulid in (ref.facts.get("ulid"), ref.facts.get("deleted"))
-    ]
+    own_refs = [ref for ref in ref_objects if ulid in (ref.facts.get("ulid"), ref.facts.get("deleted"))]
     was_published = unnamed.manifest.version > 1 or state.head.commit_id != state.head.fork
     origin = state.origin
-    ref_kind: RefKind | None = (
-        origin.kind if origin is not None else "branch" if was_published else None
-    )
+    ref_kind: RefKind | None = origin.kind if origin is not None else "branch" if was_published else None
     ref_kind = ref_kind or (refs.ref_kind_of(own_refs[0].ref_directory) if own_refs else None)
     last_name = _last_name(unnamed.manifest, own_refs)
     if _was_deleted(ulid, last_name, own_refs):
@@ -249,9 +216,7 @@ def _classify(
     if origin is None:
         return UnnamedManifest(ulid, "unknown", unnamed.manifest)
     status = _classify_by_audit(store, origin.operation_id)
-    return UnnamedManifest(
-        ulid, status, unnamed.manifest, None if status == "unknown" else ref_kind, last_name
-    )
+    return UnnamedManifest(ulid, status, unnamed.manifest, None if status == "unknown" else ref_kind, last_name)
 
 
 def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str | None:
@@ -261,17 +226,11 @@ def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str 
     latest_rename = max(rename_refs, key=lambda ref: str(ref.facts["nonce"]), default=None)
     if latest_rename is not None and latest_rename.facts.get("renamed_to"):
         return str(latest_rename.facts["renamed_to"])
-    known_names = [
-        commit.branch
-        for commit in state.tail
-        if commit.id == state.head.commit_id != state.head.fork
-    ]
+    known_names = [commit.branch for commit in state.tail if commit.id == state.head.commit_id != state.head.fork]
     known_names += [state.origin.name] if state.origin is not None else []
     known_names += [ref.name for ref in own_refs]
     former_names = {ref.name for ref in rename_refs}  # older releases did not record the new name
-    return next(
-        (name for name in known_names if name is not None and name not in former_names), None
-    )
+    return next((name for name in known_names if name is not None and name not in former_names), None)
 
 
 def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject]) -> bool:
@@ -280,9 +239,7 @@ def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject
     A failed rename closes the new name in the same way, so any other name proves nothing.
     """
     deletion_nonce = f"deleted-{ulid}"
-    return any(
-        ref.name == last_name and ref.facts.get("nonce") == deletion_nonce for ref in own_refs
-    )
+    return any(ref.name == last_name and ref.facts.get("nonce") == deletion_nonce for ref in own_refs)
 
 
 def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:

@@ -51,9 +51,7 @@ class UnresolvedSwap:
             raise
         except BaseException as error:
             if self.is_unresolved:
-                error.add_note(
-                    f"{self.operation_label} may still be written: the store did not answer"
-                )
+                error.add_note(f"{self.operation_label} may still be written: the store did not answer")
             raise
 
     def raise_if_unresolved(self, cause: OmnigraphError | None = None) -> None:

@@ -39,9 +39,7 @@ def record(cls: Any = None, /, *, slots: bool = True) -> Any:
 
 def _build_record_class(cls: Any, slots: bool) -> Any:
     record_class = dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
-    for method_name, method in _compile_methods(
-        fields(record_class), hasattr(record_class, "__post_init__")
-    ).items():
+    for method_name, method in _compile_methods(fields(record_class), hasattr(record_class, "__post_init__")).items():
         if method_name not in cls.__dict__:
             setattr(record_class, method_name, method)
     return record_class
@@ -50,9 +48,7 @@ def _build_record_class(cls: Any, slots: bool) -> Any:
 def _compile_methods(record_fields: tuple[Field[Any], ...], has_post_init: bool) -> dict[str, Any]:
     namespace: dict[str, Any] = {"put": object.__setattr__}
     exec(_method_source(record_fields, namespace, has_post_init), namespace)  # noqa: S102 - the text is built here from field names
-    compiled_methods = {
-        method_name: namespace[method_name] for method_name in ("__init__", "__eq__", "__hash__")
-    }
+    compiled_methods = {method_name: namespace[method_name] for method_name in ("__init__", "__eq__", "__hash__")}
     return compiled_methods | {
         "__repr__": _repr_record,
         "__setattr__": _refuse_assignment,
@@ -62,13 +58,9 @@ def _compile_methods(record_fields: tuple[Field[Any], ...], has_post_init: bool)
     }
 
 
-def _method_source(
-    record_fields: tuple[Field[Any], ...], namespace: dict[str, Any], has_post_init: bool
-) -> str:
+def _method_source(record_fields: tuple[Field[Any], ...], namespace: dict[str, Any], has_post_init: bool) -> str:
     parameter_list = ", ".join(
-        _parameter_source(record_field, namespace)
-        for record_field in record_fields
-        if record_field.init
+        _parameter_source(record_field, namespace) for record_field in record_fields if record_field.init
     )
     init_lines = [
         f"    put(self, {record_field.name!r}, {_value_source(record_field, namespace)})"
@@ -96,11 +88,7 @@ def _parameter_source(record_field: Field[Any], namespace: dict[str, Any]) -> st
     if record_field.default is not MISSING:
         namespace[f"default_{record_field.name}"] = record_field.default
         return f"{record_field.name}=default_{record_field.name}"
-    return (
-        f"{record_field.name}=MADE"
-        if _register_factory(record_field, namespace)
-        else record_field.name
-    )
+    return f"{record_field.name}=MADE" if _register_factory(record_field, namespace) else record_field.name
 
 
 def _value_source(record_field: Field[Any], namespace: dict[str, Any]) -> str:
@@ -112,9 +100,7 @@ def _value_source(record_field: Field[Any], namespace: dict[str, Any]) -> str:
             else f"default_{record_field.name}"
         )
     if _register_factory(record_field, namespace):
-        return (
-            f"factory_{record_field.name}() if {record_field.name} is MADE else {record_field.name}"
-        )
+        return f"factory_{record_field.name}() if {record_field.name} is MADE else {record_field.name}"
     return record_field.name
 
 

@@ -29,9 +29,7 @@ def check_delta(
         return delta, violations
     resolved, conflicts = resolve_existing(delta, lookup)
     violations += conflicts
-    violations += islice(
-        _check_final_state(catalog, resolved, lookup), None if limit is None else limit
-    )
+    violations += islice(_check_final_state(catalog, resolved, lookup), None if limit is None else limit)
     return resolved, violations[:limit]
 
 
@@ -40,9 +38,7 @@ def _check_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
     for table_delta in delta.tables.values():
         if not table_delta.row_rules_checked:
             yield from row_violations(
-                type_for_key(catalog, table_delta.table_key),
-                table_delta.row_versions,
-                table_delta.input_lines,
+                type_for_key(catalog, table_delta.table_key), table_delta.row_versions, table_delta.input_lines
             )
     for table_delta in delta.tables.values():
         entity_type = type_for_key(catalog, table_delta.table_key)
@@ -54,9 +50,7 @@ def _check_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
 def _check_final_state(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
     """Yield violations that depend on stored rows."""
     for table_delta in delta.tables.values():
-        yield from unique_violations(
-            type_for_key(catalog, table_delta.table_key), table_delta, lookup
-        )
+        yield from unique_violations(type_for_key(catalog, table_delta.table_key), table_delta, lookup)
     yield from endpoint_violations(catalog, delta, lookup)
     for edge_type in catalog.edges:
         yield from cardinality_violations(edge_type, delta, lookup)

@@ -27,21 +27,13 @@ def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
             isinstance(constraint, Index) and _index_kind(constraint) in _BTREE_KINDS
         ):
             kind_by_column |= dict.fromkeys(
-                (
-                    column_name
-                    for column_name in constraint.columns
-                    if _is_single_value(entity_type, column_name)
-                ),
+                (column_name for column_name in constraint.columns if _is_single_value(entity_type, column_name)),
                 "BTREE",
             )
     for constraint in _index_constraints(entity_type, "ngram"):
         kind_by_column = (
             dict.fromkeys(
-                (
-                    column_name
-                    for column_name in constraint.columns
-                    if _is_single_value(entity_type, column_name)
-                ),
+                (column_name for column_name in constraint.columns if _is_single_value(entity_type, column_name)),
                 "NGRAM",
             )
             | kind_by_column
@@ -57,8 +49,7 @@ def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
         if isinstance(constraint, Index) and len(constraint.columns) == 1
     )
     metric_by_column = {
-        constraint.columns[0]: dict(constraint.options).get("metric", "cosine")
-        for constraint in index_constraints
+        constraint.columns[0]: dict(constraint.options).get("metric", "cosine") for constraint in index_constraints
     }
     return {
         column_name: f"IVF_{metric.upper()}"
@@ -84,25 +75,17 @@ def all_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 def shadowed_ngram_indexes(entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
     """Return declared ngram indexes that an equality index shadows, as (property, reason)."""
     kind_by_column = scalar_indexes(entity_type)
-    shadowed_reason = (
-        "ngram: the column has an index for equal values, and storage filters by one per column"
-    )
+    shadowed_reason = "ngram: the column has an index for equal values, and storage filters by one per column"
     ngram_columns = [
-        column_name
-        for constraint in _index_constraints(entity_type, "ngram")
-        for column_name in constraint.columns
+        column_name for constraint in _index_constraints(entity_type, "ngram") for column_name in constraint.columns
     ]
     return [
-        (column_name, shadowed_reason)
-        for column_name in ngram_columns
-        if kind_by_column.get(column_name) == "BTREE"
+        (column_name, shadowed_reason) for column_name in ngram_columns if kind_by_column.get(column_name) == "BTREE"
     ]
 
 
 def _index_constraints(entity_type: NodeType | EdgeType, index_kind: str) -> Iterator[Index]:
-    index_rules = (
-        constraint for constraint in entity_type.constraints if isinstance(constraint, Index)
-    )
+    index_rules = (constraint for constraint in entity_type.constraints if isinstance(constraint, Index))
     return (constraint for constraint in index_rules if _index_kind(constraint) == index_kind)
 
 
@@ -120,6 +103,4 @@ def _is_single_value(entity_type: NodeType | EdgeType, column_name: str) -> bool
     if declared_property is None:
         return True
     property_type = declared_property.type
-    return not (
-        property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB
-    )
+    return not (property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB)

@@ -55,11 +55,7 @@ class TableDelta:
     def rows(self) -> pa.Table:
         """The rows that count, one per id, in the order of their last version."""
         all_latest = len(self.latest_positions) == self.row_versions.num_rows
-        return (
-            self.row_versions
-            if all_latest
-            else self.row_versions.take(pa.array(self.latest_positions))
-        )
+        return self.row_versions if all_latest else self.row_versions.take(pa.array(self.latest_positions))
 
     @cached_property
     def ids(self) -> pa.Array:
@@ -125,9 +121,7 @@ def build_table_delta(
     """
     replaces_table = mode == "replace"
     has_new_ids = mode == "fresh"
-    latest_positions = (
-        np.arange(row_versions.num_rows) if has_new_ids else last_positions(row_versions["id"])
-    )
+    latest_positions = np.arange(row_versions.num_rows) if has_new_ids else last_positions(row_versions["id"])
     origin = NEW_ROW if replaces_table or has_new_ids else UNRESOLVED_ROW
     return TableDelta(
         table_key,
@@ -147,7 +141,5 @@ def last_positions(ids: pa.ChunkedArray) -> Positions:
     if len(ids) < 2 or len(ids.unique()) == len(ids):
         return np.arange(len(ids), dtype=np.int64)
     positions_by_id = pa.table({"id": ids, "at": np.arange(len(ids), dtype=np.int64)})
-    last_position = positions_by_id.group_by("id", use_threads=False).aggregate([("at", "max")])[
-        "at_max"
-    ]
+    last_position = positions_by_id.group_by("id", use_threads=False).aggregate([("at", "max")])["at_max"]
     return np.sort(last_position.to_numpy())

@@ -26,18 +26,13 @@ _FIELD_BY_COLUMN = {"src": "from", "dst": "to"}
 
 def endpoint_columns(edge_type: EdgeType) -> tuple[EndpointColumn, EndpointColumn]:
     """Return both endpoints of an edge type."""
-    return (edge_type, "src", TableKey.node(edge_type.source)), (
-        edge_type,
-        "dst",
-        TableKey.node(edge_type.target),
-    )
+    return (edge_type, "src", TableKey.node(edge_type.source)), (edge_type, "dst", TableKey.node(edge_type.target))
 
 
 def endpoint_violations(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
     """Yield written edges without a node, then stored edges that would lose one."""
     removed_by_key = {
-        node_key: _removed_node_ids(delta.get(node_key), lookup)
-        for node_key in _endpoint_node_keys(catalog, delta)
+        node_key: _removed_node_ids(delta.get(node_key), lookup) for node_key in _endpoint_node_keys(catalog, delta)
     }
     yield from _find_dangling(catalog, delta, lookup, removed_by_key)
     if delta.edges_cascaded:
@@ -45,15 +40,11 @@ def endpoint_violations(catalog: Catalog, delta: Delta, lookup: Lookup) -> Itera
     for edge_type in catalog.edges:
         for _, column, node_key in endpoint_columns(edge_type):
             if len(removed_by_key.get(node_key, NO_IDS)):
-                yield from _find_orphaned(
-                    edge_type, column, node_key, delta, lookup, removed_by_key[node_key]
-                )
+                yield from _find_orphaned(edge_type, column, node_key, delta, lookup, removed_by_key[node_key])
 
 
 def _endpoint_node_keys(catalog: Catalog, delta: Delta) -> list[TableKey]:
-    endpoint_keys = {
-        node_key for edge_type in catalog.edges for _, _, node_key in endpoint_columns(edge_type)
-    }
+    endpoint_keys = {node_key for edge_type in catalog.edges for _, _, node_key in endpoint_columns(edge_type)}
     return [node_key for node_key in delta.tables if node_key in endpoint_keys]
 
 
@@ -92,10 +83,7 @@ def _find_dangling(
         is_missing = pc.invert(pc.is_in(endpoint_ids, value_set=existing_by_key[node_key]))
         for row_index in pc.indices_nonzero(is_missing).to_pylist():
             column_names = ("id", "src", "dst")
-            edge_row = {
-                column_name: edge_delta.rows[column_name][row_index].as_py()
-                for column_name in column_names
-            }
+            edge_row = {column_name: edge_delta.rows[column_name][row_index].as_py() for column_name in column_names}
             input_line = edge_delta.input_line(int(edge_delta.latest_positions[row_index]))
             yield dangling_violation(catalog, (edge_type, column, node_key), edge_row, input_line)
 
@@ -130,9 +118,7 @@ def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: s
         members = ", ".join(node_type.key)
         return f'{rule}: write ({members}) as a string like ["a","b"]'
     key_property = node_type.property(node_type.key[0])
-    canonical_id = (
-        None if key_property is None else _canonical_id(node_type, key_property.type, endpoint_id)
-    )
+    canonical_id = None if key_property is None else _canonical_id(node_type, key_property.type, endpoint_id)
     if canonical_id is not None and canonical_id != endpoint_id:
         return f"{rule}, which spells this {node_type.key[0]} '{canonical_id}'"
     return f"add a {type_name} with {node_type.key[0]} '{endpoint_id}', or correct `{field_name}`"
@@ -143,11 +129,7 @@ def _canonical_id(node_type: NodeType, key_type: PropertyType, endpoint_text: st
     try:
         is_number = key_type.scalar.is_float or key_type.scalar in _INTEGER_SCALARS
         parsed = (
-            float(endpoint_text)
-            if key_type.scalar.is_float
-            else int(endpoint_text)
-            if is_number
-            else endpoint_text
+            float(endpoint_text) if key_type.scalar.is_float else int(endpoint_text) if is_number else endpoint_text
         )
         key_value = coerce_loaded(key_type, parsed, type_name=node_type.name, property_name="key")
         return entity_id([key_type], [key_value])
@@ -172,10 +154,7 @@ def _existing_endpoint_ids(
         if target_key == node_key
     ]
     used_ids = pa.chunked_array(
-        chain.from_iterable(
-            edge_delta.rows[column].chunks for edge_delta, column in written_columns
-        ),
-        pa.string(),
+        chain.from_iterable(edge_delta.rows[column].chunks for edge_delta, column in written_columns), pa.string()
     ).unique()
     node_delta = delta.get(node_key)
     written_ids = node_delta.ids if node_delta is not None else NO_IDS
@@ -195,12 +174,7 @@ def _existing_endpoint_ids(
 
 
 def _find_orphaned(
-    edge_type: EdgeType,
-    column: str,
-    node_key: TableKey,
-    delta: Delta,
-    lookup: Lookup,
-    removed_ids: pa.Array,
+    edge_type: EdgeType, column: str, node_key: TableKey, delta: Delta, lookup: Lookup, removed_ids: pa.Array
 ) -> Iterator[Violation]:
     """Yield unchanged stored edges that point to a removed node."""
     edge_delta = delta.get(TableKey.edge(edge_type.name))
@@ -209,13 +183,7 @@ def _find_orphaned(
     stored_edges = lookup.find(TableKey.edge(edge_type.name), {column: removed_ids}, ["id", column])
     if edge_delta is not None:
         for excluded_ids in (edge_delta.ids, edge_delta.removed_ids):
-            stored_edges = stored_edges.filter(
-                pc.invert(pc.is_in(stored_edges["id"], value_set=excluded_ids))
-            )
-    for edge_id, endpoint_id in zip(
-        stored_edges["id"].to_pylist(), stored_edges[column].to_pylist(), strict=True
-    ):
+            stored_edges = stored_edges.filter(pc.invert(pc.is_in(stored_edges["id"], value_set=excluded_ids)))
+    for edge_id, endpoint_id in zip(stored_edges["id"].to_pylist(), stored_edges[column].to_pylist(), strict=True):
         reason = f"{column} '{endpoint_id}' not found in {node_key.type_name}"
-        yield Violation(
-            "endpoint", TableKey.edge(edge_type.name), edge_id, column, reason, value=endpoint_id
-        )
+        yield Violation("endpoint", TableKey.edge(edge_type.name), edge_id, column, reason, value=endpoint_id)

@@ -56,9 +56,7 @@ class RecordingLookup:
         else:
             matching_rows = _empty_answer(table.schema, columns, with_row_ids)
         answer = matching_rows.select(list(columns))
-        self.requirements.append(
-            SameLookupResult(table_key, entry.content_id, tuple(values_by_column.items()), answer)
-        )
+        self.requirements.append(SameLookupResult(table_key, entry.content_id, tuple(values_by_column.items()), answer))
         return matching_rows
 
     def select(self, table_key: TableKey, columns: Sequence[str], storage_filter: Any) -> pa.Table:
@@ -79,7 +77,5 @@ class RecordingLookup:
 
 def _empty_answer(schema: pa.Schema, columns: Sequence[str], with_row_ids: bool) -> pa.Table:
     fields = [schema.field(column_name) for column_name in columns]
-    fields += [
-        pa.field(column_name, pa.uint64()) for column_name in ("_rowid", "_rowaddr") if with_row_ids
-    ]
+    fields += [pa.field(column_name, pa.uint64()) for column_name in ("_rowid", "_rowaddr") if with_row_ids]
     return pa.schema(fields).empty_table()

@@ -21,9 +21,7 @@ from .violation import Rule, Violation
 
 RowContainer = Any  # a table or a record batch
 ReasonFormatter = Callable[[Any], str]
-BrokenRule = tuple[
-    Rule, str, pa.Array, ReasonFormatter
-]  # rule, property, mask of broken rows, reason
+BrokenRule = tuple[Rule, str, pa.Array, ReasonFormatter]  # rule, property, mask of broken rows, reason
 
 
 def row_violations(
@@ -35,9 +33,7 @@ def row_violations(
         for rule, property_name, broken_mask, reason in _find_broken_rules(entity_type, rows)
         for row_index in np.flatnonzero(_as_bool_array(broken_mask))
     ]
-    for row_index, rule, property_name, reason in sorted(
-        broken_rows, key=lambda broken_row: broken_row[0]
-    ):
+    for row_index, rule, property_name, reason in sorted(broken_rows, key=lambda broken_row: broken_row[0]):
         value = rows.column(property_name)[row_index].as_py()
         yield Violation(
             rule,
@@ -50,9 +46,7 @@ def row_violations(
         )
 
 
-def _find_broken_rules(
-    entity_type: NodeType | EdgeType, rows: RowContainer
-) -> Iterator[BrokenRule]:
+def _find_broken_rules(entity_type: NodeType | EdgeType, rows: RowContainer) -> Iterator[BrokenRule]:
     """Yield the rules that at least one row breaks, each with a mask of those rows."""
     for declared_property in entity_type.properties:
         for rule, broken_mask, reason in _check_property(
@@ -62,16 +56,9 @@ def _find_broken_rules(
                 yield rule, declared_property.name, broken_mask, reason
     for constraint in entity_type.constraints:
         if isinstance(constraint, Range | Check):
-            broken_mask = _check_constraint(
-                constraint, as_single_array(rows.column(constraint.column)), entity_type
-            )
+            broken_mask = _check_constraint(constraint, as_single_array(rows.column(constraint.column)), entity_type)
             if pc.any(broken_mask).as_py():
-                yield (
-                    _rule_name(constraint),
-                    constraint.column,
-                    broken_mask,
-                    _reason_formatter(constraint),
-                )
+                yield (_rule_name(constraint), constraint.column, broken_mask, _reason_formatter(constraint))
 
 
 def _check_property(
@@ -108,9 +95,7 @@ def _has_bad_element(column: pa.Array) -> pa.Array:
     return pa.array(row_mask)
 
 
-def _check_constraint(
-    constraint: Range | Check, column: pa.Array, entity_type: NodeType | EdgeType
-) -> pa.Array:
+def _check_constraint(constraint: Range | Check, column: pa.Array, entity_type: NodeType | EdgeType) -> pa.Array:
     if isinstance(constraint, Check):
         # Arrow matches with RE2, the engine that validated the pattern when the schema was read.
         return pc.invert(pc.match_substring_regex(column, constraint.pattern))
@@ -141,9 +126,7 @@ def _exact_bounds(range_constraint: Range, scalar: ScalarType) -> tuple[Any, Any
             None if lower_bound is None or lower_bound <= type_minimum else lower_bound,
             None if upper_bound is None or upper_bound >= type_maximum else upper_bound,
         )
-    return _round_inward(range_constraint.low, math.inf), _round_inward(
-        range_constraint.high, -math.inf
-    )
+    return _round_inward(range_constraint.low, math.inf), _round_inward(range_constraint.high, -math.inf)
 
 
 def _is_unsatisfiable(range_constraint: Range, scalar: ScalarType) -> bool:
@@ -179,7 +162,5 @@ def _quote_shortened(value: str) -> str:
 
 
 def _as_bool_array(mask: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    bool_array: np.ndarray[Any, np.dtype[np.bool_]] = pc.fill_null(mask, False).to_numpy(
-        zero_copy_only=False
-    )
+    bool_array: np.ndarray[Any, np.dtype[np.bool_]] = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
     return bool_array

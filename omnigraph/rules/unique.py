@@ -23,35 +23,23 @@ _POSITION, _HOLDER = "#at", "#holder"
 _FIRST_POSITION, _POSITION_COUNT = f"{_POSITION}_min", f"{_POSITION}_count"
 
 
-def repeated_records(
-    entity_type: NodeType | EdgeType, table_delta: TableDelta
-) -> Iterator[Violation]:
+def repeated_records(entity_type: NodeType | EdgeType, table_delta: TableDelta) -> Iterator[Violation]:
     """Yield records of one input that repeat a tuple, even for the same id."""
     if table_delta.from_records and table_delta.row_versions.num_rows > 1:
         for unique_columns in _unique_column_groups(entity_type):
             yield from _find_repeated(
-                entity_type,
-                table_delta,
-                table_delta.row_versions,
-                unique_columns,
-                table_delta.input_lines,
+                entity_type, table_delta, table_delta.row_versions, unique_columns, table_delta.input_lines
             )
 
 
-def unique_violations(
-    entity_type: NodeType | EdgeType, table_delta: TableDelta, lookup: Lookup
-) -> Iterator[Violation]:
+def unique_violations(entity_type: NodeType | EdgeType, table_delta: TableDelta, lookup: Lookup) -> Iterator[Violation]:
     """Yield rows of the final state that share a tuple: both written, or one of them stored."""
     for unique_columns in _unique_column_groups(entity_type):
         if table_delta.rows.num_rows > 1 and not table_delta.from_records:
             latest_lines = (
-                None
-                if table_delta.input_lines is None
-                else table_delta.input_lines[table_delta.latest_positions]
+                None if table_delta.input_lines is None else table_delta.input_lines[table_delta.latest_positions]
             )
-            yield from _find_repeated(
-                entity_type, table_delta, table_delta.rows, unique_columns, latest_lines
-            )
+            yield from _find_repeated(entity_type, table_delta, table_delta.rows, unique_columns, latest_lines)
         if not table_delta.replaces_table and not _is_node_key(entity_type, unique_columns):
             yield from _find_stored_holders(entity_type, table_delta, unique_columns, lookup)
 
@@ -75,11 +63,7 @@ def rule_columns(entity_type: NodeType | EdgeType) -> list[str]:
 
 
 def _unique_column_groups(entity_type: NodeType | EdgeType) -> list[tuple[str, ...]]:
-    return [
-        constraint.columns
-        for constraint in entity_type.constraints
-        if isinstance(constraint, Key | Unique)
-    ]
+    return [constraint.columns for constraint in entity_type.constraints if isinstance(constraint, Key | Unique)]
 
 
 def _is_node_key(entity_type: NodeType | EdgeType, columns: Sequence[str]) -> bool:
@@ -99,14 +83,10 @@ def _find_repeated(
     if counted_tuples.num_rows == tuples.num_rows:
         return
     repeated_tuples = counted_tuples.filter(pc.greater(counted_tuples[_POSITION_COUNT], 1))
-    repeated_rows = tuples.join(
-        repeated_tuples, list(unique_columns), join_type="inner", use_threads=False
-    )
+    repeated_rows = tuples.join(repeated_tuples, list(unique_columns), join_type="inner", use_threads=False)
     position_pairs = repeated_rows.select([_POSITION, _FIRST_POSITION]).sort_by(_POSITION)
     for position, first_position in zip(
-        position_pairs[_POSITION].to_pylist(),
-        position_pairs[_FIRST_POSITION].to_pylist(),
-        strict=True,
+        position_pairs[_POSITION].to_pylist(), position_pairs[_FIRST_POSITION].to_pylist(), strict=True
     ):
         if position != first_position:
             yield Violation(
@@ -122,36 +102,24 @@ def _find_repeated(
 
 
 def _find_stored_holders(
-    entity_type: NodeType | EdgeType,
-    table_delta: TableDelta,
-    unique_columns: Sequence[str],
-    lookup: Lookup,
+    entity_type: NodeType | EdgeType, table_delta: TableDelta, unique_columns: Sequence[str], lookup: Lookup
 ) -> Iterator[Violation]:
     tuples = _complete_tuples(table_delta.rows, unique_columns)
     if not tuples.num_rows:
         return
     values_by_column = {
-        column_name: _lookup_values(as_single_array(tuples[column_name]))
-        for column_name in unique_columns
+        column_name: _lookup_values(as_single_array(tuples[column_name])) for column_name in unique_columns
     }
-    stored_rows = lookup.find(
-        table_delta.table_key, values_by_column, list(dict.fromkeys(["id", *unique_columns]))
-    )
-    stored_rows = stored_rows.filter(
-        pc.invert(pc.is_in(stored_rows["id"], value_set=table_delta.ids))
-    )
-    stored_rows = stored_rows.filter(
-        pc.invert(pc.is_in(stored_rows["id"], value_set=table_delta.removed_ids))
-    )
+    stored_rows = lookup.find(table_delta.table_key, values_by_column, list(dict.fromkeys(["id", *unique_columns])))
+    stored_rows = stored_rows.filter(pc.invert(pc.is_in(stored_rows["id"], value_set=table_delta.ids)))
+    stored_rows = stored_rows.filter(pc.invert(pc.is_in(stored_rows["id"], value_set=table_delta.removed_ids)))
     if not stored_rows.num_rows:
         return
     holders = _complete_tuples(stored_rows, unique_columns).append_column(
         _HOLDER, stored_rows["id"].take(_tuple_positions(stored_rows, unique_columns))
     )
     joined = tuples.join(holders.drop_columns([_POSITION]), list(unique_columns), join_type="inner")
-    for position, holder_id in sorted(
-        zip(joined[_POSITION].to_pylist(), joined[_HOLDER].to_pylist(), strict=True)
-    ):
+    for position, holder_id in sorted(zip(joined[_POSITION].to_pylist(), joined[_HOLDER].to_pylist(), strict=True)):
         yield Violation(
             "@unique",
             table_delta.table_key,
@@ -165,10 +133,7 @@ def _find_stored_holders(
 
 def _complete_tuples(rows: pa.Table, unique_columns: Sequence[str]) -> pa.Table:
     """Return the tuples without nulls, with their positions; both float zeros are one value."""
-    normalized = {
-        column_name: _normalize_zeros(as_single_array(rows[column_name]))
-        for column_name in unique_columns
-    }
+    normalized = {column_name: _normalize_zeros(as_single_array(rows[column_name])) for column_name in unique_columns}
     tuples = pa.table({**normalized, _POSITION: np.arange(rows.num_rows, dtype=np.int64)})
     for column_name in unique_columns:
         if tuples[column_name].null_count:
@@ -192,9 +157,7 @@ def _lookup_values(values: pa.Array) -> pa.Array:
         return distinct_values
     is_zero = pc.is_in(distinct_values, value_set=pa.array([0.0], values.type))
     with_negative_zero = (
-        [distinct_values, pa.array([-0.0], values.type)]
-        if pc.any(is_zero).as_py()
-        else [distinct_values]
+        [distinct_values, pa.array([-0.0], values.type)] if pc.any(is_zero).as_py() else [distinct_values]
     )
     return pa.concat_arrays(with_negative_zero)
 
@@ -206,18 +169,12 @@ def _column_label(unique_columns: Sequence[str]) -> str | tuple[str, ...]:
 def _format_tuple(
     entity_type: NodeType | EdgeType, rows: pa.Table, unique_columns: Sequence[str], position: int
 ) -> str:
-    return ", ".join(
-        _format_value(entity_type, rows, column_name, position) for column_name in unique_columns
-    )
+    return ", ".join(_format_value(entity_type, rows, column_name, position) for column_name in unique_columns)
 
 
-def _format_value(
-    entity_type: NodeType | EdgeType, rows: pa.Table, column_name: str, position: int
-) -> str:
+def _format_value(entity_type: NodeType | EdgeType, rows: pa.Table, column_name: str, position: int) -> str:
     declared_property = entity_type.property(column_name)
     property_type = declared_property.type if declared_property is not None else _STRING_TYPE
     stored_scalar = rows[column_name][position]
     is_temporal = property_type.scalar in (ScalarType.DATE, ScalarType.DATETIME)
-    return canonical_spelling(
-        property_type, stored_scalar.value if is_temporal else stored_scalar.as_py()
-    )
+    return canonical_spelling(property_type, stored_scalar.value if is_temporal else stored_scalar.as_py())

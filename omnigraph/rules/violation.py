@@ -6,18 +6,10 @@ A mutation raises the first violation, a load reports all, a merge lists them as
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from omnigraph.errors import (
-    ClientError,
-    ConstraintViolation,
-    KeyConflict,
-    PropertyValueError,
-    UniqueViolation,
-)
+from omnigraph.errors import ClientError, ConstraintViolation, KeyConflict, PropertyValueError, UniqueViolation
 from omnigraph.values.table_key import TableKey
 
-Rule = Literal[
-    "@range", "@check", "enum", "required", "value", "@unique", "key", "endpoint", "@card"
-]
+Rule = Literal["@range", "@check", "enum", "required", "value", "@unique", "key", "endpoint", "@card"]
 _CONFLICT_KINDS = {
     "@unique": "unique_violation",
     "key": "divergent_insert",
@@ -65,9 +57,7 @@ class Violation:
                 entity_id=self.entity_id,
                 line=self.input_line,
                 first_input_position=self.conflicting_line,
-                hint=None
-                if self.conflicting_line is None
-                else "list each entity of an input only once",
+                hint=None if self.conflicting_line is None else "list each entity of an input only once",
             )
         if self.rule == "@unique":
             return self._unique_error()

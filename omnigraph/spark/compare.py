@@ -76,9 +76,7 @@ class ThreeWayTable:
         return "src" in self.rule_columns
 
 
-def make_candidate_task(
-    pinned_graph: PinnedGraph, fragment_sets: Sequence[DifferingFragments]
-) -> BatchFunction:
+def make_candidate_task(pinned_graph: PinnedGraph, fragment_sets: Sequence[DifferingFragments]) -> BatchFunction:
     """Make the Spark function that lists the rows that may have changed, for fragment set numbers.
 
     The shipped function yields batches of `ENTRY_DDL`.
@@ -93,14 +91,10 @@ def make_candidate_task(
 
 
 def _candidate_entries(pinned_graph: PinnedGraph, fragment_set: DifferingFragments) -> Batches:
-    fragments_by_version = (
-        (BASE, fragment_set.base_fragments),
-        (fragment_set.side, fragment_set.side_fragments),
-    )
+    fragments_by_version = ((BASE, fragment_set.base_fragments), (fragment_set.side, fragment_set.side_fragments))
     if fragment_set.only_deletions:
         base_fragment, side_fragment = (
-            (pinned_graph.table(version_name), fragment_ids[0])
-            for version_name, fragment_ids in fragments_by_version
+            (pinned_graph.table(version_name), fragment_ids[0]) for version_name, fragment_ids in fragments_by_version
         )
         base_batches, side_batches = (
             iter(lone_table.to_batches())
@@ -108,26 +102,16 @@ def _candidate_entries(pinned_graph: PinnedGraph, fragment_set: DifferingFragmen
         )
     else:
         base_batches, side_batches = (
-            read_fragments(
-                pinned_graph.table(version_name), fragment_ids, ["id"], with_row_ids=True
-            )
+            read_fragments(pinned_graph.table(version_name), fragment_ids, ["id"], with_row_ids=True)
             if fragment_ids
             else iter(())
             for version_name, fragment_ids in fragments_by_version
         )
-    for batches, column in (
-        (base_batches, f"was_{fragment_set.side}"),
-        (side_batches, fragment_set.side),
-    ):
+    for batches, column in ((base_batches, f"was_{fragment_set.side}"), (side_batches, fragment_set.side)):
         for rows in batches:
-            arrays_by_name = {
-                "id": rows.column("id"),
-                column: rows.column("_rowid").cast(pa.int64()),
-            }
+            arrays_by_name = {"id": rows.column("id"), column: rows.column("_rowid").cast(pa.int64())}
             null_array = pa.nulls(rows.num_rows, pa.int64())
-            arrays = [
-                arrays_by_name.get(version_name, null_array) for version_name in _ENTRY_SCHEMA.names
-            ]
+            arrays = [arrays_by_name.get(version_name, null_array) for version_name in _ENTRY_SCHEMA.names]
             yield pa.RecordBatch.from_arrays(arrays, schema=_ENTRY_SCHEMA)
 
 
@@ -155,10 +139,7 @@ def _compare_entries(three_way: ThreeWayTable, entries: pa.RecordBatch) -> Batch
     changed_by_us = _changed_mask(three_way, OURS, our_base_rows, our_rows)
     changed_by_them = _changed_mask(three_way, THEIRS, their_base_rows, their_rows)
     only_theirs, exists_in_theirs = changed_by_them & ~changed_by_us, _valid_mask(their_rows)
-    for kind, mask in (
-        ("insert", ~_valid_mask(their_base_rows)),
-        ("update", _valid_mask(their_base_rows)),
-    ):
+    for kind, mask in (("insert", ~_valid_mask(their_base_rows)), ("update", _valid_mask(their_base_rows))):
         selected = np.flatnonzero(only_theirs & exists_in_theirs & mask)
         if len(selected):
             yield from _taken_rows(three_way, kind, their_rows.take(pa.array(selected)))
@@ -166,9 +147,7 @@ def _compare_entries(three_way: ThreeWayTable, entries: pa.RecordBatch) -> Batch
     if len(deleted):
         yield _result_batch("delete", pa.table({"id": ids.take(pa.array(deleted))}))
     clashing = pa.array(
-        np.flatnonzero(
-            _clashing_mask(three_way, changed_by_us & changed_by_them, our_rows, their_rows)
-        )
+        np.flatnonzero(_clashing_mask(three_way, changed_by_us & changed_by_them, our_rows, their_rows))
     )
     if len(clashing):
         clash_columns = ("id", BASE, OURS, THEIRS)
@@ -180,9 +159,7 @@ def _compare_entries(three_way: ThreeWayTable, entries: pa.RecordBatch) -> Batch
     )
     if three_way.is_edge_table and len(added_positions):
         added_row_ids = our_rows.take(pa.array(added_positions))
-        endpoint_rows = _read_rows(
-            three_way.pinned_graph.table(OURS), added_row_ids, ("id", "src", "dst")
-        )
+        endpoint_rows = _read_rows(three_way.pinned_graph.table(OURS), added_row_ids, ("id", "src", "dst"))
         yield _result_batch("added", endpoint_rows.append_column(SOURCE_ROW_ID, added_row_ids))
 
 
@@ -192,13 +169,9 @@ def _taken_rows(three_way: ThreeWayTable, kind: str, row_ids: pa.Array) -> Batch
     source_rows = _read_rows(source_table, row_ids).cast(row_schema(source_table.schema))
     rule_rows = source_rows.select(three_way.rule_columns).append_column(SOURCE_ROW_ID, row_ids)
     yield _result_batch(kind, rule_rows)
-    invalid_ids = {
-        str(violation.entity_id) for violation in row_violations(three_way.entity_type, source_rows)
-    }
+    invalid_ids = {str(violation.entity_id) for violation in row_violations(three_way.entity_type, source_rows)}
     if invalid_ids:
-        invalid_rows = rule_rows.filter(
-            pc.is_in(rule_rows["id"], value_set=pa.array(sorted(invalid_ids), pa.string()))
-        )
+        invalid_rows = rule_rows.filter(pc.is_in(rule_rows["id"], value_set=pa.array(sorted(invalid_ids), pa.string())))
         yield _result_batch("broken", invalid_rows.select(["id", SOURCE_ROW_ID]))
 
 
@@ -207,9 +180,7 @@ def _valid_mask(column: pa.Array) -> BoolMask:
     return mask
 
 
-def _changed_mask(
-    three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array
-) -> BoolMask:
+def _changed_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array) -> BoolMask:
     """Which entities a side changed: a row exists in one version only, or its values differ."""
     in_base, in_side = _valid_mask(base_row_ids), _valid_mask(side_row_ids)
     in_both = pa.array(np.flatnonzero(in_base & in_side))
@@ -220,39 +191,27 @@ def _changed_mask(
     return changed
 
 
-def _same_values_mask(
-    three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array
-) -> BoolMask:
+def _same_values_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array) -> BoolMask:
     if not len(base_row_ids):
         return np.ones(0, np.bool_)
     base_table, side_table = three_way.pinned_graph.table(BASE), three_way.pinned_graph.table(side)
     side_schema = row_schema(side_table.schema)
     base_values = align_columns(
-        _read_rows(base_table, base_row_ids),
-        base_table.schema,
-        side_table.schema,
-        three_way.initial_values,
+        _read_rows(base_table, base_row_ids), base_table.schema, side_table.schema, three_way.initial_values
     ).cast(side_schema)
     return same_rows(base_values, _read_rows(side_table, side_row_ids).cast(side_schema))
 
 
 def _clashing_mask(
-    three_way: ThreeWayTable,
-    changed_by_both: BoolMask,
-    our_row_ids: pa.Array,
-    their_row_ids: pa.Array,
+    three_way: ThreeWayTable, changed_by_both: BoolMask, our_row_ids: pa.Array, their_row_ids: pa.Array
 ) -> BoolMask:
     """Which of the entities that both sides changed differ between the sides."""
     in_ours, in_theirs = _valid_mask(our_row_ids), _valid_mask(their_row_ids)
     clashing = changed_by_both & (in_ours ^ in_theirs)
     common_positions = pa.array(np.flatnonzero(changed_by_both & in_ours & in_theirs))
     if len(common_positions):
-        our_values = _read_rows(
-            three_way.pinned_graph.table(OURS), our_row_ids.take(common_positions)
-        )
-        their_values = _read_rows(
-            three_way.pinned_graph.table(THEIRS), their_row_ids.take(common_positions)
-        )
+        our_values = _read_rows(three_way.pinned_graph.table(OURS), our_row_ids.take(common_positions))
+        their_values = _read_rows(three_way.pinned_graph.table(THEIRS), their_row_ids.take(common_positions))
         clashing[common_positions.to_numpy()] = ~same_rows(our_values, their_values)
     return clashing
 

@@ -62,13 +62,9 @@ class EndpointLookup:
     def open_index(self, node_key: TableKey) -> IdIndex:
         """Open the index of a node type's ids on this machine, building it if needed."""
         id_source = self.id_sources[node_key]
-        id_count = id_source.indexed_stored_ids + sum(
-            fragment.row_count for fragment in id_source.staged_fragments
-        )
+        id_count = id_source.indexed_stored_ids + sum(fragment.row_count for fragment in id_source.staged_fragments)
         index_folder = scratch_folder(self.load_id) / node_key.replace(":", "-")
-        return open_id_index(
-            index_folder, id_count, lambda: _read_ids(self.pinned_graph, id_source)
-        )
+        return open_id_index(index_folder, id_count, lambda: _read_ids(self.pinned_graph, id_source))
 
     def find_lost(self, node_key: TableKey, id_index: IdIndex, endpoint_ids: pa.Array) -> Any:
         """Return the positions of endpoints that no node has."""
@@ -76,9 +72,7 @@ class EndpointLookup:
         if not len(missing_positions) or not self.id_sources[node_key].looks_up_stored:
             return missing_positions
         missing_ids = endpoint_ids.take(pa.array(missing_positions))
-        stored_ids = find(self.pinned_graph.table(node_key), {"id": missing_ids.unique()}, ["id"])[
-            "id"
-        ]
+        stored_ids = find(self.pinned_graph.table(node_key), {"id": missing_ids.unique()}, ["id"])["id"]
         absent_mask = pc.invert(pc.is_in(missing_ids, value_set=as_single_array(stored_ids)))
         return missing_positions[absent_mask.to_numpy(zero_copy_only=False)]
 
@@ -121,9 +115,7 @@ def find_lost_endpoints(
             reported_edges.mapInArrow(_make_report_task(lookup, table_keys), LOST_ENDPOINT_DDL)
         )
     lost_rows = lost_frame.toArrow().to_pylist()
-    types_with_repeats = frozenset(
-        TableKey(item["edge"]) for item in lost_rows if item["side"] is None
-    )
+    types_with_repeats = frozenset(TableKey(item["edge"]) for item in lost_rows if item["side"] is None)
     return [item for item in lost_rows if item["side"] is not None], types_with_repeats
 
 
@@ -142,15 +134,8 @@ def remove_scratch_folders(spark: "SparkSession", load_id: str) -> None:
 def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batches:
     """Lost endpoints of a fragment; its ids are read only if there are any."""
     lost_by_column: list[tuple[str, Any]] = []
-    indexes = {
-        node_key: lookup.open_index(node_key)
-        for _, node_key in lookup.endpoint_columns[fragment.table_key]
-    }
-    yield from (
-        _repeated_type_row(node_key)
-        for node_key, id_index in indexes.items()
-        if id_index.may_repeat_ids
-    )
+    indexes = {node_key: lookup.open_index(node_key) for _, node_key in lookup.endpoint_columns[fragment.table_key]}
+    yield from (_repeated_type_row(node_key) for node_key, id_index in indexes.items() if id_index.may_repeat_ids)
     row_offset = 0
     for batch in fragment.read_columns(lookup.pinned_graph, ["src", "dst"]):
         for column, node_key in lookup.endpoint_columns[fragment.table_key]:
@@ -160,13 +145,9 @@ def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batch
         row_offset += batch.num_rows
     if not lost_by_column:
         return
-    edge_rows = pa.Table.from_batches(
-        list(fragment.read_columns(lookup.pinned_graph, ["id", "src", "dst"]))
-    )
+    edge_rows = pa.Table.from_batches(list(fragment.read_columns(lookup.pinned_graph, ["id", "src", "dst"])))
     for column in ("src", "dst"):
-        position_arrays = [
-            positions for lost_column, positions in lost_by_column if lost_column == column
-        ]
+        position_arrays = [positions for lost_column, positions in lost_by_column if lost_column == column]
         if position_arrays:
             positions = np.concatenate(position_arrays)
             yield from _lost_endpoint_rows(
@@ -181,36 +162,26 @@ def _make_report_task(lookup: EndpointLookup, table_keys: Sequence[TableKey]) ->
         for batch in batches:
             for type_number in pc.unique(batch.column("type")).to_pylist():
                 type_batch = batch.filter(pc.equal(batch.column("type"), type_number))
-                yield from _lost_in_table(
-                    lookup, table_keys[type_number], pa.Table.from_batches([type_batch])
-                )
+                yield from _lost_in_table(lookup, table_keys[type_number], pa.Table.from_batches([type_batch]))
 
     return run
 
 
 def _lost_in_table(lookup: EndpointLookup, edge_key: TableKey, edge_rows: pa.Table) -> Batches:
     for column, node_key in lookup.endpoint_columns[edge_key]:
-        positions = lookup.find_lost(
-            node_key, lookup.open_index(node_key), as_single_array(edge_rows[column])
-        )
+        positions = lookup.find_lost(node_key, lookup.open_index(node_key), as_single_array(edge_rows[column]))
         lost_rows = edge_rows.take(pa.array(positions))
         constant_columns = {"edge": [edge_key] * len(positions), "side": [column] * len(positions)}
         for column_name in ("edge", "side"):
-            lost_rows = lost_rows.append_column(
-                column_name, pa.array(constant_columns[column_name], pa.string())
-            )
-        yield from (
-            lost_rows.select(LOST_ENDPOINT_SCHEMA.names).cast(LOST_ENDPOINT_SCHEMA).to_batches()
-        )
+            lost_rows = lost_rows.append_column(column_name, pa.array(constant_columns[column_name], pa.string()))
+        yield from (lost_rows.select(LOST_ENDPOINT_SCHEMA.names).cast(LOST_ENDPOINT_SCHEMA).to_batches())
 
 
 def _repeated_type_row(node_key: TableKey) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"edge": node_key}], schema=LOST_ENDPOINT_SCHEMA)
 
 
-def _lost_endpoint_rows(
-    fragment: StagedFragment, column: str, edge_rows: pa.Table, positions: Any
-) -> Batches:
+def _lost_endpoint_rows(fragment: StagedFragment, column: str, edge_rows: pa.Table, positions: Any) -> Batches:
     row_count = edge_rows.num_rows
     arrays_by_name = {
         "edge": pa.array([fragment.table_key] * row_count),

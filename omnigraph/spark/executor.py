@@ -49,9 +49,7 @@ class SparkExecutor:
         pinned_graph, located_jobs = _locate_jobs(store, jobs)
         return run_jobs(self.spark, partial(_compact_fragments, pinned_graph), located_jobs)
 
-    def build_segments(
-        self, store: Store, jobs: Sequence[tuple[Table, SegmentBuild]]
-    ) -> list[IndexSegment | None]:
+    def build_segments(self, store: Store, jobs: Sequence[tuple[Table, SegmentBuild]]) -> list[IndexSegment | None]:
         """Build index segments."""
         pinned_graph, located_jobs = _locate_jobs(store, jobs)
         return run_jobs(self.spark, partial(_build_segment, pinned_graph), located_jobs)
@@ -71,32 +69,21 @@ class SparkExecutor:
             listed_files += job_files
         return listed_files
 
-    def read_versions(
-        self, store: Store, versions: Sequence[VersionKey]
-    ) -> dict[VersionKey, VersionFiles]:
+    def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
         """Return the files of each version; an unreadable version is left to the driver."""
         read_job = partial(_read_versions, pin_graph(store, {}))
         job_results = run_jobs(
-            self.spark,
-            read_job,
-            list(_split_into_chunks(sorted(versions), _VERSIONS_PER_JOB)),
-            short=True,
+            self.spark, read_job, list(_split_into_chunks(sorted(versions), _VERSIONS_PER_JOB)), short=True
         )
         return dict(version_entry for job_result in job_results for version_entry in job_result)
 
     def remove_files(
-        self,
-        store: Store,
-        file_names: Sequence[str],
-        on_removed: RemovalCallback,
-        check_claim: ClaimCheck,
+        self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
         """Remove files, all of one rank before those of the next."""
         remove_job = partial(_remove_group, pin_graph(store, {}))
         for rank_names in group_by_rank(file_names):
-            for round_jobs in _split_into_chunks(
-                list(_split_into_chunks(rank_names, _FILES_PER_JOB)), _JOBS_PER_ROUND
-            ):
+            for round_jobs in _split_into_chunks(list(_split_into_chunks(rank_names, _FILES_PER_JOB)), _JOBS_PER_ROUND):
                 check_claim()
                 for removals in run_jobs(self.spark, remove_job, round_jobs, short=True):
                     for file_name, error in removals:
@@ -105,9 +92,7 @@ class SparkExecutor:
 
 def _group_by_size(files: FileChecksums, task_slots: int) -> list[dict[str, FileChecksum]]:
     """Files in groups of about the same size, the largest files first."""
-    groups: list[dict[str, FileChecksum]] = [
-        {} for _ in range(max(1, _GROUPS_PER_SLOT * task_slots))
-    ]
+    groups: list[dict[str, FileChecksum]] = [{} for _ in range(max(1, _GROUPS_PER_SLOT * task_slots))]
     heap = [(0, number) for number in range(len(groups))]
     for name, checksum in sorted(files.items(), key=lambda item: -item[1].size):
         size, number = heappop(heap)
@@ -121,9 +106,7 @@ def _verify_group(pinned_graph: PinnedGraph, files: FileChecksums) -> dict[str, 
     return verify_files(pinned_graph.store(), files)
 
 
-def _locate_jobs(
-    store: Store, jobs: Sequence[tuple[Table, Any]]
-) -> tuple[PinnedGraph, list[tuple[str, Any]]]:
+def _locate_jobs(store: Store, jobs: Sequence[tuple[Table, Any]]) -> tuple[PinnedGraph, list[tuple[str, Any]]]:
     """Pin the tables of jobs, and replace each table by its location, which can be shipped."""
     pinned_tables = {table.location: (table.location, table.version) for table, _ in jobs}
     return pin_graph(store, pinned_tables), [(table.location, job) for table, job in jobs]
@@ -139,9 +122,7 @@ def _build_segment(pinned_graph: PinnedGraph, job: tuple[str, SegmentBuild]) -> 
     return build_segment(pinned_graph.store(), pinned_graph.table(job[0]), job[1])
 
 
-def _list_levels(
-    store: Store, directories: Sequence[str], depth: int
-) -> tuple[list[ListedObject], list[str]]:
+def _list_levels(store: Store, directories: Sequence[str], depth: int) -> tuple[list[ListedObject], list[str]]:
     """Return the files of the first `depth` levels, and the directories below those levels."""
     found_files: list[ListedObject] = []
     current_directories = list(directories)
@@ -161,9 +142,7 @@ def _list_directory(pinned_graph: PinnedGraph, directory: str) -> list[ListedObj
     return pinned_graph.store().objects.list(directory)
 
 
-def _read_versions(
-    pinned_graph: PinnedGraph, versions: Sequence[VersionKey]
-) -> list[tuple[VersionKey, VersionFiles]]:
+def _read_versions(pinned_graph: PinnedGraph, versions: Sequence[VersionKey]) -> list[tuple[VersionKey, VersionFiles]]:
     """Job of an executor: read the files of table versions, without the unreadable ones."""
     readable_versions: list[tuple[VersionKey, VersionFiles]] = []
     for version in versions:
@@ -174,14 +153,8 @@ def _read_versions(
     return readable_versions
 
 
-def _remove_group(
-    pinned_graph: PinnedGraph, file_names: Sequence[str]
-) -> list[tuple[str, str | None]]:
+def _remove_group(pinned_graph: PinnedGraph, file_names: Sequence[str]) -> list[tuple[str, str | None]]:
     """Job of an executor: remove files; return each name with its error, if any."""
     removals: list[tuple[str, str | None]] = []
-    remove_files(
-        pinned_graph.store(),
-        file_names,
-        lambda file_name, error: removals.append((file_name, error)),
-    )
+    remove_files(pinned_graph.store(), file_names, lambda file_name, error: removals.append((file_name, error)))
     return removals

@@ -39,9 +39,7 @@ if TYPE_CHECKING:
 ExportFormat = Literal["ndjson", "parquet", "lance"]
 _PIECE_ROWS = 8192
 _PART_DDL = "part int, name string, rows bigint, data string"
-_PART_SCHEMA = pa.schema(
-    [("part", pa.int32()), ("name", pa.string()), ("rows", pa.int64()), ("data", pa.string())]
-)
+_PART_SCHEMA = pa.schema([("part", pa.int32()), ("name", pa.string()), ("rows", pa.int64()), ("data", pa.string())])
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -101,11 +99,7 @@ def export_on_spark(  # noqa: PLR0913 - all but four are keyword-only
     rows_by_key: dict[str, int] = {}
     files_by_key: dict[str, Sequence[str]] = {}
     step_tracker = StepTracker(spark, progress_callback(progress))
-    with (
-        translate_spark_errors(spark),
-        snapshot_lease(snapshot, branch_state),
-        step_tracker.report_progress(),
-    ):
+    with translate_spark_errors(spark), snapshot_lease(snapshot, branch_state), step_tracker.report_progress():
         for entity_type in entity_types:
             key = table_key(entity_type)
             step_tracker.begin(entity_type.name, snapshot.tables[key].row_count)
@@ -113,9 +107,7 @@ def export_on_spark(  # noqa: PLR0913 - all but four are keyword-only
                 spark, snapshot, entity_type, export_target, file_format, ordered
             )
     step_tracker.end()
-    return Exported(
-        file_format, snapshot.commit_id, rows_by_key, files_by_key, step_tracker.seconds
-    )
+    return Exported(file_format, snapshot.commit_id, rows_by_key, files_by_key, step_tracker.seconds)
 
 
 def _export_type(
@@ -127,22 +119,14 @@ def _export_type(
     ordered: bool,
 ) -> tuple[int, Sequence[str]]:
     type_key, table_entry = table_key(entity_type), snapshot.tables[table_key(entity_type)]
-    pinned_graph = pin_graph(
-        snapshot.store, {type_key: (table_entry.location, table_entry.lance_version)}
-    )
+    pinned_graph = pin_graph(snapshot.store, {type_key: (table_entry.location, table_entry.lance_version)})
     stored_table = snapshot.table(type_key)
     schema = row_schema(stored_table.schema)
     scratch_folder = f"{entity_type.kind}s/{entity_type.name}/.{new_ulid()}"
-    task = ExportTask(
-        pinned_graph, type_key, file_format, entity_type, schema, export_target, scratch_folder
-    )
+    task = ExportTask(pinned_graph, type_key, file_format, entity_type, schema, export_target, scratch_folder)
     if not table_entry.row_count:
         return 0, _name_parts(task, [])
-    part_frame = (
-        _export_ordered(spark, snapshot, task)
-        if ordered
-        else _export_fragments(spark, task, stored_table)
-    )
+    part_frame = _export_ordered(spark, snapshot, task) if ordered else _export_fragments(spark, task, stored_table)
     try:
         part_reports = sorted(part_frame.toArrow().to_pylist(), key=lambda report: report["part"])
         file_names = _name_parts(task, [report for report in part_reports if report["rows"]])
@@ -160,14 +144,9 @@ def _name_parts(task: ExportTask, part_reports: Sequence[Mapping[str, Any]]) -> 
     if task.file_format == "lance":
         fragments = [fragment for report in part_reports for fragment in json.loads(report["data"])]
         file_name = f"{type_folder}.lance"
-        commit_plain_dataset(
-            task.target.full_path(file_name), task.schema, fragments, task.target.options
-        )
+        commit_plain_dataset(task.target.full_path(file_name), task.schema, fragments, task.target.options)
         return [file_name]
-    file_names = [
-        f"{type_folder}/part-{part_number:05}.{task.file_format}"
-        for part_number in range(len(part_reports))
-    ]
+    file_names = [f"{type_folder}/part-{part_number:05}.{task.file_format}" for part_number in range(len(part_reports))]
     for report, file_name in zip(part_reports, file_names, strict=True):
         task.target.rename_file(report["name"], file_name)
     return file_names
@@ -181,9 +160,7 @@ def _export_fragments(spark: "SparkSession", task: ExportTask, stored_table: Any
         for batch in batches:
             for group_number in batch.column(0).to_pylist():
                 pinned_table = task.pinned_graph.table(task.table_key)
-                row_batches = read_fragments(
-                    pinned_table, fragment_groups[group_number], column_names
-                )
+                row_batches = read_fragments(pinned_table, fragment_groups[group_number], column_names)
                 yield _write_part(task, group_number, row_batches)
 
     return spark.range(0, len(fragment_groups), 1, len(fragment_groups)).mapInArrow(run, _PART_DDL)
@@ -199,9 +176,7 @@ def _export_ordered(spark: "SparkSession", snapshot: Snapshot, task: ExportTask)
         partition_number = context.partitionId() if context is not None else 0
         yield _write_part(task, partition_number, _read_in_order(task, batches))
 
-    id_rows = scan(spark, snapshot, task.table_key, ["id"], with_row_ids=True).select(
-        "id", "_rowid"
-    )
+    id_rows = scan(spark, snapshot, task.table_key, ["id"], with_row_ids=True).select("id", "_rowid")
     return id_rows.orderBy("id").mapInArrow(run, _PART_DDL)
 
 

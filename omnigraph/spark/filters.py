@@ -68,15 +68,9 @@ def parse_filter(entity_type: NodeType | EdgeType, filter_json: str) -> SparkFil
         raise UsageError(reason=_SYNTAX) from None
     if not isinstance(conditions, list) or not conditions:
         raise UsageError(reason=_SYNTAX)
-    parsed_conditions = [
-        (_parse_condition(entity_type, condition), condition[0]) for condition in conditions
-    ]
+    parsed_conditions = [(_parse_condition(entity_type, condition), condition[0]) for condition in conditions]
     batch_columns = tuple(
-        dict.fromkeys(
-            column
-            for _, column in parsed_conditions
-            if not _can_filter_in_storage(entity_type, column)
-        )
+        dict.fromkeys(column for _, column in parsed_conditions if not _can_filter_in_storage(entity_type, column))
     )
     storage_tests = [test for test, column in parsed_conditions if column not in batch_columns]
     batch_tests = [test for test, column in parsed_conditions if column in batch_columns]
@@ -101,49 +95,31 @@ def _parse_condition(entity_type: NodeType | EdgeType, condition: Any) -> Any:
         hint = did_you_mean(str(column), known_columns)
         raise UsageError(reason=f"{entity_type.name} has no column '{column}'", hint=hint)
     if operator_name not in OPERATORS:
-        raise UsageError(
-            reason=f"unknown operator '{operator_name}'; expected {', '.join(OPERATORS)}"
-        )
+        raise UsageError(reason=f"unknown operator '{operator_name}'; expected {', '.join(OPERATORS)}")
     column_expression, (property_type,) = pc.field(column), property_types_of(entity_type, [column])
     if operator_name in ("is null", "is not null"):
         if operands:
             raise UsageError(reason=f"'{operator_name}' takes no value")
-        return (
-            column_expression.is_null()
-            if operator_name == "is null"
-            else column_expression.is_valid()
-        )
+        return column_expression.is_null() if operator_name == "is null" else column_expression.is_valid()
     if len(operands) != 1 or property_type.is_list or property_type.scalar in _NULL_TESTS_ONLY:
         raise UsageError(reason=f"'{operator_name}' cannot compare '{column}' with this value")
     return _build_comparison(column_expression, property_type, column, operator_name, operands[0])
 
 
 def _build_comparison(
-    column_expression: Any,
-    property_type: PropertyType,
-    column: str,
-    operator_name: str,
-    operand: Any,
+    column_expression: Any, property_type: PropertyType, column: str, operator_name: str, operand: Any
 ) -> Any:
     if operator_name != "in":
-        return _COMPARISONS[operator_name](
-            column_expression, _typed_scalar(property_type, column, operand)
-        )
+        return _COMPARISONS[operator_name](column_expression, _typed_scalar(property_type, column, operand))
     if not isinstance(operand, list) or not operand:
         raise UsageError(reason=f"'in' requires a non-empty array of values for '{column}'")
-    equalities = (
-        column_expression == _typed_scalar(property_type, column, member) for member in operand
-    )
+    equalities = (column_expression == _typed_scalar(property_type, column, member) for member in operand)
     return reduce(operator.or_, equalities)
 
 
 def _typed_scalar(property_type: PropertyType, column: str, operand: Any) -> Any:
     if operand is None:
         raise UsageError(reason=f"null never equals anything; use 'is null' for '{column}'")
-    required_type = (
-        PropertyType(property_type.scalar, nullable=False)
-        if property_type.nullable
-        else property_type
-    )
+    required_type = PropertyType(property_type.scalar, nullable=False) if property_type.nullable else property_type
     stored_value = coerce_parameter(required_type, operand, parameter_name=column, mode="python")
     return pa.scalar(stored_value, arrow_type(required_type))

@@ -25,21 +25,15 @@ class SparkGraph:
     snapshot: Snapshot
     branch_state: BranchState | None = None
 
-    def nodes(
-        self, name: str, columns: Sequence[str] | None = None, where: Any = None
-    ) -> "DataFrame":
+    def nodes(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
         """Return the nodes of a type: id and properties."""
         return self._scan_table(TableKey.node(name), columns, where)
 
-    def edges(
-        self, name: str, columns: Sequence[str] | None = None, where: Any = None
-    ) -> "DataFrame":
+    def edges(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
         """Return the edges of a type: id, src, dst and properties."""
         return self._scan_table(TableKey.edge(name), columns, where)
 
-    def table(
-        self, name: str, columns: Sequence[str] | None = None, where: Any = None
-    ) -> "DataFrame":
+    def table(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
         """Return the table of a node or edge type; the node type wins if both exist.
 
         `where` is an Arrow expression, which Lance applies before rows reach Spark.
@@ -72,13 +66,7 @@ class SparkGraph:
             progress=progress,
         )
 
-    def _scan_table(
-        self, table_key: TableKey, columns: Sequence[str] | None, row_filter: Any
-    ) -> "DataFrame":
+    def _scan_table(self, table_key: TableKey, columns: Sequence[str] | None, row_filter: Any) -> "DataFrame":
         self.snapshot.table_entry(table_key)
-        lease = (
-            lease_for_table(self.branch_state, self.snapshot, table_key)
-            if self.branch_state is not None
-            else None
-        )
+        lease = lease_for_table(self.branch_state, self.snapshot, table_key) if self.branch_state is not None else None
         return scan(self.session, self.snapshot, table_key, columns, row_filter, lease=lease)

@@ -45,9 +45,7 @@ class IdIndexShard:
             cursor = np.minimum(cursor, len(self.hashes) - 1)
             index_hashes, pending_hashes = self.hashes[cursor], text_hashes[pending]
             hash_hits = np.flatnonzero(index_hashes == pending_hashes)
-            confirmed = hash_hits[
-                texts_equal(texts.take(pending[hash_hits]), self.ids.take(cursor[hash_hits]))
-            ]
+            confirmed = hash_hits[texts_equal(texts.take(pending[hash_hits]), self.ids.take(cursor[hash_hits]))]
             is_missing[pending[confirmed]] = False
             continues = (index_hashes <= pending_hashes) & (cursor < len(self.hashes) - 1)
             continues[confirmed] = False
@@ -70,8 +68,7 @@ class IdIndex:
         """Return the positions of texts that are not among the ids."""
         starts = range(0, len(text_column), _LOOKUP_TEXTS)
         position_arrays = [
-            start
-            + self._missing_in_slice(TextArray.from_arrow(text_column.slice(start, _LOOKUP_TEXTS)))
+            start + self._missing_in_slice(TextArray.from_arrow(text_column.slice(start, _LOOKUP_TEXTS)))
             for start in starts
         ]
         return np.concatenate(position_arrays) if position_arrays else np.zeros(0, np.int64)
@@ -84,9 +81,7 @@ class IdIndex:
         shard_numbers = assign_shards(text_hashes, len(self.shards))
         for shard_number, shard in enumerate(self.shards):
             text_positions = np.flatnonzero(shard_numbers == shard_number)
-            is_missing[text_positions] = shard.missing_mask(
-                texts.take(text_positions), text_hashes[text_positions]
-            )
+            is_missing[text_positions] = shard.missing_mask(texts.take(text_positions), text_hashes[text_positions])
         return np.flatnonzero(is_missing)
 
 
@@ -125,10 +120,7 @@ def _build_shard(folder: Path, shard_number: int, shard_count: int, read_ids: Re
     prefix_bits = max(1, len(hash_values).bit_length())
     prefix_values = np.arange(1 << prefix_bits, dtype=np.uint64) << np.uint64(64 - prefix_bits)
     np.save(folder / f"{shard_number}.hashes.npy", hash_values)
-    np.save(
-        folder / f"{shard_number}.begins.npy",
-        np.searchsorted(hash_values, prefix_values).astype(np.uint32),
-    )
+    np.save(folder / f"{shard_number}.begins.npy", np.searchsorted(hash_values, prefix_values).astype(np.uint32))
     np.save(folder / f"{shard_number}.data.npy", sorted_texts.data)
     np.save(folder / f"{shard_number}.starts.npy", sorted_texts.starts)
     np.save(folder / f"{shard_number}.lengths.npy", sorted_texts.lengths)
@@ -142,6 +134,4 @@ def _map_shard(folder: Path, shard_number: int) -> IdIndexShard:
 
     shard_facts = json.loads((folder / f"{shard_number}.json").read_text())
     id_texts = TextArray(load_array("data"), load_array("starts"), load_array("lengths"))
-    return IdIndexShard(
-        load_array("hashes"), load_array("begins"), id_texts, shard_facts["repeats"]
-    )
+    return IdIndexShard(load_array("hashes"), load_array("begins"), id_texts, shard_facts["repeats"])

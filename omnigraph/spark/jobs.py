@@ -27,11 +27,7 @@ _TASKS_PER_SLOT = 4  # tasks of short jobs per task that can run at once
 
 
 def run_jobs(
-    spark: "SparkSession",
-    work: Callable[[JobInput], JobResult],
-    jobs: Sequence[JobInput],
-    *,
-    short: bool = False,
+    spark: "SparkSession", work: Callable[[JobInput], JobResult], jobs: Sequence[JobInput], *, short: bool = False
 ) -> list[JobResult]:
     """Return the results in the order of the jobs; raise `ServerError` if a job fails for good.
 
@@ -42,25 +38,16 @@ def run_jobs(
         check_versions(spark)
         for start in range(0, len(jobs), _MAX_JOBS_PER_ROUND):
             round_jobs = jobs[start : start + _MAX_JOBS_PER_ROUND]
-            task_count = (
-                min(len(round_jobs), _TASKS_PER_SLOT * parallelism(spark))
-                if short
-                else len(round_jobs)
-            )
+            task_count = min(len(round_jobs), _TASKS_PER_SLOT * parallelism(spark)) if short else len(round_jobs)
             results += _run_round(spark, work, round_jobs, task_count)
     return results
 
 
 def _run_round(
-    spark: "SparkSession",
-    work: Callable[[JobInput], JobResult],
-    jobs: Sequence[JobInput],
-    task_count: int,
+    spark: "SparkSession", work: Callable[[JobInput], JobResult], jobs: Sequence[JobInput], task_count: int
 ) -> Iterator[JobResult]:
     job_count = len(jobs)
-    result_frame = spark.range(0, job_count, 1, task_count).mapInArrow(
-        _make_task(work, list(jobs)), _RESULT_DDL
-    )
+    result_frame = spark.range(0, job_count, 1, task_count).mapInArrow(_make_task(work, list(jobs)), _RESULT_DDL)
     result_rows = sorted(result_frame.toArrow().to_pylist(), key=lambda row: row["number"])
     if [row["number"] for row in result_rows] != list(range(job_count)):
         raise InternalError("Spark returned results that do not match the jobs it was given")

@@ -36,24 +36,19 @@ from omnigraph.publish.plan import (
 )
 from omnigraph.rules.endpoints import endpoint_columns
 from omnigraph.rules.violation import Violation
-from omnigraph.spark.pinned_graph import PinnedVersion
-from omnigraph.storage.fragments import (
-    stage_appended_fragments,
-    stage_changed_fragments,
-    stage_overwriting_fragments,
-)
+from omnigraph.spark.check import find_set_violations
+from omnigraph.spark.check_context import LoadCheckContext
+from omnigraph.storage.fragments import stage_appended_fragments, stage_changed_fragments, stage_overwriting_fragments
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
 from omnigraph.values import ids
 from omnigraph.values.table_key import TableKey
 
 from . import steps
-from .check import LoadCheckContext, find_set_violations
 from .endpoint_lookup import remove_scratch_folders
 from .pinned_graph import pin_graph
 from .session import parallelism, translate_spark_errors
 from .stage import LoadJob, make_frame_task, make_piece_task, table_key_of
-from .staged_fragments import StagedFragment
 from .task_reports import (
     REPORT_DDL,
     FailureReport,
@@ -72,6 +67,10 @@ from .versions import check_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from omnigraph.spark.pinned_graph import PinnedVersion
+
+    from .staged_fragments import StagedFragment
 
 MAX_ATTEMPTS = 3
 _MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 4 << 20, 64 << 20  # bytes of a piece
@@ -115,9 +114,7 @@ def load_on_spark(
     """
     check_versions(spark)
     commit_metadata = commit_metadata or CommitMetadata()
-    replayed_commit = find_replayed_commit(
-        branch_state.store, branch_state.refresh().state, commit_metadata
-    )
+    replayed_commit = find_replayed_commit(branch_state.store, branch_state.refresh().state, commit_metadata)
     if replayed_commit is not None:
         return LoadOutcome(bulk_load.mode, replayed_commit)
     for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -137,24 +134,14 @@ def load_on_spark(
 
 
 def _begin_transaction(branch_state: BranchState) -> WriteTxn:
-    return WriteTxn(
-        branch_state.store,
-        branch_state.name,
-        branch_state.refresh(),
-        ids.new_ulid(),
-        ids.now_micros(),
-    )
+    return WriteTxn(branch_state.store, branch_state.name, branch_state.refresh(), ids.new_ulid(), ids.now_micros())
 
 
 class LoadAttempt:
     """One attempt: the reports of its tasks, and what the driver derives from them."""
 
     def __init__(
-        self,
-        spark: "SparkSession",
-        branch_state: BranchState,
-        bulk_load: BulkLoad,
-        requirements: Sequence[Requirement],
+        self, spark: "SparkSession", branch_state: BranchState, bulk_load: BulkLoad, requirements: Sequence[Requirement]
     ) -> None:
         self.spark, self.branch_state, self.bulk_load, self.requirements = (
             spark,
@@ -237,11 +224,7 @@ class LoadAttempt:
             parse_problems.add_problem(item)
         violations = [item for item in violations if not parse_problems.explains_violation(item)]
         record_positions = map_record_positions(
-            pieces,
-            {
-                report.piece_number: report.line_count
-                for report in select_reports(collected, LineCountReport)
-            },
+            pieces, {report.piece_number: report.line_count for report in select_reports(collected, LineCountReport)}
         )
         self.problems = record_positions.locate_problems(
             [*unreadable, *map(_problem_from_violation, [*invalid, *violations])]
@@ -249,9 +232,7 @@ class LoadAttempt:
         if self.problems or self.bulk_load.dry_run:
             return None
         if replaced_positions:  # some records are replaced by later ones: write again without them
-            second_reports = self.run_tasks(
-                replace(load_job, skipped_positions=replaced_positions), pieces
-            )
+            second_reports = self.run_tasks(replace(load_job, skipped_positions=replaced_positions), pieces)
             collected = collect_reports(second_reports)
             second_reports.unpersist()
         staged_tables = self._stage_tables(txn, load_job, collected, input_keys)
@@ -266,9 +247,7 @@ class LoadAttempt:
         input_keys: frozenset[TableKey],
     ) -> LoadCheckContext:
         type_reports = select_reports(collected, ReportedTypeReport)
-        unwritten_keys = frozenset(
-            report.table_key for report in type_reports if report.has_unwritten
-        )
+        unwritten_keys = frozenset(report.table_key for report in type_reports if report.has_unwritten)
         staged_fragments: dict[TableKey, list[StagedFragment]] = {}
         for report in select_reports(collected, StagedFragmentReport):
             staged_fragments.setdefault(report.fragment.table_key, []).append(report.fragment)
@@ -288,8 +267,7 @@ class LoadAttempt:
     def make_job(self, snapshot: Snapshot) -> LoadJob:
         """Describe the load for its tasks."""
         pinned_tables: dict[str, PinnedVersion] = {
-            key: (table_entry.location, table_entry.lance_version)
-            for key, table_entry in snapshot.tables.items()
+            key: (table_entry.location, table_entry.lance_version) for key, table_entry in snapshot.tables.items()
         }
         return LoadJob(
             snapshot.schema.ir,
@@ -320,17 +298,12 @@ class LoadAttempt:
         report_frames = []
         if pieces:
             piece_numbers = self.spark.range(0, len(pieces), 1, len(pieces))
-            report_frames.append(
-                piece_numbers.mapInArrow(make_piece_task(load_job, pieces), REPORT_DDL)
-            )
+            report_frames.append(piece_numbers.mapInArrow(make_piece_task(load_job, pieces), REPORT_DDL))
         first_number = len(pieces)
         for type_name, frame in self.bulk_load.frames.items():
             report_frames.append(
                 frame.mapInArrow(
-                    make_frame_task(
-                        load_job, table_key_of(load_job.schema_ir, type_name), first_number
-                    ),
-                    REPORT_DDL,
+                    make_frame_task(load_job, table_key_of(load_job.schema_ir, type_name), first_number), REPORT_DDL
                 )
             )
             first_number += _NUMBERS_PER_FRAME
@@ -353,11 +326,7 @@ class LoadAttempt:
         return frozenset(self.record_counts)
 
     def _stage_tables(
-        self,
-        txn: WriteTxn,
-        load_job: LoadJob,
-        collected: Sequence[TaskReport],
-        input_keys: frozenset[TableKey],
+        self, txn: WriteTxn, load_job: LoadJob, collected: Sequence[TaskReport], input_keys: frozenset[TableKey]
     ) -> dict[TableKey, StagedChange]:
         fragments_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
         removed_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
@@ -368,12 +337,8 @@ class LoadAttempt:
             removed_by_key[removed.table_key].append(removed.addresses)
         staged_tables = {}
         for key in sorted(input_keys):
-            if fragments_by_key[key] or (
-                load_job.mode == "overwrite" and key in load_job.filled_keys
-            ):
-                staged_tables[key] = _stage_table(
-                    txn, key, load_job.mode, fragments_by_key[key], removed_by_key[key]
-                )
+            if fragments_by_key[key] or (load_job.mode == "overwrite" and key in load_job.filled_keys):
+                staged_tables[key] = _stage_table(txn, key, load_job.mode, fragments_by_key[key], removed_by_key[key])
         return staged_tables
 
     def _make_plan(
@@ -388,14 +353,10 @@ class LoadAttempt:
             if TableKey.edge(edge_type.name) in input_keys:
                 read_keys |= {key for _, _, key in endpoint_columns(edge_type)}
         if load_job.mode == "overwrite":
-            read_keys |= {
-                TableKey.edge(edge_type.name) for edge_type in load_job.schema_ir.catalog.edges
-            }
+            read_keys |= {TableKey.edge(edge_type.name) for edge_type in load_job.schema_ir.catalog.edges}
         table_entries = txn.base.state.tables
         content_requirements = [
-            SameContent(
-                table_key, table_entries[table_key].content_id, table_entries[table_key].version
-            )
+            SameContent(table_key, table_entries[table_key].content_id, table_entries[table_key].version)
             for table_key in sorted(read_keys)
         ]
         schema_requirement = SameSchema(txn.base.state.schema.hash)
@@ -404,17 +365,11 @@ class LoadAttempt:
         check_requirements(requirements, replace(txn, base=self.branch_state.refresh()))
         self._begin_step("publish")
         epoch = txn.base.state.head.gc_epoch
-        return PublishPlan(
-            "load", staged_tables, requirements, streams=self.bulk_load.streams, gc_epoch=epoch
-        )
+        return PublishPlan("load", staged_tables, requirements, streams=self.bulk_load.streams, gc_epoch=epoch)
 
 
 def _stage_table(
-    txn: WriteTxn,
-    table_key: TableKey,
-    mode: LoadMode,
-    fragments: Sequence[Any],
-    removed_addresses: Sequence[Any],
+    txn: WriteTxn, table_key: TableKey, mode: LoadMode, fragments: Sequence[Any], removed_addresses: Sequence[Any]
 ) -> StagedChange:
     table = txn.table(table_key)
     if mode == "overwrite":
@@ -425,6 +380,4 @@ def _stage_table(
 
 
 def _problem_from_violation(violation: Violation) -> LoadProblem:
-    return LoadProblem(
-        violation.input_line, violation.type_name, violation.entity_id, violation.to_error()
-    )
+    return LoadProblem(violation.input_line, violation.type_name, violation.entity_id, violation.to_error())

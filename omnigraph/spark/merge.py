@@ -77,9 +77,7 @@ class SparkMerge:
     session: Any = None
     forced: bool = False
 
-    def select_tables(
-        self, merge_inputs: MergeInputs, table_keys: Sequence[TableKey]
-    ) -> frozenset[str]:
+    def select_tables(self, merge_inputs: MergeInputs, table_keys: Sequence[TableKey]) -> frozenset[str]:
         """Select the tables to compare on Spark; none if the merge is small."""
         if self.forced:
             return frozenset(table_keys)
@@ -95,13 +93,9 @@ class SparkMerge:
         if self.session is None:
             _log.info("a large merge runs in this process: Spark is not available")
             return frozenset()
-        return frozenset(
-            key for key, row_count in changed_rows.items() if row_count >= _MIN_TABLE_ROWS
-        )
+        return frozenset(key for key, row_count in changed_rows.items() if row_count >= _MIN_TABLE_ROWS)
 
-    def compare(
-        self, merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity
-    ) -> OffloadedSides:
+    def compare(self, merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity) -> OffloadedSides:
         """Return what both sides changed in a table."""
         entity_type = type_for_key(merge_inputs.target_snapshot.schema.ir.catalog, table_key)
         snapshots = {
@@ -110,42 +104,27 @@ class SparkMerge:
             THEIRS: merge_inputs.source_snapshot,
         }
         pinned_tables = {
-            version_name: _pinned_version(snapshot.table(table_key))
-            for version_name, snapshot in snapshots.items()
+            version_name: _pinned_version(snapshot.table(table_key)) for version_name, snapshot in snapshots.items()
         }
         pinned_graph = pin_graph(merge_inputs.target_snapshot.store, pinned_tables)
         three_way = ThreeWayTable(
-            pinned_graph,
-            entity_type,
-            tuple(rule_columns(entity_type)),
-            backfill_values(entity_type),
+            pinned_graph, entity_type, tuple(rule_columns(entity_type)), backfill_values(entity_type)
         )
-        tables_by_kind = self._compare_on_spark(
-            three_way, _differing_fragments(merge_inputs, table_key)
-        )
+        tables_by_kind = self._compare_on_spark(three_way, _differing_fragments(merge_inputs, table_key))
         return _offloaded_sides(merge_inputs, table_key, granularity, three_way, tables_by_kind)
 
     def write(
-        self,
-        store: Store,
-        source_table: Table,
-        target_table: Table,
-        row_ids: Positions,
-        kept_row_ids: Positions,
+        self, store: Store, source_table: Table, target_table: Table, row_ids: Positions, kept_row_ids: Positions
     ) -> list[Mapping[str, Any]]:
         """Write rows of one table as fragments of another; rows with a row id to keep retain it."""
         spark = self._checked_session()
-        pinned_graph = pin_graph(
-            store, {SOURCE: _pinned_version(source_table), TARGET: _pinned_version(target_table)}
-        )
+        pinned_graph = pin_graph(store, {SOURCE: _pinned_version(source_table), TARGET: _pinned_version(target_table)})
         write_order = np.lexsort((row_ids, kept_row_ids >= 0))
         with translate_spark_errors(spark):
             row_references = spark.createDataFrame(
                 pa.table({"row": row_ids[write_order], "kept": kept_row_ids[write_order]})
             )
-            result_rows = row_references.mapInArrow(
-                make_write_task(pinned_graph), RESULT_DDL
-            ).toArrow()
+            result_rows = row_references.mapInArrow(make_write_task(pinned_graph), RESULT_DDL).toArrow()
         return [json.loads(fragment_json) for fragment_json in result_rows["data"].to_pylist()]
 
     def _compare_on_spark(
@@ -159,12 +138,8 @@ class SparkMerge:
         spark = self._checked_session()
         with translate_spark_errors(spark):
             set_numbers = spark.range(0, len(fragment_sets), 1, len(fragment_sets))
-            entries = set_numbers.mapInArrow(
-                make_candidate_task(three_way.pinned_graph, fragment_sets), ENTRY_DDL
-            )
-            matched_entries = entries.groupBy("id").agg(
-                *(sql.max(column).alias(column) for column in ROW_ID_COLUMNS)
-            )
+            entries = set_numbers.mapInArrow(make_candidate_task(three_way.pinned_graph, fragment_sets), ENTRY_DDL)
+            matched_entries = entries.groupBy("id").agg(*(sql.max(column).alias(column) for column in ROW_ID_COLUMNS))
             # Sort by row id, so that neighbouring rows are read together.
             read_order = sql.coalesce("theirs", "ours", "was_theirs", "was_ours")
             result_rows = (
@@ -172,9 +147,7 @@ class SparkMerge:
                 .mapInArrow(make_compare_task(three_way), RESULT_DDL)
                 .toArrow()
             )
-        for kind, packed_rows in zip(
-            result_rows["kind"].to_pylist(), result_rows["data"].to_pylist(), strict=True
-        ):
+        for kind, packed_rows in zip(result_rows["kind"].to_pylist(), result_rows["data"].to_pylist(), strict=True):
             tables_by_kind.setdefault(kind, []).append(unpack_table(packed_rows))
         return tables_by_kind
 
@@ -193,11 +166,7 @@ def _max_changed_rows(merge_inputs: MergeInputs, table_key: TableKey) -> int:
     """Upper bound of the changed rows, computed without opening a table."""
     return sum(
         2 * snapshot.tables[table_key].row_count
-        for snapshot in (
-            merge_inputs.base_snapshot,
-            merge_inputs.target_snapshot,
-            merge_inputs.source_snapshot,
-        )
+        for snapshot in (merge_inputs.base_snapshot, merge_inputs.target_snapshot, merge_inputs.source_snapshot)
     )
 
 
@@ -209,15 +178,10 @@ def _count_changed_rows(merge_inputs: MergeInputs, table_key: TableKey) -> int:
     )
 
 
-def _differing_fragments(
-    merge_inputs: MergeInputs, table_key: TableKey
-) -> list[DifferingFragments]:
+def _differing_fragments(merge_inputs: MergeInputs, table_key: TableKey) -> list[DifferingFragments]:
     """The fragments in which the sides differ from the base, grouped for tasks."""
     base_table, fragment_sets = merge_inputs.base_snapshot.table(table_key), []
-    for side, snapshot in (
-        (OURS, merge_inputs.target_snapshot),
-        (THEIRS, merge_inputs.source_snapshot),
-    ):
+    for side, snapshot in ((OURS, merge_inputs.target_snapshot), (THEIRS, merge_inputs.source_snapshot)):
         side_table = snapshot.table(table_key)
         base_sizes, side_sizes = fragment_row_counts(base_table), fragment_row_counts(side_table)
         if side_table.location == base_table.location:
@@ -227,20 +191,17 @@ def _differing_fragments(
                 for fragments in (difference.removed, difference.added)
             )
             fragment_pairs = [
-                (entry.old_fragment.fragment_id, entry.new_fragment.fragment_id)
-                for entry in difference.redeleted
+                (entry.old_fragment.fragment_id, entry.new_fragment.fragment_id) for entry in difference.redeleted
             ]
             fragment_sets += [
                 DifferingFragments(side, (base_fragment,), (side_fragment,), only_deletions=True)
                 for base_fragment, side_fragment in fragment_pairs
             ]
         fragment_sets += [
-            DifferingFragments(side, base_fragments=tuple(fragments))
-            for fragments in group_fragments(base_sizes)
+            DifferingFragments(side, base_fragments=tuple(fragments)) for fragments in group_fragments(base_sizes)
         ]
         fragment_sets += [
-            DifferingFragments(side, side_fragments=tuple(fragments))
-            for fragments in group_fragments(side_sizes)
+            DifferingFragments(side, side_fragments=tuple(fragments)) for fragments in group_fragments(side_sizes)
         ]
     return fragment_sets
 
@@ -254,22 +215,15 @@ def _offloaded_sides(
 ) -> OffloadedSides:
     full_schema = row_schema(merge_inputs.source_snapshot.table(table_key).schema)
     rule_schema = pa.schema(
-        [
-            *(full_schema.field(column) for column in three_way.rule_columns),
-            (SOURCE_ROW_ID, pa.int64()),
-        ]
+        [*(full_schema.field(column) for column in three_way.rule_columns), (SOURCE_ROW_ID, pa.int64())]
     )
     inserted_rows, updated_rows = (
-        _concatenate_by_id(tables_by_kind.get(kind, ()), rule_schema)
-        for kind in ("insert", "update")
+        _concatenate_by_id(tables_by_kind.get(kind, ()), rule_schema) for kind in ("insert", "update")
     )
-    deleted_ids = _concatenate_by_id(
-        tables_by_kind.get("delete", ()), pa.schema([full_schema.field("id")])
-    )["id"]
+    deleted_ids = _concatenate_by_id(tables_by_kind.get("delete", ()), pa.schema([full_schema.field("id")]))["id"]
     clashing_rows = _concatenate_by_id(tables_by_kind.get("clash", ()), _CLASH_SCHEMA)
     our_changes, their_changes = (
-        _clashing_changes(merge_inputs, table_key, three_way, clashing_rows, side)
-        for side in (OURS, THEIRS)
+        _clashing_changes(merge_inputs, table_key, three_way, clashing_rows, side) for side in (OURS, THEIRS)
     )
     added_edges = _concatenate_by_id(tables_by_kind.get("added", ()), _ADDED_SCHEMA)
     parallel_candidates = _parallel_candidates(merge_inputs, table_key, added_edges, inserted_rows)
@@ -298,11 +252,7 @@ def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Tabl
 
 
 def _clashing_changes(
-    merge_inputs: MergeInputs,
-    table_key: TableKey,
-    three_way: ThreeWayTable,
-    clashing_rows: pa.Table,
-    side: str,
+    merge_inputs: MergeInputs, table_key: TableKey, three_way: ThreeWayTable, clashing_rows: pa.Table, side: str
 ) -> TableChanges:
     """The changes of one side to entities that both sides changed differently, with all values."""
     base_table = merge_inputs.base_snapshot.table(table_key)
@@ -312,9 +262,7 @@ def _clashing_changes(
         _read_rows(version_table, clashing_rows[version_name])
         for version_table, version_name in ((base_table, BASE), (side_table, side))
     )
-    fitted_base_rows = align_columns(
-        base_rows, base_table.schema, side_table.schema, three_way.initial_values
-    )
+    fitted_base_rows = align_columns(base_rows, base_table.schema, side_table.schema, three_way.initial_values)
     return match_rows_by_id(table_key, fitted_base_rows, side_rows, full_schema)
 
 
@@ -331,9 +279,7 @@ def _parallel_candidates(
     our_endpoints, their_endpoints = _endpoint_texts(added_edges), _endpoint_texts(inserted_rows)
     our_matches = added_edges.filter(pc.is_in(our_endpoints, value_set=their_endpoints))
     their_matches = inserted_rows.filter(pc.is_in(their_endpoints, value_set=our_endpoints))
-    return _read_rows(our_table, our_matches[SOURCE_ROW_ID]), _read_rows(
-        their_table, their_matches[SOURCE_ROW_ID]
-    )
+    return _read_rows(our_table, our_matches[SOURCE_ROW_ID]), _read_rows(their_table, their_matches[SOURCE_ROW_ID])
 
 
 def _endpoint_texts(rows: pa.Table) -> pa.Array:
@@ -352,9 +298,5 @@ def _snapshot_of_side(merge_inputs: MergeInputs, side: str) -> Snapshot:
 
 
 _INVALID_SCHEMA = pa.schema([("id", pa.string()), (SOURCE_ROW_ID, pa.int64())])
-_CLASH_SCHEMA = pa.schema(
-    [("id", pa.string()), *((name, pa.int64()) for name in (BASE, OURS, THEIRS))]
-)
-_ADDED_SCHEMA = pa.schema(
-    [*((name, pa.string()) for name in ("id", "src", "dst")), (SOURCE_ROW_ID, pa.int64())]
-)
+_CLASH_SCHEMA = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in (BASE, OURS, THEIRS))])
+_ADDED_SCHEMA = pa.schema([*((name, pa.string()) for name in ("id", "src", "dst")), (SOURCE_ROW_ID, pa.int64())])

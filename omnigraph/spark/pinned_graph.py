@@ -51,9 +51,7 @@ class PinnedRowLookup:
         with_row_ids: bool = False,
     ) -> pa.Table:
         """Find rows by column values."""
-        return find(
-            self.pinned_graph.table(table_key), values_by_column, columns, with_row_ids=with_row_ids
-        )
+        return find(self.pinned_graph.table(table_key), values_by_column, columns, with_row_ids=with_row_ids)
 
     def scan(self, table_key: str, columns: Sequence[str]) -> Any:
         """Read all rows."""
@@ -67,7 +65,5 @@ def pin_graph(store: Store, tables: Mapping[str, PinnedVersion]) -> PinnedGraph:
 
 
 @lru_cache(maxsize=8)
-def _open_cached_store(
-    uri: str, durability: Durability, options: tuple[tuple[str, str], ...]
-) -> Store:
+def _open_cached_store(uri: str, durability: Durability, options: tuple[tuple[str, str], ...]) -> Store:
     return open_store(uri, durability=durability, storage_options=dict(options) or None)

@@ -80,9 +80,7 @@ class DataFrameLease:
                 return
 
 
-def lease_for_table(
-    branch_state: BranchState, snapshot: Snapshot, table_key: TableKey
-) -> DataFrameLease:
+def lease_for_table(branch_state: BranchState, snapshot: Snapshot, table_key: TableKey) -> DataFrameLease:
     """Return a lease on one table of a snapshot; nothing is written before a task reads."""
     intent = build_read_intent(_branch_of_snapshot(snapshot, branch_state), snapshot)
     return DataFrameLease(pin_graph(snapshot.store, {}), intent, snapshot.tables[table_key])
@@ -107,9 +105,7 @@ def snapshot_lease(snapshot: Snapshot, branch_state: BranchState | None = None) 
     store = pin_graph(snapshot.store, {}).store()
     with ExitStack() as exit_stack:
         try:
-            exit_stack.enter_context(
-                protect_snapshot(store, _branch_of_snapshot(snapshot, branch_state), snapshot)
-            )
+            exit_stack.enter_context(protect_snapshot(store, _branch_of_snapshot(snapshot, branch_state), snapshot))
         except StorageError as error:
             _log.warning("no read lease, a cleanup may remove what is exported: %s", error)
         yield

@@ -82,12 +82,7 @@ def _untag_value(tagged: Any) -> Any:
 def error_members(error: ClientError) -> dict[str, Any]:
     """Return an error as plain members: its class, message, facts and what it was given besides."""
     settings = {name: error.__dict__[name] for name in _ERROR_SETTINGS if name in error.__dict__}
-    return {
-        "class": type(error).__name__,
-        "message": error.message,
-        "facts": error.details,
-        "settings": settings,
-    }
+    return {"class": type(error).__name__, "message": error.message, "facts": error.details, "settings": settings}
 
 
 def error_from_members(members: Mapping[str, Any]) -> ClientError:

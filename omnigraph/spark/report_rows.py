@@ -15,12 +15,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SPARK_TYPES = {
-    pa.string(): "string",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.binary(): "binary",
-}
+_SPARK_TYPES = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.binary(): "binary"}
 # The columns of the DataFrame: `kind`, then those of reports per record, then those of others.
 REPORT_SCHEMA = pa.schema(
     [
@@ -61,9 +56,7 @@ class RowKind:
 
     def batch(self, row_count: int, **columns: Any) -> pa.RecordBatch:
         """Build rows; a missing column is null, a scalar is repeated for all rows."""
-        arrays = [
-            _column_array(column, columns.get(column.name), row_count) for column in self.schema
-        ]
+        arrays = [_column_array(column, columns.get(column.name), row_count) for column in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def to_report(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -76,9 +69,7 @@ class RowKind:
         own_rows = reports.filter(pc.equal(reports.column("kind"), self.kind))
         return own_rows.select(self.schema.names)
 
-    def select_from(
-        self, task_reports: "DataFrame", types: Sequence[int] | None = None
-    ) -> "DataFrame":
+    def select_from(self, task_reports: "DataFrame", types: Sequence[int] | None = None) -> "DataFrame":
         """Select the rows of this kind, of some types or of all, from the reports of all tasks."""
         own_rows = task_reports.where(task_reports.kind == self.kind)
         if types is not None:
@@ -90,41 +81,25 @@ class RowKind:
 KEY_ROWS = RowKind(
     "key",
     pa.schema(
-        [
-            ("type", pa.int32()),
-            ("id", pa.string()),
-            ("src", pa.string()),
-            ("dst", pa.string()),
-            ("spot", pa.int64()),
-        ]
+        [("type", pa.int32()), ("id", pa.string()), ("src", pa.string()), ("dst", pa.string()), ("spot", pa.int64())]
     ),
 )
 # The tuple of a `@unique` constraint, which `grp` numbers.
 TUPLE_ROWS = RowKind(
     "unique",
     pa.schema(
-        [
-            ("type", pa.int32()),
-            ("grp", pa.int32()),
-            ("value", pa.string()),
-            ("id", pa.string()),
-            ("spot", pa.int64()),
-        ]
+        [("type", pa.int32()), ("grp", pa.int32()), ("value", pa.string()), ("id", pa.string()), ("spot", pa.int64())]
     ),
 )
 # A stored edge that a loaded one replaces.
-REPLACED_EDGE_ROWS = RowKind(
-    "old", pa.schema([("type", pa.int32()), ("id", pa.string()), ("src", pa.string())])
-)
+REPLACED_EDGE_ROWS = RowKind("old", pa.schema([("type", pa.int32()), ("id", pa.string()), ("src", pa.string())]))
 ROW_KINDS = (KEY_ROWS, TUPLE_ROWS, REPLACED_EDGE_ROWS)
 
 
 def widen_batch(kind: str, row_count: int, columns: dict[str, Any]) -> pa.RecordBatch:
     """Build a batch with the columns of all reports; a missing column is null."""
     columns = {**columns, "kind": kind}
-    arrays = [
-        _column_array(column, columns.get(column.name), row_count) for column in REPORT_SCHEMA
-    ]
+    arrays = [_column_array(column, columns.get(column.name), row_count) for column in REPORT_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=REPORT_SCHEMA)
 
 

@@ -24,23 +24,14 @@ _SYSTEM_COLUMNS = ("id", "src", "dst")
 
 
 def key_batches(
-    entity_type: NodeType | EdgeType,
-    type_number: int,
-    rows: pa.Table,
-    positions: Positions,
-    *,
-    ids_generated: bool,
+    entity_type: NodeType | EdgeType, type_number: int, rows: pa.Table, positions: Positions, *, ids_generated: bool
 ) -> ReportBatches:
     """Return `KEY_ROWS`; a generated id is omitted, no other record can refer to it."""
     if not rows.num_rows or (ids_generated and isinstance(entity_type, NodeType)):
         return
-    endpoint_arrays = (
-        {"src": rows["src"], "dst": rows["dst"]} if isinstance(entity_type, EdgeType) else {}
-    )
+    endpoint_arrays = {"src": rows["src"], "dst": rows["dst"]} if isinstance(entity_type, EdgeType) else {}
     known_ids = None if ids_generated else rows["id"]
-    yield KEY_ROWS.batch(
-        rows.num_rows, type=type_number, id=known_ids, spot=positions, **endpoint_arrays
-    )
+    yield KEY_ROWS.batch(rows.num_rows, type=type_number, id=known_ids, spot=positions, **endpoint_arrays)
 
 
 def tuple_batches(
@@ -71,14 +62,8 @@ def key_columns(fragment: StagedFragment) -> list[str]:
 def make_key_rows(table_keys: Sequence[str]) -> MakeRows:
     """Make the function that turns rows of fragments into `KEY_ROWS`."""
 
-    def make(
-        fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions
-    ) -> ReportBatches:
-        system_arrays = {
-            column: batch.column(column)
-            for column in _SYSTEM_COLUMNS
-            if column in batch.schema.names
-        }
+    def make(fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions) -> ReportBatches:
+        system_arrays = {column: batch.column(column) for column in _SYSTEM_COLUMNS if column in batch.schema.names}
         type_number = table_keys.index(fragment.table_key)
         yield KEY_ROWS.batch(batch.num_rows, type=type_number, spot=positions, **system_arrays)
 
@@ -92,9 +77,7 @@ def tuple_columns(schema_ir: SchemaIR) -> Callable[[StagedFragment], list[str]]:
             "id",
             *(
                 column
-                for column_group in unique_groups(
-                    type_for_key(schema_ir.catalog, fragment.table_key)
-                )
+                for column_group in unique_groups(type_for_key(schema_ir.catalog, fragment.table_key))
                 for column in column_group
             ),
         }
@@ -104,15 +87,11 @@ def tuple_columns(schema_ir: SchemaIR) -> Callable[[StagedFragment], list[str]]:
 def make_tuple_rows(schema_ir: SchemaIR, table_keys: Sequence[str]) -> MakeRows:
     """Make the function that turns rows of fragments into `TUPLE_ROWS`."""
 
-    def make(
-        fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions
-    ) -> ReportBatches:
+    def make(fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions) -> ReportBatches:
         entity_type, type_number = (
             type_for_key(schema_ir.catalog, fragment.table_key),
             table_keys.index(fragment.table_key),
         )
-        yield from tuple_batches(
-            entity_type, type_number, pa.Table.from_batches([batch]), positions
-        )
+        yield from tuple_batches(entity_type, type_number, pa.Table.from_batches([batch]), positions)
 
     return make

@@ -46,25 +46,17 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
     column_names = select_columns(table_key, columns_of_type(entity_type), columns)
     check_versions(spark)
     table_entry = snapshot.tables[table_key]
-    pinned_graph = pin_graph(
-        snapshot.store, {table_key: (table_entry.location, table_entry.lance_version)}
-    )
+    pinned_graph = pin_graph(snapshot.store, {table_key: (table_entry.location, table_entry.lance_version)})
     fragment_groups = group_fragments(fragment_row_counts(snapshot.table(table_key)))
     spark_schema = spark_arrow_schema(entity_type, column_names, with_row_ids=with_row_ids)
-    read_task = _make_reader(
-        pinned_graph, table_key, fragment_groups, column_names, row_filter, spark_schema
-    )
+    read_task = _make_reader(pinned_graph, table_key, fragment_groups, column_names, row_filter, spark_schema)
     if lease is not None:
         read_task = lease.wrap_task(read_task)
     group_numbers = spark.range(0, len(fragment_groups), 1, max(1, len(fragment_groups)))
-    return group_numbers.mapInArrow(
-        read_task, spark_ddl(entity_type, column_names, with_row_ids=with_row_ids)
-    )
+    return group_numbers.mapInArrow(read_task, spark_ddl(entity_type, column_names, with_row_ids=with_row_ids))
 
 
-def select_columns(
-    table_key: TableKey, known_columns: Sequence[str], columns: Sequence[str] | None
-) -> list[str]:
+def select_columns(table_key: TableKey, known_columns: Sequence[str], columns: Sequence[str] | None) -> list[str]:
     """Return the requested columns, all by default; raise `InputError` for an unknown one."""
     if columns is None:
         return list(known_columns)
@@ -107,11 +99,7 @@ def _make_reader(
             for group_number in batch.column(0).to_pylist():
                 table = pinned_graph.table(table_key)
                 for rows in read_fragments(
-                    table,
-                    fragment_groups[group_number],
-                    column_names,
-                    row_filter,
-                    with_row_ids=with_row_ids,
+                    table, fragment_groups[group_number], column_names, row_filter, with_row_ids=with_row_ids
                 ):
                     yield cast_to_spark(rows, spark_schema)
 

@@ -48,10 +48,7 @@ _CLUSTER_SETTINGS = {"spark.excludeOnFailure.enabled": "true"}
 
 
 def spark_session(
-    *,
-    master: str | None = None,
-    remote: str | None = None,
-    settings: Mapping[str, str] | None = None,
+    *, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
 ) -> "SparkSession":
     """Return the active session of this process, or start one: local, on `master` or on `remote`.
 
@@ -66,9 +63,7 @@ def spark_session(
     try:
         if remote is not None:
             return _start_connect_session(session_class, remote, settings or {})
-        return _start_classic_session(
-            session_class, master or f"local[{_available_cores()}]", settings or {}
-        )
+        return _start_classic_session(session_class, master or f"local[{_available_cores()}]", settings or {})
     except ConfigError:
         raise
     except Exception as error:  # Spark raises errors of any class
@@ -100,9 +95,7 @@ def allow_without_pandas() -> None:
         pandas_functions.require_minimum_pandas_version = lambda: None
 
 
-def _start_connect_session(
-    session_class: Any, remote: str, settings: Mapping[str, str]
-) -> "SparkSession":
+def _start_connect_session(session_class: Any, remote: str, settings: Mapping[str, str]) -> "SparkSession":
     # Checked here, because PySpark takes `python -c` for its own tests and exits with status 0.
     missing_packages = [name for name in _CONNECT_PACKAGES if find_spec(name) is None]
     if missing_packages:
@@ -116,9 +109,7 @@ def _start_connect_session(
     return builder.getOrCreate()  # type: ignore[no-any-return]
 
 
-def _start_classic_session(
-    session_class: Any, master: str, settings: Mapping[str, str]
-) -> "SparkSession":
+def _start_classic_session(session_class: Any, master: str, settings: Mapping[str, str]) -> "SparkSession":
     from pyspark import SparkConf, SparkContext
 
     running_context = SparkContext._active_spark_context
@@ -150,9 +141,7 @@ def _start_jvm(spark_conf: Any) -> None:
             reason=f"Spark needs Java {OLDEST_JAVA} or newer, but none was found",
             hint="install Java or set JAVA_HOME; small data needs no Spark: use engine 'local'",
         )
-    os.environ["JAVA_HOME"] = str(
-        java_path.parent.parent
-    )  # an invalid JAVA_HOME would win otherwise
+    os.environ["JAVA_HOME"] = str(java_path.parent.parent)  # an invalid JAVA_HOME would win otherwise
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log_descriptor, log_path = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
     try:
@@ -191,18 +180,12 @@ def spark_session_if_available() -> "SparkSession | None":
 
 def find_java(environment: Mapping[str, str], prefix: Path) -> Path | None:
     """Find a `java` that is new enough: from JAVA_HOME, on the path, or next to this Python."""
-    candidates = (
-        [Path(environment["JAVA_HOME"], "bin", "java")] if environment.get("JAVA_HOME") else []
-    )
+    candidates = [Path(environment["JAVA_HOME"], "bin", "java")] if environment.get("JAVA_HOME") else []
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     candidates += [Path(on_path).resolve()] if on_path else []
     candidates.append(prefix / "java" / "bin" / "java")
     return next(
-        (
-            candidate
-            for candidate in candidates
-            if candidate.exists() and _java_major_version(candidate) >= OLDEST_JAVA
-        ),
+        (candidate for candidate in candidates if candidate.exists() and _java_major_version(candidate) >= OLDEST_JAVA),
         None,
     )
 

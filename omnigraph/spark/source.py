@@ -53,20 +53,14 @@ class GraphSource(api.DataSource):
         unknown_options = sorted(set(self.lowercase_options) - set(_OPTIONS))
         if unknown_options:
             expected_options = ", ".join(_OPTIONS)
-            raise UsageError(
-                reason=f"unknown option '{unknown_options[0]}'; expected one of {expected_options}"
-            )
+            raise UsageError(reason=f"unknown option '{unknown_options[0]}'; expected one of {expected_options}")
         if "type" not in self.lowercase_options or not (
             "graph" in self.lowercase_options or "path" in self.lowercase_options
         ):
             raise UsageError(reason="the options 'graph' and 'type' are required")
-        revision_options = [
-            option for option in ("branch", "at", "version") if option in self.lowercase_options
-        ]
+        revision_options = [option for option in ("branch", "at", "version") if option in self.lowercase_options]
         if len(revision_options) > 1:
-            raise UsageError(
-                reason=f"{' and '.join(revision_options)} are mutually exclusive: give one"
-            )
+            raise UsageError(reason=f"{' and '.join(revision_options)} are mutually exclusive: give one")
         self.uri = self.lowercase_options.get("graph") or self.lowercase_options["path"]
         # Pinned here, once: everything planned from this object must read the same commit.
         self.commit_id = self._open_snapshot().commit_id
@@ -87,19 +81,13 @@ class GraphSource(api.DataSource):
         entity_type = self._entity_type(pinned)
         table_key = TableKey.of(entity_type.kind, entity_type.name)
         table_entry = pinned.tables[table_key]
-        pinned_graph = pin_graph(
-            pinned.store, {table_key: (table_entry.location, table_entry.lance_version)}
-        )
+        pinned_graph = pin_graph(pinned.store, {table_key: (table_entry.location, table_entry.lance_version)})
         column_names = [field.name for field in schema]
         filter_json = self.lowercase_options.get("filters")
-        row_filter = (
-            SparkFilter() if filter_json is None else parse_filter(entity_type, filter_json)
-        )
+        row_filter = SparkFilter() if filter_json is None else parse_filter(entity_type, filter_json)
         fragment_groups = group_fragments(fragment_row_counts(pinned.table(table_key)))
         lease = lease_for_table(self._open_branch(pinned.store), pinned, table_key)
-        return GraphReader(
-            pinned_graph, table_key, entity_type, column_names, fragment_groups, row_filter, lease
-        )
+        return GraphReader(pinned_graph, table_key, entity_type, column_names, fragment_groups, row_filter, lease)
 
     def writer(self, schema: Any, overwrite: bool) -> "GraphWriter":
         """Return a writer to the branch."""
@@ -109,9 +97,7 @@ class GraphSource(api.DataSource):
         entity_type = self._entity_type(pinned)
         load_mode = "overwrite" if overwrite else self.lowercase_options.get("loadmode")
         if load_mode not in (None, *LOAD_MODES):
-            raise UsageError(
-                reason=f"unknown loadMode '{load_mode}'; expected {', '.join(LOAD_MODES)}"
-            )
+            raise UsageError(reason=f"unknown loadMode '{load_mode}'; expected {', '.join(LOAD_MODES)}")
         gc_epoch = open_branch(pinned.store, branch_name).last_known().state.head.gc_epoch
         type_write = prepare_type_write(
             pinned,
@@ -126,9 +112,7 @@ class GraphSource(api.DataSource):
         store = open_store(self.uri, effects=Effects(read_only=True))
         branch_state = self._open_branch(store)
         version = self.lowercase_options.get("version")
-        revision = (
-            commit_id or self.lowercase_options.get("at") or (int(version) if version else None)
-        )
+        revision = commit_id or self.lowercase_options.get("at") or (int(version) if version else None)
         return load_snapshot(store, branch_state, revision)
 
     def _open_branch(self, store: Store) -> BranchState:
@@ -144,13 +128,9 @@ class GraphSource(api.DataSource):
     def _selected_columns(self, pinned: Snapshot) -> list[str]:
         entity_type = self._entity_type(pinned)
         columns_option = self.lowercase_options.get("columns")
-        column_names = (
-            [column.strip() for column in columns_option.split(",")] if columns_option else None
-        )
+        column_names = [column.strip() for column in columns_option.split(",")] if columns_option else None
         return select_columns(
-            TableKey.of(entity_type.kind, entity_type.name),
-            columns_of_type(entity_type),
-            column_names,
+            TableKey.of(entity_type.kind, entity_type.name), columns_of_type(entity_type), column_names
         )
 
 
@@ -183,9 +163,7 @@ class GraphReader(api.DataSourceReader):
 
     def partitions(self) -> Sequence[api.InputPartition]:
         """Return one partition per task; a table without rows still has one."""
-        return [FragmentPartition(fragment_group) for fragment_group in self.fragment_groups] or [
-            FragmentPartition(())
-        ]
+        return [FragmentPartition(fragment_group) for fragment_group in self.fragment_groups] or [FragmentPartition(())]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""
@@ -195,7 +173,5 @@ class GraphReader(api.DataSourceReader):
         read_columns = list(dict.fromkeys([*self.column_names, *self.row_filter.batch_columns]))
         with self.lease.keep_alive():
             pinned_table = self.pinned_graph.table(self.table_key)
-            for rows in read_fragments(
-                pinned_table, partition.value, read_columns, self.row_filter.storage_filter
-            ):
+            for rows in read_fragments(pinned_table, partition.value, read_columns, self.row_filter.storage_filter):
                 yield cast_to_spark(self.row_filter.apply_to_batch(rows), spark_schema)

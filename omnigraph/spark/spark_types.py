@@ -39,19 +39,13 @@ def spark_type(property_type: PropertyType) -> str:
     'array<float>'
     """
     element_type = _SPARK_TYPES[property_type.scalar][0]
-    return (
-        f"array<{element_type}>"
-        if property_type.is_list or property_type.is_vector
-        else element_type
-    )
+    return f"array<{element_type}>" if property_type.is_list or property_type.is_vector else element_type
 
 
 def spark_arrow_type(property_type: PropertyType) -> pa.DataType:
     """Return the Arrow type in which Spark expects a property."""
     element_type = _SPARK_TYPES[property_type.scalar][1]
-    return (
-        pa.list_(element_type) if property_type.is_list or property_type.is_vector else element_type
-    )
+    return pa.list_(element_type) if property_type.is_list or property_type.is_vector else element_type
 
 
 def columns_of_type(entity_type: NodeType | EdgeType) -> list[str]:
@@ -60,17 +54,13 @@ def columns_of_type(entity_type: NodeType | EdgeType) -> list[str]:
     return [*system_columns, *(prop.name for prop in entity_type.properties)]
 
 
-def property_types_of(
-    entity_type: NodeType | EdgeType, columns: Sequence[str]
-) -> list[PropertyType]:
+def property_types_of(entity_type: NodeType | EdgeType, columns: Sequence[str]) -> list[PropertyType]:
     """Return the graph types of columns."""
     declared_types = {prop.name: prop.type for prop in entity_type.properties}
     return [declared_types.get(column, _STRING_TYPE) for column in columns]
 
 
-def spark_ddl(
-    entity_type: NodeType | EdgeType, columns: Sequence[str], *, with_row_ids: bool = False
-) -> str:
+def spark_ddl(entity_type: NodeType | EdgeType, columns: Sequence[str], *, with_row_ids: bool = False) -> str:
     """Return columns as a Spark schema."""
     property_types = property_types_of(entity_type, columns)
     definitions = [
@@ -89,9 +79,7 @@ def spark_arrow_schema(
         pa.field(column, spark_arrow_type(property_type))
         for column, property_type in zip(columns, property_types, strict=True)
     ]
-    return pa.schema(
-        [*fields, *(pa.field(name, pa.int64()) for name in ROW_ID_COLUMNS if with_row_ids)]
-    )
+    return pa.schema([*fields, *(pa.field(name, pa.int64()) for name in ROW_ID_COLUMNS if with_row_ids)])
 
 
 def cast_to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

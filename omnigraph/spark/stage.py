@@ -14,12 +14,7 @@ import pyarrow as pa
 
 from omnigraph.errors import ClientError
 from omnigraph.ingest.frames import take_table
-from omnigraph.ingest.input_pieces import (
-    InputPiece,
-    first_position,
-    read_piece_blocks,
-    read_piece_tables,
-)
+from omnigraph.ingest.input_pieces import InputPiece, first_position, read_piece_blocks, read_piece_tables
 from omnigraph.ingest.intake import Intake, TypeBuffer
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode
@@ -77,17 +72,13 @@ class LoadJob:
     skipped_positions: frozenset[int] = frozenset()
 
 
-def make_piece_task(
-    load_job: LoadJob, pieces: Sequence[InputPiece]
-) -> Callable[[ReportBatches], ReportBatches]:
+def make_piece_task(load_job: LoadJob, pieces: Sequence[InputPiece]) -> Callable[[ReportBatches], ReportBatches]:
     """Make the Spark function that loads pieces by their numbers."""
 
     def run(batches: ReportBatches) -> ReportBatches:
         for batch in batches:
             for piece_number in batch.column(0).to_pylist():
-                yield from _report_failures(
-                    piece_number, partial(_load_piece, load_job, pieces[piece_number])
-                )
+                yield from _report_failures(piece_number, partial(_load_piece, load_job, pieces[piece_number]))
 
     return run
 
@@ -103,23 +94,17 @@ def make_frame_task(
         context = TaskContext.get()
         piece_number = first_number + (context.partitionId() if context is not None else 0)
         tables = (
-            restore_unsigned(
-                pa.Table.from_batches([batch]), type_for_key(load_job.schema_ir.catalog, table_key)
-            )
+            restore_unsigned(pa.Table.from_batches([batch]), type_for_key(load_job.schema_ir.catalog, table_key))
             for batch in batches
         )
-        yield from _report_failures(
-            piece_number, partial(_load_tables, load_job, piece_number, table_key, tables)
-        )
+        yield from _report_failures(piece_number, partial(_load_tables, load_job, piece_number, table_key, tables))
 
     return run
 
 
 def restore_unsigned(table: pa.Table, entity_type: NodeType | EdgeType) -> pa.Table:
     """Cast decimals of U64 columns, which Spark has no type for, back to unsigned integers."""
-    unsigned_columns = {
-        prop.name for prop in entity_type.properties if prop.type.scalar is ScalarType.U64
-    }
+    unsigned_columns = {prop.name for prop in entity_type.properties if prop.type.scalar is ScalarType.U64}
     for column_index, column in enumerate(table.column_names):
         if column in unsigned_columns and pa.types.is_decimal(table.schema.field(column).type):
             table = table.set_column(column_index, column, table[column].cast(pa.uint64()))
@@ -144,11 +129,7 @@ def _load_piece(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
     blocks = read_piece_blocks(piece, load_job.limits.line_bytes)
     truncating = load_job.mode == "overwrite"
     for block_end in read_blocks(
-        loader.intake,
-        blocks,
-        allow_truncate=truncating,
-        report_all=True,
-        first_number=start_position,
+        loader.intake, blocks, allow_truncate=truncating, report_all=True, first_number=start_position
     ):
         end_position = block_end
         yield from loader.drain()
@@ -214,10 +195,7 @@ class PieceLoader:
                 yield from self._check_rows(table_key, type_buffer, rows, positions)
         yield from self._report_unreadable()
         for table_key, buffer in list(self.buffers.items()):
-            if (
-                buffer.row_count >= self.load_job.fragment_rows
-                or buffer.byte_count >= self.load_job.fragment_bytes
-            ):
+            if buffer.row_count >= self.load_job.fragment_rows or buffer.byte_count >= self.load_job.fragment_bytes:
                 yield from self._write_buffer(table_key)
 
     def finish(self) -> ReportBatches:
@@ -225,9 +203,7 @@ class PieceLoader:
         for table_key in list(self.buffers):
             yield from self._write_buffer(table_key)
         for table_key, type_buffer in self.intake.buffers.items():
-            yield RecordCountReport(
-                table_key, type_buffer.record_count, bool(type_buffer.truncated)
-            ).to_batch()
+            yield RecordCountReport(table_key, type_buffer.record_count, bool(type_buffer.truncated)).to_batch()
 
     def _type_number(self, table_key: TableKey) -> int:
         return self.load_job.table_keys.index(table_key)
@@ -257,10 +233,7 @@ class PieceLoader:
             self._type_number(table_key),
             type_for_key(self.load_job.schema_ir.catalog, table_key),
         )
-        buffered_rows, positions = (
-            pa.concat_tables(buffer.tables),
-            np.concatenate(buffer.position_arrays),
-        )
+        buffered_rows, positions = (pa.concat_tables(buffer.tables), np.concatenate(buffer.position_arrays))
         delta = replace(
             build_table_delta(
                 table_key,
@@ -272,9 +245,7 @@ class PieceLoader:
             rejects_existing=self.load_job.mode == "append",
         )
         if self.load_job.mode != "overwrite" and table_key in self.load_job.filled_keys:
-            resolved_delta, key_violations = resolve_existing(
-                Delta({table_key: delta}), self.lookup
-            )
+            resolved_delta, key_violations = resolve_existing(Delta({table_key: delta}), self.lookup)
             delta = resolved_delta.tables[table_key]
             for violation in key_violations:
                 yield ExistingIdReport(violation).to_batch()
@@ -309,33 +280,22 @@ class PieceLoader:
             type_for_key(self.load_job.schema_ir.catalog, table_key),
             self._type_number(table_key),
         )
-        for key_batch in key_batches(
-            entity_type, type_number, rows, positions, ids_generated=ids_generated
-        ):
+        for key_batch in key_batches(entity_type, type_number, rows, positions, ids_generated=ids_generated):
             yield KEY_ROWS.to_report(key_batch)
         for tuple_batch in tuple_batches(entity_type, type_number, rows, positions):
             yield TUPLE_ROWS.to_report(tuple_batch)
         is_written = self.load_job.writes_fragments and self.is_valid
         yield ReportedTypeReport(table_key, not is_written).to_batch()
 
-    def _write_fragments(
-        self, table_key: TableKey, delta: TableDelta, *, ids_generated: bool
-    ) -> ReportBatches:
-        pinned_table, store = (
-            self.load_job.pinned_graph.table(table_key),
-            self.load_job.pinned_graph.store(),
-        )
+    def _write_fragments(self, table_key: TableKey, delta: TableDelta, *, ids_generated: bool) -> ReportBatches:
+        pinned_table, store = (self.load_job.pinned_graph.table(table_key), self.load_job.pinned_graph.store())
         replaces_stored, positions = delta.row_ids >= 0, delta_positions(delta)
         is_new = ~replaces_stored
         if is_new.any():
             fragment_rows = delta.rows if is_new.all() else delta.rows.filter(pa.array(is_new))
             fragment_metadata = write_fragment(store, pinned_table, fragment_rows)
             fragment = StagedFragment(
-                table_key,
-                fragment_metadata,
-                pack_positions(positions[is_new]),
-                fragment_rows.num_rows,
-                ids_generated,
+                table_key, fragment_metadata, pack_positions(positions[is_new]), fragment_rows.num_rows, ids_generated
             )
             yield StagedFragmentReport(fragment).to_batch()
         if replaces_stored.any():
@@ -360,18 +320,13 @@ def delta_positions(delta: TableDelta) -> Positions:
     return delta.input_lines[delta.latest_positions]
 
 
-def _replaced_edge_reports(
-    entity_type: NodeType | EdgeType, type_number: int, delta: TableDelta
-) -> ReportBatches:
+def _replaced_edge_reports(entity_type: NodeType | EdgeType, type_number: int, delta: TableDelta) -> ReportBatches:
     has_bounds = isinstance(entity_type, EdgeType) and (
         entity_type.min_cardinality or entity_type.max_cardinality is not None
     )
     if has_bounds and delta.replaced_edges is not None and delta.replaced_edges.num_rows:
         previous_edges = delta.replaced_edges
         replaced_rows = REPLACED_EDGE_ROWS.batch(
-            previous_edges.num_rows,
-            type=type_number,
-            id=previous_edges["id"],
-            src=previous_edges["src"],
+            previous_edges.num_rows, type=type_number, id=previous_edges["id"], src=previous_edges["src"]
         )
         yield REPLACED_EDGE_ROWS.to_report(replaced_rows)

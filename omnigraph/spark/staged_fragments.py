@@ -47,9 +47,7 @@ class StagedFragment:
 
     def read_columns(self, pinned_graph: PinnedGraph, columns: Sequence[str]) -> Batches:
         """Read some columns of its rows."""
-        return read_staged_fragment(
-            pinned_graph.store(), pinned_graph.table(self.table_key), self.metadata, columns
-        )
+        return read_staged_fragment(pinned_graph.store(), pinned_graph.table(self.table_key), self.metadata, columns)
 
 
 def pack_positions(positions: Positions) -> bytes:
@@ -60,16 +58,12 @@ def pack_positions(positions: Positions) -> bytes:
     """
     run_starts = np.flatnonzero(np.diff(positions, prepend=positions[:1] - 2) != 1)
     run_lengths = np.diff(run_starts, append=len(positions))
-    return zlib.compress(
-        np.stack([positions[run_starts], run_lengths]).astype(np.int64).tobytes(), 1
-    )
+    return zlib.compress(np.stack([positions[run_starts], run_lengths]).astype(np.int64).tobytes(), 1)
 
 
 def unpack_positions(packed_positions: bytes) -> Positions:
     """Decode input positions."""
-    first_positions, run_lengths = np.frombuffer(
-        zlib.decompress(packed_positions), np.int64
-    ).reshape(2, -1)
+    first_positions, run_lengths = np.frombuffer(zlib.decompress(packed_positions), np.int64).reshape(2, -1)
     rows_before = np.cumsum(run_lengths) - run_lengths
     return np.repeat(first_positions - rows_before, run_lengths) + np.arange(int(run_lengths.sum()))
 
@@ -78,10 +72,7 @@ MakeRows = Callable[[StagedFragment, pa.RecordBatch, Positions], Batches]
 
 
 def map_staged_fragments(
-    spark: "SparkSession",
-    fragments: Sequence[StagedFragment],
-    work: Callable[[StagedFragment], Batches],
-    ddl: str,
+    spark: "SparkSession", fragments: Sequence[StagedFragment], work: Callable[[StagedFragment], Batches], ddl: str
 ) -> "DataFrame":
     """Apply a function to every fragment, on the executors."""
     fragment_groups = group_fragments(
@@ -94,15 +85,11 @@ def map_staged_fragments(
                 for fragment_index in fragment_groups[group_number]:
                     yield from work(fragments[fragment_index])
 
-    return spark.range(0, len(fragment_groups), 1, max(1, len(fragment_groups))).mapInArrow(
-        run, ddl
-    )
+    return spark.range(0, len(fragment_groups), 1, max(1, len(fragment_groups))).mapInArrow(run, ddl)
 
 
 def map_fragment_rows(
-    pinned_graph: PinnedGraph,
-    select_columns: Callable[[StagedFragment], Sequence[str]],
-    make_rows: MakeRows,
+    pinned_graph: PinnedGraph, select_columns: Callable[[StagedFragment], Sequence[str]], make_rows: MakeRows
 ) -> Callable[[StagedFragment], Batches]:
     """Make a function that maps the rows of a fragment, batch by batch, with their positions."""
 

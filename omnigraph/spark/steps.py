@@ -96,7 +96,5 @@ class StepTracker:
                 continue
             done_tasks, all_tasks = running_tasks(self.spark)
             self.on_progress(
-                StepProgress(
-                    step_name, done_tasks, all_tasks, ids.monotonic() - started_at, self.step_rows
-                )
+                StepProgress(step_name, done_tasks, all_tasks, ids.monotonic() - started_at, self.step_rows)
             )

@@ -78,12 +78,8 @@ def stream_load(  # noqa: PLR0913 - all but three are keyword-only
     rejects_folder = None if rejects is None else os.fspath(rejects)
     metadata = commit_metadata or CommitMetadata()
     pinned_graph = pin_graph(branch_state.store, {})
-    stream = StreamLoad(
-        pinned_graph, branch_state.name, type_name, mode, name, metadata, rejects_folder
-    )
-    stream_writer = frame.writeStream.foreachBatch(
-        _make_batch_loader(stream, os.fspath(checkpoint))
-    )
+    stream = StreamLoad(pinned_graph, branch_state.name, type_name, mode, name, metadata, rejects_folder)
+    stream_writer = frame.writeStream.foreachBatch(_make_batch_loader(stream, os.fspath(checkpoint)))
     stream_writer = stream_writer.option("checkpointLocation", os.fspath(checkpoint))
     if available_now:
         stream_writer = stream_writer.trigger(availableNow=True)
@@ -120,12 +116,8 @@ def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> Loa
         return None
     batch_token = f"{stream.query_id}:{batch_number}"
     idempotency_key = f"stream:{stream.stream_name}:{batch_token}"
-    metadata = replace(
-        stream.commit_metadata, idempotency_key=idempotency_key, request_hash=idempotency_key
-    )
-    bulk_load = BulkLoad(
-        stream.mode, frames={stream.type_name: batch}, streams={stream.stream_name: batch_token}
-    )
+    metadata = replace(stream.commit_metadata, idempotency_key=idempotency_key, request_hash=idempotency_key)
+    bulk_load = BulkLoad(stream.mode, frames={stream.type_name: batch}, streams={stream.stream_name: batch_token})
     loaded = load_on_spark(batch.sparkSession, branch_state, bulk_load, commit_metadata=metadata)
     if loaded.problems:
         if stream.rejects_folder is not None:
@@ -148,8 +140,7 @@ def is_batch_loaded(branch_state: BranchState, stream: StreamLoad, batch_number:
     last_query, _, last_number = last_token.rpartition(":")
     if last_query != stream.query_id:
         raise InputError(
-            f"the stream '{stream.stream_name}' into {stream.branch_name}"
-            " was fed from another checkpoint",
+            f"the stream '{stream.stream_name}' into {stream.branch_name} was fed from another checkpoint",
             reason="another query",
             hint="continue with that checkpoint, or use another stream name",
         )

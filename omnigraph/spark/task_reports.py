@@ -121,11 +121,7 @@ class RecordCountReport(TaskReport):
 
     def to_members(self) -> Members:
         """Return the fields."""
-        return {
-            "table_key": self.table_key,
-            "record_count": self.record_count,
-            "truncated": self.truncated,
-        }
+        return {"table_key": self.table_key, "record_count": self.record_count, "truncated": self.truncated}
 
     @classmethod
     def from_members(cls, members: Members, payload: bytes | None) -> Self:
@@ -307,8 +303,6 @@ def collect_reports(task_reports: "DataFrame") -> list[TaskReport]:
     return read_reports(task_reports.where(~task_reports.kind.isin(*row_kinds)).toArrow())
 
 
-def select_reports(
-    reports: Iterable[TaskReport], report_type: type[SomeReport]
-) -> list[SomeReport]:
+def select_reports(reports: Iterable[TaskReport], report_type: type[SomeReport]) -> list[SomeReport]:
     """Select the reports of one type."""
     return [report for report in reports if isinstance(report, report_type)]

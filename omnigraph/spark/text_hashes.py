@@ -36,19 +36,13 @@ class TextArray:
         offset_type = np.dtype(np.int64 if pa.types.is_large_string(column.type) else np.int32)
         _, offset_buffer, value_buffer = column.buffers()
         if not len(column) or offset_buffer is None:
-            return cls(
-                np.zeros(_WORD_BYTES, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64)
-            )
+            return cls(np.zeros(_WORD_BYTES, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
         skipped_bytes = column.offset * offset_type.itemsize
-        offsets = np.frombuffer(offset_buffer, offset_type, len(column) + 1, skipped_bytes).astype(
-            np.int64
-        )
+        offsets = np.frombuffer(offset_buffer, offset_type, len(column) + 1, skipped_bytes).astype(np.int64)
         first_byte, last_byte = int(offsets[0]), int(offsets[-1])
         padded_bytes = np.zeros(last_byte - first_byte + _WORD_BYTES, np.uint8)
         if last_byte > first_byte:
-            padded_bytes[:-_WORD_BYTES] = np.frombuffer(
-                value_buffer, np.uint8, last_byte - first_byte, first_byte
-            )
+            padded_bytes[:-_WORD_BYTES] = np.frombuffer(value_buffer, np.uint8, last_byte - first_byte, first_byte)
         return cls(padded_bytes, offsets[:-1] - first_byte, np.diff(offsets))
 
     def __len__(self) -> int:
@@ -97,13 +91,9 @@ def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np
             selected = selected[is_equal[selected]]
         differing_bits = left_words[left_texts.starts[selected] + byte_offset]
         # A right text of another length may end earlier: read its start to stay in bounds.
-        right_positions = right_texts.starts[selected] + np.where(
-            is_equal[selected], byte_offset, 0
-        )
+        right_positions = right_texts.starts[selected] + np.where(is_equal[selected], byte_offset, 0)
         differing_bits ^= right_words[np.minimum(right_positions, len(right_words) - 1)]
-        differing_bits &= _WORD_MASKS[
-            np.minimum(left_texts.lengths[selected] - byte_offset, _WORD_BYTES)
-        ]
+        differing_bits &= _WORD_MASKS[np.minimum(left_texts.lengths[selected] - byte_offset, _WORD_BYTES)]
         is_equal[selected] &= differing_bits == 0
     return is_equal
 

@@ -22,16 +22,12 @@ def unique_groups(entity_type: NodeType | EdgeType) -> list[tuple[str, ...]]:
     """Return the columns of each constraint that is checked by value."""
     key_columns = entity_type.key if isinstance(entity_type, NodeType) else None
     column_groups = [
-        constraint.columns
-        for constraint in entity_type.constraints
-        if isinstance(constraint, Key | Unique)
+        constraint.columns for constraint in entity_type.constraints if isinstance(constraint, Key | Unique)
     ]
     return [columns for columns in column_groups if columns != key_columns]
 
 
-def encode_tuples(
-    entity_type: NodeType | EdgeType, rows: pa.Table, columns: Sequence[str]
-) -> pa.Array:
+def encode_tuples(entity_type: NodeType | EdgeType, rows: pa.Table, columns: Sequence[str]) -> pa.Array:
     """Return one text per row that is equal if all values are; null if any value is null."""
     encoded_columns = []
     for column_name in columns:
@@ -45,9 +41,7 @@ def encode_tuples(
             encoded = pc.replace_substring(encoded, _SEPARATOR, _ESCAPE + "|")
         encoded_columns.append(encoded)
     return (
-        encoded_columns[0]
-        if len(encoded_columns) == 1
-        else pc.binary_join_element_wise(*encoded_columns, _SEPARATOR)
+        encoded_columns[0] if len(encoded_columns) == 1 else pc.binary_join_element_wise(*encoded_columns, _SEPARATOR)
     )
 
 
@@ -60,9 +54,6 @@ def format_tuple(encoded_tuple: str, columns: Sequence[str]) -> str:
     if len(columns) == 1:
         return encoded_tuple
     encoded_values = [
-        encoded_value.replace(_ESCAPE + "|", _SEPARATOR)
-        for encoded_value in encoded_tuple.split(_SEPARATOR)
+        encoded_value.replace(_ESCAPE + "|", _SEPARATOR) for encoded_value in encoded_tuple.split(_SEPARATOR)
     ]
-    return ", ".join(
-        encoded_value.replace(_ESCAPE * 2, _ESCAPE) for encoded_value in encoded_values
-    )
+    return ", ".join(encoded_value.replace(_ESCAPE * 2, _ESCAPE) for encoded_value in encoded_values)

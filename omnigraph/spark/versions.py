@@ -30,9 +30,7 @@ def check_versions(spark: "SparkSession") -> None:
         _make_version_task(read_versions), "name string, at string"
     )
     version_rows = version_frame.toArrow().to_pylist()
-    mismatches = describe_differences(
-        driver_versions, [(row["name"], row["at"]) for row in version_rows]
-    )
+    mismatches = describe_differences(driver_versions, [(row["name"], row["at"]) for row in version_rows])
     if mismatches:
         raise ConfigError(
             reason=f"driver and workers differ: {'; '.join(mismatches)}",
@@ -41,9 +39,7 @@ def check_versions(spark: "SparkSession") -> None:
     _checked_sessions.add(spark)
 
 
-def describe_differences(
-    driver_versions: dict[str, str], worker_versions: list[tuple[str, str]]
-) -> list[str]:
+def describe_differences(driver_versions: dict[str, str], worker_versions: list[tuple[str, str]]) -> list[str]:
     """Describe the versions that differ.
 
     >>> describe_differences({"pyarrow": "26.0.1"}, [("pyarrow", "26.0.1"), ("pyarrow", "25.0.0")])

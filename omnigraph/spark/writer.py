@@ -79,9 +79,7 @@ def prepare_type_write(
 ) -> TypeWrite:
     """Prepare a write that is based on a snapshot."""
     table_entry = snapshot.tables[table_key]
-    pinned_graph = pin_graph(
-        snapshot.store, {table_key: (table_entry.location, table_entry.lance_version)}
-    )
+    pinned_graph = pin_graph(snapshot.store, {table_key: (table_entry.location, table_entry.lance_version)})
     return TypeWrite(
         snapshot.schema.ir,
         snapshot.schema_row.hash,
@@ -116,17 +114,12 @@ class GraphWriter(api.DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriteTaskReport:
         """Stage the rows of a task. Invalid rows are reported, they do not fail the task."""
         task_report = WriteTaskReport()
-        tables = (
-            restore_unsigned(pa.Table.from_batches([batch]), self.type_write.entity_type)
-            for batch in iterator
-        )
+        tables = (restore_unsigned(pa.Table.from_batches([batch]), self.type_write.entity_type) for batch in iterator)
         try:
             for rows in _gather_fragment_rows(self.type_write, task_report, tables):
                 _stage_rows(self.type_write, task_report, rows)
         except ClientError as error:
-            task_report.problems.append(
-                LoadProblem(None, self.type_write.entity_type.name, None, error)
-            )
+            task_report.problems.append(LoadProblem(None, self.type_write.entity_type.name, None, error))
         del task_report.problems[_MAX_PROBLEMS:]
         return task_report
 
@@ -170,16 +163,12 @@ def _gather_fragment_rows(
 
 def _report_problems(task_report: WriteTaskReport, problems: Iterable[LoadProblem]) -> None:
     """Report problems without line numbers, which rows of a DataFrame do not have."""
-    task_report.problems += [
-        relocate_problem(problem, lambda _: None, None) for problem in problems
-    ]
+    task_report.problems += [relocate_problem(problem, lambda _: None, None) for problem in problems]
 
 
 def _stage_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Table) -> None:
     for violation in row_violations(type_write.entity_type, rows, None):
-        task_report.problems.append(
-            LoadProblem(None, violation.type_name, violation.entity_id, violation.to_error())
-        )
+        task_report.problems.append(LoadProblem(None, violation.type_name, violation.entity_id, violation.to_error()))
     task_report.packed_keys.append(pack_table(rows.select(rule_columns(type_write.entity_type))))
     if task_report.problems:  # nothing will be published: do not write
         return
@@ -187,12 +176,8 @@ def _stage_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Ta
     delta = build_table_delta(type_write.table_key, rows, "fresh")
     if type_write.mode == "merge" and type_write.has_rows and not task_report.ids_generated:
         lookup = PinnedRowLookup(type_write.pinned_graph)
-        upsert_delta = Delta(
-            {type_write.table_key: build_table_delta(type_write.table_key, rows, "upsert")}
-        )
-        delta = without_unchanged(resolve_existing(upsert_delta, lookup)[0], lookup).tables[
-            type_write.table_key
-        ]
+        upsert_delta = Delta({type_write.table_key: build_table_delta(type_write.table_key, rows, "upsert")})
+        delta = without_unchanged(resolve_existing(upsert_delta, lookup)[0], lookup).tables[type_write.table_key]
     _write_delta(type_write, task_report, delta)
 
 
@@ -200,9 +185,7 @@ def _write_delta(type_write: TypeWrite, task_report: WriteTaskReport, delta: Tab
     pinned_table = type_write.pinned_graph.table(type_write.table_key)
     store = type_write.pinned_graph.store()
     replaces_stored = delta.row_ids >= 0
-    new_rows = (
-        delta.rows.filter(pa.array(~replaces_stored)) if replaces_stored.any() else delta.rows
-    )
+    new_rows = delta.rows.filter(pa.array(~replaces_stored)) if replaces_stored.any() else delta.rows
     if new_rows.num_rows:
         task_report.fragments.append(write_fragment(store, pinned_table, new_rows))
     if replaces_stored.any():
@@ -214,18 +197,14 @@ def _write_delta(type_write: TypeWrite, task_report: WriteTaskReport, delta: Tab
 
 def publish_task_reports(type_write: TypeWrite, task_reports: list[WriteTaskReport]) -> None:
     """Publish what tasks staged if no rule about all rows is broken; no commit without rows."""
-    packed_keys = [
-        key_bytes for task_report in task_reports for key_bytes in task_report.packed_keys
-    ]
+    packed_keys = [key_bytes for task_report in task_reports for key_bytes in task_report.packed_keys]
     if not packed_keys and type_write.mode != "overwrite":
         return
     key_delta = _combine_keys(type_write, task_reports, packed_keys)
     branch_state = open_branch(type_write.pinned_graph.store(), type_write.branch_name)
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        if (
-            txn.base.state.head.gc_epoch != type_write.gc_epoch
-        ):  # a cleanup may have removed our files
+        if txn.base.state.head.gc_epoch != type_write.gc_epoch:  # a cleanup may have removed our files
             raise ReadSetConflict(member="tables")
         lookup = RecordingLookup(txn)
         _, violations = check_delta(
@@ -237,18 +216,13 @@ def publish_task_reports(type_write: TypeWrite, task_reports: list[WriteTaskRepo
         if staged is None:
             return None
         return PublishPlan(
-            "load",
-            {type_write.table_key: staged},
-            tuple(lookup.requirements),
-            gc_epoch=type_write.gc_epoch,
+            "load", {type_write.table_key: staged}, tuple(lookup.requirements), gc_epoch=type_write.gc_epoch
         )
 
     publish(branch_state, prepare, None, _publish_requirements(type_write))
 
 
-def _combine_keys(
-    type_write: TypeWrite, task_reports: list[WriteTaskReport], packed_keys: list[bytes]
-) -> TableDelta:
+def _combine_keys(type_write: TypeWrite, task_reports: list[WriteTaskReport], packed_keys: list[bytes]) -> TableDelta:
     """Combine all keys into a delta without values; rules of a row were checked by the tasks."""
     key_tables = [unpack_table(item) for item in packed_keys]
     if not key_tables:
@@ -258,20 +232,13 @@ def _combine_keys(
             .select(rule_columns(type_write.entity_type))
         ]
     key_rows = pa.concat_tables(key_tables)
-    ids_generated = (
-        all(item.ids_generated for item in task_reports) and type_write.mode != "overwrite"
-    )
+    ids_generated = all(item.ids_generated for item in task_reports) and type_write.mode != "overwrite"
     delta = build_table_delta(
-        type_write.table_key,
-        key_rows,
-        "fresh" if ids_generated else _DELTA_MODES[type_write.mode],
-        from_records=True,
+        type_write.table_key, key_rows, "fresh" if ids_generated else _DELTA_MODES[type_write.mode], from_records=True
     )
     if type_write.mode == "merge" and len(delta.latest_positions) < key_rows.num_rows:
         hint = "rows of a DataFrame have no order: keep one of each id"
-        raise KeyConflict(
-            _repeated_id_message(type_write, key_rows), type_key=type_write.table_key, hint=hint
-        )
+        raise KeyConflict(_repeated_id_message(type_write, key_rows), type_key=type_write.table_key, hint=hint)
     return replace(delta, rejects_existing=type_write.mode == "append", row_rules_checked=True)
 
 
@@ -287,28 +254,15 @@ def _publish_requirements(type_write: TypeWrite) -> tuple[Requirement, ...]:
     schema_requirement = SameSchema(type_write.schema_hash)
     if type_write.mode == "append":
         return (schema_requirement,)
-    return (
-        schema_requirement,
-        SameContent(type_write.table_key, type_write.content_id, type_write.version),
-    )
+    return (schema_requirement, SameContent(type_write.table_key, type_write.content_id, type_write.version))
 
 
-def _stage_write(
-    type_write: TypeWrite, task_reports: list[WriteTaskReport], txn: WriteTxn
-) -> StagedChange | None:
+def _stage_write(type_write: TypeWrite, task_reports: list[WriteTaskReport], txn: WriteTxn) -> StagedChange | None:
     table = txn.table(type_write.table_key)
     fragments = [item for task_report in task_reports for item in task_report.fragments]
-    removed_addresses = [
-        item for task_report in task_reports for item in task_report.removed_addresses
-    ]
+    removed_addresses = [item for task_report in task_reports for item in task_report.removed_addresses]
     if type_write.mode == "overwrite":
-        return (
-            stage_overwriting_fragments(table, fragments)
-            if fragments or type_write.has_rows
-            else None
-        )
+        return stage_overwriting_fragments(table, fragments) if fragments or type_write.has_rows else None
     if removed_addresses:
-        return stage_changed_fragments(
-            txn.store, table, fragments, np.concatenate(removed_addresses)
-        )
+        return stage_changed_fragments(txn.store, table, fragments, np.concatenate(removed_addresses))
     return stage_appended_fragments(table, fragments) if fragments else None

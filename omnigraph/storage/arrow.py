@@ -49,10 +49,7 @@ def table_schema(ir: SchemaIR, entity_type: NodeType | EdgeType) -> pa.Schema:
     system_columns = ["id"] if entity_type.kind == "node" else ["id", "src", "dst"]
     fields = [pa.field(column_name, pa.string(), nullable=False) for column_name in system_columns]
     numbered_properties = [
-        (
-            ir.property_id(entity_type.kind, entity_type.name, declared_property.name),
-            declared_property,
-        )
+        (ir.property_id(entity_type.kind, entity_type.name, declared_property.name), declared_property)
         for declared_property in entity_type.properties
     ]
     for property_id, declared_property in sorted(numbered_properties, key=lambda pair: pair[0]):
@@ -64,8 +61,6 @@ def _property_field(column_name: str, property_type: PropertyType, property_id: 
     if property_type.scalar is ScalarType.BLOB:
         arrow_field = blob_field(column_name, nullable=property_type.nullable)
     else:
-        arrow_field = pa.field(
-            column_name, arrow_type(property_type), nullable=property_type.nullable
-        )
+        arrow_field = pa.field(column_name, arrow_type(property_type), nullable=property_type.nullable)
     metadata = {**(arrow_field.metadata or {}), PROPERTY_ID_KEY: str(property_id).encode()}
     return arrow_field.with_metadata(metadata)

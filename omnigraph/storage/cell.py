@@ -27,9 +27,7 @@ from .object_backend import ListedObject
 from .store import Store
 
 _LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
-_MAX_VERSION = (
-    1 << 64
-) - 1  # Lance names version files by this minus the version: newest sorts first
+_MAX_VERSION = (1 << 64) - 1  # Lance names version files by this minus the version: newest sorts first
 _LISTED_VERSIONS = 16  # versions looked at per check, newest first
 
 
@@ -93,9 +91,7 @@ def create_cell(store: Store, location: str, rows: pa.Table) -> ManifestCell:
     does not say why: only reading the cell tells whether it exists now.
     """
     stamped_rows = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
-    dataset = store.effects.run(
-        "create", location, lambda: _create_dataset(store, location, stamped_rows)
-    )
+    dataset = store.effects.run("create", location, lambda: _create_dataset(store, location, stamped_rows))
     cell = ManifestCell(store, location, dataset)
     sync_version(cell)
     return cell
@@ -112,9 +108,7 @@ def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
     )
     # Sync the data before the version that names it exists: after a power loss a version file
     # must never name data that was not written.
-    store.sync_to_disk(
-        *(f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files)
-    )
+    store.sync_to_disk(*(f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files))
     # Not `write_dataset` in mode `create`: it checks first and then overwrites, so it would destroy
     # the cell of another creator that got in between. A commit on version 0 fails instead.
     return lance.LanceDataset.commit(
@@ -128,9 +122,7 @@ def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
     )
 
 
-def open_cell(
-    store: Store, location: str, version: int | None = None, *, reused: bool = False
-) -> ManifestCell:
+def open_cell(store: Store, location: str, version: int | None = None, *, reused: bool = False) -> ManifestCell:
     """Open a cell at its newest version, or at a given one.
 
     `reused` means that the location may be deleted and created again under the same name (the main
@@ -146,10 +138,7 @@ def open_cell(
 def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
     """Return whether a file has the name of the next version (local disk only, no request)."""
     version = int(dataset.version)
-    return (
-        version > 0
-        and store.objects.stat_if_local(_version_file(location, version + 1)) is not None
-    )
+    return version > 0 and store.objects.stat_if_local(_version_file(location, version + 1)) is not None
 
 
 def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
@@ -178,12 +167,8 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
     """
     # 1. Write and sync the data file. No version names it yet, so a crash here changes nothing.
     #    In the other order, a power loss could leave a visible version without its data.
-    fragments = store.effects.run(
-        "state", cell.location, lambda: _write_fragments(store, cell, rows)
-    )
-    store.sync_to_disk(
-        *(f"{cell.location}/data/{file.path}" for fragment in fragments for file in fragment.files)
-    )
+    fragments = store.effects.run("state", cell.location, lambda: _write_fragments(store, cell, rows))
+    store.sync_to_disk(*(f"{cell.location}/data/{file.path}" for fragment in fragments for file in fragment.files))
     # 2. Keep the Lance schema of the base: a plain Arrow schema would drop the format stamp and
     #    number the fields anew.
     operation = LanceOperation.Overwrite(cell.dataset.lance_schema, fragments)
@@ -198,9 +183,7 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
         raise SwapConflict
     # 4. The compare-and-swap: creating the version file, which fails if the name is taken.
     try:
-        dataset = store.effects.run(
-            "publish", cell.location, lambda: _commit_strictly(store, cell, transaction)
-        )
+        dataset = store.effects.run("publish", cell.location, lambda: _commit_strictly(store, cell, transaction))
     except CommitConflictError as error:
         raise SwapConflict from error
     except BaseException as error:
@@ -263,11 +246,7 @@ def newest_version(cell: ManifestCell) -> int:
         return 0
     # Base and swap were seen next to each other: the swap is confirmed. From here on it is
     # recognized by its own object, because cleanup may remove the base at any time.
-    if (
-        cell.base is not None
-        and cell.base.version in listed_versions
-        and cell.version in listed_versions
-    ):
+    if cell.base is not None and cell.base.version in listed_versions and cell.version in listed_versions:
         cell.base, cell.etag = None, listed_versions[cell.version].etag
     return max(listed_versions, default=0)
 
@@ -323,9 +302,7 @@ def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
     else:
         return {}
     own_entry = stat_object(_cell_file(cell))
-    is_own = own_entry is not None and (
-        own_entry.etag == cell.etag or _is_cell_object(cell, own_entry.name)
-    )
+    is_own = own_entry is not None and (own_entry.etag == cell.etag or _is_cell_object(cell, own_entry.name))
     return successors | {cell.version: own_entry} if own_entry is not None and is_own else {}
 
 
@@ -351,9 +328,7 @@ def _is_cell_object(cell: ManifestCell, object_name: str) -> bool:
     Data files have random names, so no other version names them.
     """
     object_bytes = cell.store.objects.read(object_name)
-    return object_bytes is not None and all(
-        data_path.encode() in object_bytes for data_path in _fragment_paths(cell)
-    )
+    return object_bytes is not None and all(data_path.encode() in object_bytes for data_path in _fragment_paths(cell))
 
 
 def _fragment_paths(cell: ManifestCell) -> list[str]:
@@ -390,9 +365,7 @@ def _write_fragments(store: Store, cell: ManifestCell, rows: pa.Table) -> list[A
 def _commit_strictly(store: Store, cell: ManifestCell, transaction: Transaction) -> Any:
     # Only Overwrite without retries is strict: Lance rebases every other operation on a newer
     # version, and with retries it would overwrite what another writer just published.
-    return lance.LanceDataset.commit(
-        cell.dataset, transaction, max_retries=0, storage_options=store.options
-    )
+    return lance.LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
 
 
 def _transaction_uuid() -> str:

@@ -91,9 +91,7 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
     return None
 
 
-def verified_blocks(
-    file_name: str, blocks: Iterable[bytes], expected: FileChecksum | None
-) -> Iterator[bytes]:
+def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileChecksum | None) -> Iterator[bytes]:
     """Yield the same blocks; raise `DamagedError` after the last one if they do not match."""
     if expected is None:
         yield from blocks
@@ -141,11 +139,7 @@ def with_own_checksum(object_name: str, members: Mapping[str, Any]) -> dict[str,
 
 def matches_own_checksum(object_name: str, members: Mapping[str, Any]) -> bool:
     """Return whether a control object matches its checksum; old ones without one always match."""
-    other_members = {
-        member_name: value
-        for member_name, value in members.items()
-        if member_name != CHECKSUM_MEMBER
-    }
+    other_members = {member_name: value for member_name, value in members.items() if member_name != CHECKSUM_MEMBER}
     return CHECKSUM_MEMBER not in members or members[CHECKSUM_MEMBER] == _compute_own_checksum(
         object_name, other_members
     )

@@ -23,14 +23,7 @@ from .fragments import read_fragments, write_fragment
 from .scan import ROW_ID
 from .sizes import FRAGMENT_ROWS
 from .store import Store
-from .table import (
-    StagedChange,
-    Table,
-    data_files,
-    fragment_files,
-    fragment_fingerprint,
-    schema_fingerprint,
-)
+from .table import StagedChange, Table, data_files, fragment_files, fragment_fingerprint, schema_fingerprint
 
 TARGET_ROWS = FRAGMENT_ROWS
 _RESULT_SIDES = ("old", "new")
@@ -60,11 +53,7 @@ def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
         extra_fragment_ids=extra_fragment_ids,
     )
     verify_files([file_name for task in tasks for file_name in task_input_files(table, task)])
-    return (
-        stage_task_results(table, [run_task(store, table, task) for task in tasks])
-        if tasks
-        else None
-    )
+    return stage_task_results(table, [run_task(store, table, task) for task in tasks]) if tasks else None
 
 
 def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> StagedChange:
@@ -105,10 +94,7 @@ def plan_compaction(
     enough_rows = TARGET_ROWS if target_rows is None else target_rows
 
     def is_due(fragment: Any) -> bool:
-        return (
-            _deleted_share(fragment) > max_deleted_share
-            or fragment.fragment_id in extra_fragment_ids
-        )
+        return _deleted_share(fragment) > max_deleted_share or fragment.fragment_id in extra_fragment_ids
 
     runs = [
         run_part
@@ -124,9 +110,7 @@ def plan_compaction(
 def task_bytes(task: str) -> int:
     """Return how many bytes a task reads, as far as fragments record it."""
     file_entries = (
-        file_entry
-        for fragment_entry in json.loads(task)["task"]["fragments"]
-        for file_entry in fragment_entry["files"]
+        file_entry for fragment_entry in json.loads(task)["task"]["fragments"] for file_entry in fragment_entry["files"]
     )
     return sum(file_entry.get("file_size_bytes") or 0 for file_entry in file_entries)
 
@@ -153,23 +137,17 @@ def run_task(store: Store, table: Table, task: str) -> str:
     task_class: Any = CompactionTask  # its type stubs lack `from_json`
     compaction_task = task_class.from_json(task)
     try:
-        task_result = store.effects.run(
-            "stage", table.location, lambda: compaction_task.execute(table.dataset)
-        )
+        task_result = store.effects.run("stage", table.location, lambda: compaction_task.execute(table.dataset))
     except pa.ArrowInvalid as error:  # how Lance reports a failed read
         raise DamagedError(f"{table.location} cannot be read: {error}") from error
     old_fragments = [fragment.to_json() for fragment in task_result.original_fragments]
     has_blobs = any(is_blob_field(column) for column in table.schema)
-    checksums = store.read_back_checksums(
-        data_files(table, task_result.new_fragments), include_blobs=has_blobs
-    )
+    checksums = store.read_back_checksums(data_files(table, task_result.new_fragments), include_blobs=has_blobs)
     return json.dumps(
         {
             "old": old_fragments,
             "new": [_without_row_versions(fragment) for fragment in task_result.new_fragments],
-            "checksums": {
-                file_name: checksum.to_json() for file_name, checksum in checksums.items()
-            },
+            "checksums": {file_name: checksum.to_json() for file_name, checksum in checksums.items()},
         }
     )
 
@@ -184,17 +162,12 @@ def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChang
         for result_json in map(json.loads, task_results)
     ]
     rewrite_groups = [
-        LanceOperation.RewriteGroup(old_fragments, new_fragments)
-        for old_fragments, new_fragments in fragment_pairs
+        LanceOperation.RewriteGroup(old_fragments, new_fragments) for old_fragments, new_fragments in fragment_pairs
     ]
     touched_fragments = tuple(
-        fragment_fingerprint(fragment)
-        for old_fragments, _ in fragment_pairs
-        for fragment in old_fragments
+        fragment_fingerprint(fragment) for old_fragments, _ in fragment_pairs for fragment in old_fragments
     )
-    new_files = data_files(
-        table, [fragment for _, new_fragments in fragment_pairs for fragment in new_fragments]
-    )
+    new_files = data_files(table, [fragment for _, new_fragments in fragment_pairs for fragment in new_fragments])
     operation = LanceOperation.Rewrite(rewrite_groups, [])
     checksums = {
         file_name: FileChecksum.from_json(checksum)
@@ -202,9 +175,7 @@ def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChang
         for file_name, checksum in result_json["checksums"].items()
     }
     fingerprint = schema_fingerprint(table)
-    return StagedChange(
-        table.location, operation, fingerprint, touched_fragments, 0, new_files, checksums=checksums
-    )
+    return StagedChange(table.location, operation, fingerprint, touched_fragments, 0, new_files, checksums=checksums)
 
 
 def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) -> list[list[Any]]:
@@ -237,42 +208,29 @@ def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
     """Return fragments whose rewriting costs an index: all kinds but BTREE lose a whole segment."""
-    other_indexes = (
-        index for index in table.dataset.describe_indices() if index.index_type != "BTree"
-    )
+    other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
-        fragment_id
-        for index in other_indexes
-        for segment in index.segments
-        for fragment_id in segment.fragment_ids
+        fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids
     )
 
 
 def fragments_with_dropped_columns(table: Table) -> frozenset[int]:
     """Return the fragments whose files still hold values of dropped columns."""
     current_field_ids = {
-        field_id
-        for column in lance_columns(table.dataset.lance_schema)
-        for field_id in column.field_ids
+        field_id for column in lance_columns(table.dataset.lance_schema) for field_id in column.field_ids
     }
     return frozenset(
         fragment.fragment_id
         for fragment in table.dataset.get_fragments()
         if any(
-            field_id not in current_field_ids
-            for data_file in fragment.metadata.files
-            for field_id in data_file.fields
+            field_id not in current_field_ids for data_file in fragment.metadata.files for field_id in data_file.fields
         )
     )
 
 
 def _deleted_share(fragment: Any) -> float:
     deletion_file = fragment.metadata.deletion_file
-    return (
-        deletion_file.num_deleted_rows / fragment.physical_rows
-        if deletion_file is not None
-        else 0.0
-    )
+    return deletion_file.num_deleted_rows / fragment.physical_rows if deletion_file is not None else 0.0
 
 
 def _pick_window(run: list[Any], window_length: int) -> list[Any]:
@@ -286,19 +244,13 @@ def _make_tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
         return []
     from lance.optimize import Compaction
 
-    options: Any = {
-        "materialize_deletions_threshold": 0.0,
-        "target_rows_per_fragment": _UNLIMITED_ROWS,
-    }
+    options: Any = {"materialize_deletions_threshold": 0.0, "target_rows_per_fragment": _UNLIMITED_ROWS}
     # Only the format and its options are used; the fragments that Lance would choose are dropped.
     lance_plan: Any = Compaction.plan(table.dataset, options)
     task_template = json.loads(lance_plan.json())
     del task_template["tasks"]
     fragments_by_run = ([fragment.metadata.to_json() for fragment in run] for run in runs)
-    return [
-        json.dumps({**task_template, "task": {"fragments": fragment_list}})
-        for fragment_list in fragments_by_run
-    ]
+    return [json.dumps({**task_template, "task": {"fragments": fragment_list}}) for fragment_list in fragments_by_run]
 
 
 def _without_row_versions(fragment: Any) -> Any:

@@ -38,16 +38,12 @@ class WrittenFragments:
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
 
 
-def write_data(
-    store: Store, location: str, dataset: Any, rows: pa.Table, rows_per_file: int
-) -> WrittenFragments:
+def write_data(store: Store, location: str, dataset: Any, rows: pa.Table, rows_per_file: int) -> WrittenFragments:
     """Write rows as data files of a table, with at most `rows_per_file` rows each."""
     if store.root.is_local:
         return WrittenFragments(_append_fragments(dataset, rows, rows_per_file, store.options))
     with tempfile.TemporaryDirectory(prefix="omnigraph-") as directory:
-        fragments = _append_fragments(
-            _create_local_mirror(dataset, directory), rows, rows_per_file, None
-        )
+        fragments = _append_fragments(_create_local_mirror(dataset, directory), rows, rows_per_file, None)
         return WrittenFragments(fragments, dict(_upload_files(store, location, Path(directory))))
 
 
@@ -74,16 +70,10 @@ def _create_local_mirror(dataset: Any, directory: str) -> Any:
     )
 
 
-def _upload_files(
-    store: Store, location: str, directory: Path
-) -> Iterator[tuple[str, FileChecksum]]:
+def _upload_files(store: Store, location: str, directory: Path) -> Iterator[tuple[str, FileChecksum]]:
     """Upload all data files; blob files come before the data file that names them."""
-    local_files = (
-        local_path for local_path in (directory / "data").rglob("*") if local_path.is_file()
-    )
-    for local_path in sorted(
-        local_files, key=lambda local_path: (-len(local_path.parts), local_path)
-    ):
+    local_files = (local_path for local_path in (directory / "data").rglob("*") if local_path.is_file())
+    for local_path in sorted(local_files, key=lambda local_path: (-len(local_path.parts), local_path)):
         object_name = f"{location}/{local_path.relative_to(directory).as_posix()}"
         if local_path.stat().st_size <= PART:
             file_bytes = local_path.read_bytes()

@@ -84,9 +84,7 @@ def read_offsets(file_bytes: bytes) -> RowOffsets:
         raise ValueError("the buffers of a deletion list do not fill it")
     body_bytes = file_bytes[len(_FILE_HEAD) : len(_FILE_HEAD) + body_size]
     _read_buffer(body_bytes[: lengths[_VALIDITY_LENGTH_AT]], (row_count + 7) // 8)
-    value_bytes = _read_buffer(
-        body_bytes[values_start : values_start + values_length], 4 * row_count
-    )
+    value_bytes = _read_buffer(body_bytes[values_start : values_start + values_length], 4 * row_count)
     return np.sort(np.frombuffer(value_bytes, "<u4").astype(np.int64))
 
 
@@ -94,9 +92,7 @@ def write_offsets(offsets: npt.ArrayLike) -> bytes:
     """Return the file that lists row offsets, in the format that Lance reads."""
     value_bytes = np.asarray(offsets, "<u4").tobytes()
     row_count = len(value_bytes) // 4
-    validity_buffer = _uncompressed_buffer(
-        np.packbits(np.ones(row_count, np.uint8), bitorder="little").tobytes()
-    )
+    validity_buffer = _uncompressed_buffer(np.packbits(np.ones(row_count, np.uint8), bitorder="little").tobytes())
     values_start = _align_size(len(validity_buffer))
     values_length = _BUFFER_PREFIX_BYTES + len(value_bytes)
     body_bytes = validity_buffer.ljust(values_start, b"\0") + _uncompressed_buffer(value_bytes)
@@ -114,9 +110,7 @@ def write_offsets(offsets: npt.ArrayLike) -> bytes:
 
 def _take_length(section: bytearray, position: int) -> int:
     """Read a length and zero it in place: all other bytes must equal those of every file."""
-    (number,) = (
-        struct.unpack_from("<q", section, position) if len(section) >= position + 8 else (-1,)
-    )
+    (number,) = struct.unpack_from("<q", section, position) if len(section) >= position + 8 else (-1,)
     section[position : position + 8] = bytes(8)
     return int(number)
 

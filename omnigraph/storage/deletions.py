@@ -19,10 +19,7 @@ from .store import Store
 if TYPE_CHECKING:
     from .table import Table
 
-_PLAIN_COOKIE, _RUN_COOKIE = (
-    12346,
-    12347,
-)  # the first word of a Roaring bitmap, without and with runs
+_PLAIN_COOKIE, _RUN_COOKIE = (12346, 12347)  # the first word of a Roaring bitmap, without and with runs
 _OFFSETS_PER_WEIGHT = 128  # offsets that weigh as much in the cache as one commit
 _MAX_ARRAY_VALUES = 4096  # a container with at most this many values is a list of them
 _MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table from this many containers on
@@ -30,12 +27,8 @@ _MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table from this m
 
 def deletion_files(table: "Table", fragments: Sequence[Any]) -> tuple[str, ...]:
     """Return the root-relative names of the deletion files of fragments."""
-    fragments_with_deletions = (
-        fragment for fragment in fragments if fragment.deletion_file is not None
-    )
-    return tuple(
-        deletion_file_name(table.location, fragment) for fragment in fragments_with_deletions
-    )
+    fragments_with_deletions = (fragment for fragment in fragments if fragment.deletion_file is not None)
+    return tuple(deletion_file_name(table.location, fragment) for fragment in fragments_with_deletions)
 
 
 def deletion_file_name(location: str, metadata: Any) -> str:
@@ -94,9 +87,7 @@ def _load_offsets(store: Store, location: str, fragment: Any) -> RowOffsets | No
     if file_bytes is None:
         return None
     try:
-        offsets = (
-            read_offsets(file_bytes) if file_name.endswith(".arrow") else read_bitmap(file_bytes)
-        )
+        offsets = read_offsets(file_bytes) if file_name.endswith(".arrow") else read_bitmap(file_bytes)
     except (LookupError, OSError, ValueError, MemoryError, TypeError, pa.ArrowException):
         return None
     return offsets if _is_plausible(offsets, fragment) else None
@@ -122,9 +113,7 @@ def read_bitmap(bitmap: bytes) -> RowOffsets:
     if cookie not in (_PLAIN_COOKIE, _RUN_COOKIE):
         raise ValueError(f"a bitmap cannot begin with {cookie}")
     container_count = (
-        int(uint16_words[1]) + 1
-        if cookie == _RUN_COOKIE
-        else int(uint16_words[2]) | int(uint16_words[3]) << 16
+        int(uint16_words[1]) + 1 if cookie == _RUN_COOKIE else int(uint16_words[2]) | int(uint16_words[3]) << 16
     )
     run_flags = np.zeros(container_count, np.uint8)
     header_position = 4 if cookie == _RUN_COOKIE else 8
@@ -134,17 +123,13 @@ def read_bitmap(bitmap: bytes) -> RowOffsets:
         run_flags = np.unpackbits(flag_bits, bitorder="little")[:container_count]
         header_position += flag_bytes
     container_headers = (
-        np.frombuffer(bitmap, "<u2", 2 * container_count, header_position)
-        .astype(np.int64)
-        .reshape(container_count, 2)
+        np.frombuffer(bitmap, "<u2", 2 * container_count, header_position).astype(np.int64).reshape(container_count, 2)
     )
     position = header_position + 4 * container_count
     if cookie == _PLAIN_COOKIE or container_count >= _MIN_OFFSET_CONTAINERS:
         position += 4 * container_count
     containers = [np.zeros(0, np.int64)]
-    for (high_bits, count_minus_one), is_run in zip(
-        container_headers.tolist(), run_flags.tolist(), strict=True
-    ):
+    for (high_bits, count_minus_one), is_run in zip(container_headers.tolist(), run_flags.tolist(), strict=True):
         low_values, position = _read_container(bitmap, position, count_minus_one + 1, bool(is_run))
         containers.append(low_values + (high_bits << 16))
     if position != len(bitmap):
@@ -152,25 +137,17 @@ def read_bitmap(bitmap: bytes) -> RowOffsets:
     return np.concatenate(containers)
 
 
-def _read_container(
-    bitmap: bytes, position: int, value_count: int, is_run: bool
-) -> tuple[RowOffsets, int]:
+def _read_container(bitmap: bytes, position: int, value_count: int, is_run: bool) -> tuple[RowOffsets, int]:
     """Return the values of one container, and the position of the next one."""
     if is_run:
         run_count = int(np.frombuffer(bitmap, "<u2", 1, position)[0])
-        run_pairs = (
-            np.frombuffer(bitmap, "<u2", 2 * run_count, position + 2)
-            .astype(np.int64)
-            .reshape(run_count, 2)
-        )
+        run_pairs = np.frombuffer(bitmap, "<u2", 2 * run_count, position + 2).astype(np.int64).reshape(run_count, 2)
         run_values = [
             np.arange(run_start, run_start + run_length_minus_one + 1)
             for run_start, run_length_minus_one in run_pairs.tolist()
         ]
         return np.concatenate(run_values), position + 2 + 4 * run_count
     if value_count <= _MAX_ARRAY_VALUES:
-        return np.frombuffer(bitmap, "<u2", value_count, position).astype(
-            np.int64
-        ), position + 2 * value_count
+        return np.frombuffer(bitmap, "<u2", value_count, position).astype(np.int64), position + 2 * value_count
     bit_values = np.unpackbits(np.frombuffer(bitmap, np.uint8, 8192, position), bitorder="little")
     return np.flatnonzero(bit_values).astype(np.int64), position + 8192

@@ -52,8 +52,7 @@ class FragmentDifference:
         """The largest number of rows to read, besides the row ids of redeleted fragments."""
         fragment_rows = sum(fragment.physical_rows for fragment in (*self.removed, *self.added))
         deletion_total = sum(
-            _deletion_count(pair.old_fragment) + _deletion_count(pair.new_fragment)
-            for pair in self.redeleted
+            _deletion_count(pair.old_fragment) + _deletion_count(pair.new_fragment) for pair in self.redeleted
         )
         return int(fragment_rows + deletion_total)
 
@@ -72,16 +71,11 @@ def compare_versions(old_table: Table, new_table: Table) -> FragmentDifference:
         new_table,
         tuple(old_fragments[key] for key in old_only if key not in paired_keys),
         tuple(new_fragments[key] for key in new_only if key not in paired_keys),
-        tuple(
-            FragmentPair(old_fragments[old_key], new_fragments[new_key])
-            for old_key, new_key in key_pairs
-        ),
+        tuple(FragmentPair(old_fragments[old_key], new_fragments[new_key]) for old_key, new_key in key_pairs),
     )
 
 
-def read_changes(
-    difference: FragmentDifference, columns: Sequence[str]
-) -> tuple[pa.Table, pa.Table]:
+def read_changes(difference: FragmentDifference, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
     """Return the rows (with `_rowid`) that only one version has: (old rows, new rows).
 
     A row whose value in one of the columns changed is in both.
@@ -91,22 +85,10 @@ def read_changes(
         for pair in difference.redeleted:
             old_ids = fragment_row_ids(difference.old_table, pair.old_fragment)
             new_ids = fragment_row_ids(difference.new_table, pair.new_fragment)
-            old_parts.append(
-                _rows_absent_from(
-                    difference.old_table, pair.old_fragment, old_ids, new_ids, columns
-                )
-            )
-            new_parts.append(
-                _rows_absent_from(
-                    difference.new_table, pair.new_fragment, new_ids, old_ids, columns
-                )
-            )
-        old_rows = pa.concat_tables(
-            [read_fragments(difference.old_table, difference.removed, columns), *old_parts]
-        )
-        new_rows = pa.concat_tables(
-            [read_fragments(difference.new_table, difference.added, columns), *new_parts]
-        )
+            old_parts.append(_rows_absent_from(difference.old_table, pair.old_fragment, old_ids, new_ids, columns))
+            new_parts.append(_rows_absent_from(difference.new_table, pair.new_fragment, new_ids, old_ids, columns))
+        old_rows = pa.concat_tables([read_fragments(difference.old_table, difference.removed, columns), *old_parts])
+        new_rows = pa.concat_tables([read_fragments(difference.new_table, difference.added, columns), *new_parts])
     except OSError as error:
         raise to_storage_error(error, effect="none") from error
     return _drop_moved_rows(old_rows, new_rows)
@@ -121,15 +103,13 @@ def _fragments_by_content(table: Table) -> dict[tuple[str, str], Any]:
     for fragment in table.dataset.get_fragments():
         metadata = fragment.metadata
         row_id_entry, deletion_entry = (
-            None if entry is None else entry.asdict()
-            for entry in (metadata.row_id_meta, metadata.deletion_file)
+            None if entry is None else entry.asdict() for entry in (metadata.row_id_meta, metadata.deletion_file)
         )
         overlays = metadata.to_json()["overlays"] if metadata.overlays else None
         file_entries = [vars(data_file) for data_file in metadata.files]
-        fragments_by_key[
-            repr((file_entries, metadata.physical_rows, row_id_entry, overlays)),
-            repr(deletion_entry),
-        ] = fragment
+        fragments_by_key[repr((file_entries, metadata.physical_rows, row_id_entry, overlays)), repr(deletion_entry)] = (
+            fragment
+        )
     return fragments_by_key
 
 
@@ -138,11 +118,7 @@ def _deletion_count(fragment: Any) -> int:
 
 
 def _rows_absent_from(
-    table: Table,
-    fragment: Any,
-    own_ids: StoredRowIds,
-    other_ids: StoredRowIds,
-    columns: Sequence[str],
+    table: Table, fragment: Any, own_ids: StoredRowIds, other_ids: StoredRowIds, columns: Sequence[str]
 ) -> pa.Table:
     """Return the rows of a fragment whose row ids are not among the other ones."""
     positions = np.flatnonzero(~np.isin(own_ids, other_ids))
@@ -155,19 +131,13 @@ def _rows_absent_from(
 def _drop_moved_rows(old_rows: pa.Table, new_rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Drop from both the rows with the same row id and the same values."""
     old_ids, new_ids = old_rows[ROW_ID].to_numpy(), new_rows[ROW_ID].to_numpy()
-    _, old_positions, new_positions = np.intersect1d(
-        old_ids, new_ids, assume_unique=True, return_indices=True
-    )
+    _, old_positions, new_positions = np.intersect1d(old_ids, new_ids, assume_unique=True, return_indices=True)
     if len(old_positions) == 0:
         return old_rows, new_rows
     value_columns = [column_name for column_name in old_rows.column_names if column_name != ROW_ID]
     shared_old_rows = old_rows.select(value_columns).take(pa.array(old_positions))
-    is_equal = same_rows(
-        shared_old_rows, new_rows.select(value_columns).take(pa.array(new_positions))
-    )
-    return _drop_positions(old_rows, old_positions[is_equal]), _drop_positions(
-        new_rows, new_positions[is_equal]
-    )
+    is_equal = same_rows(shared_old_rows, new_rows.select(value_columns).take(pa.array(new_positions)))
+    return _drop_positions(old_rows, old_positions[is_equal]), _drop_positions(new_rows, new_positions[is_equal])
 
 
 def _drop_positions(rows: pa.Table, positions: npt.NDArray[np.intp]) -> pa.Table:

@@ -44,10 +44,7 @@ def differing_rows(
         new_ids = read_row_ids(difference.new_table, difference.added)
         if same_columns and len(np.intersect1d(old_ids, new_ids, assume_unique=True)) > _CHUNK_ROWS:
             moved_ids = _find_moved_rows(difference)
-            old_ids, new_ids = (
-                np.setdiff1d(row_ids, moved_ids, assume_unique=True)
-                for row_ids in (old_ids, new_ids)
-            )
+            old_ids, new_ids = (np.setdiff1d(row_ids, moved_ids, assume_unique=True) for row_ids in (old_ids, new_ids))
         old_parts = [_take_from_fragments(difference.old_table, difference.removed, old_ids)]
         new_parts = [_take_from_fragments(difference.new_table, difference.added, new_ids)]
         for pair in difference.redeleted:
@@ -63,9 +60,7 @@ def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
     The old rows are scanned, the new ones taken by position: maintenance keeps the order of rows,
     so neighbors are read together.
     """
-    ids_by_fragment = [
-        fragment_row_ids(difference.new_table, fragment) for fragment in difference.added
-    ]
+    ids_by_fragment = [fragment_row_ids(difference.new_table, fragment) for fragment in difference.added]
     new_ids = np.concatenate(ids_by_fragment)
     fragment_sizes = [len(fragment_ids) for fragment_ids in ids_by_fragment]
     id_order, fragment_starts = np.argsort(new_ids), np.cumsum([0, *fragment_sizes])
@@ -76,18 +71,13 @@ def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
         is_moved = new_ids[id_order[positions]] == old_ids
         moved_batch = old_batch if is_moved.all() else old_batch.filter(pa.array(is_moved))
         old_rows = pa.Table.from_batches([moved_batch]).select(difference.old_table.schema.names)
-        new_rows = _take_added_rows(
-            difference, id_order[positions[is_moved]], fragment_starts, old_ids[is_moved]
-        )
+        new_rows = _take_added_rows(difference, id_order[positions[is_moved]], fragment_starts, old_ids[is_moved])
         unchanged_ids.append(old_ids[is_moved][same_rows(old_rows, new_rows)])
     return np.concatenate(unchanged_ids)
 
 
 def _take_added_rows(
-    difference: FragmentDifference,
-    positions: RowPositions,
-    fragment_starts: RowPositions,
-    row_ids: StoredRowIds,
+    difference: FragmentDifference, positions: RowPositions, fragment_starts: RowPositions, row_ids: StoredRowIds
 ) -> pa.Table:
     """Return rows of the added fragments by their position across all of them, in that order."""
     table = difference.new_table
@@ -120,9 +110,7 @@ def _scan_fragments(table: Table, fragments: Sequence[Any]) -> Any:
     )
 
 
-def _redeleted_rows(
-    store: Store, difference: FragmentDifference, pair: FragmentPair
-) -> tuple[pa.Table, pa.Table]:
+def _redeleted_rows(store: Store, difference: FragmentDifference, pair: FragmentPair) -> tuple[pa.Table, pa.Table]:
     """Return the rows of a fragment that only one of the versions has deleted."""
     old_offsets = deleted_offsets(store, difference.old_table, pair.old_fragment)
     new_offsets = deleted_offsets(store, difference.new_table, pair.new_fragment)
@@ -130,33 +118,24 @@ def _redeleted_rows(
         old_ids = fragment_row_ids(difference.old_table, pair.old_fragment)
         new_ids = fragment_row_ids(difference.new_table, pair.new_fragment)
         removed_ids, added_ids = np.setdiff1d(old_ids, new_ids), np.setdiff1d(new_ids, old_ids)
-        return rows_by_id(difference.old_table, removed_ids), rows_by_id(
-            difference.new_table, added_ids
-        )
+        return rows_by_id(difference.old_table, removed_ids), rows_by_id(difference.new_table, added_ids)
     removed_offsets = np.setdiff1d(new_offsets, old_offsets)
     added_offsets = np.setdiff1d(old_offsets, new_offsets)
-    return _rows_at_offsets(
-        difference.old_table, pair.old_fragment, removed_offsets, old_offsets
-    ), _rows_at_offsets(difference.new_table, pair.new_fragment, added_offsets, new_offsets)
+    return _rows_at_offsets(difference.old_table, pair.old_fragment, removed_offsets, old_offsets), _rows_at_offsets(
+        difference.new_table, pair.new_fragment, added_offsets, new_offsets
+    )
 
 
-def one_sided_rows(
-    store: Store, old_form: tuple[Table, int], new_form: tuple[Table, int]
-) -> tuple[pa.Table, pa.Table]:
+def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Table, int]) -> tuple[pa.Table, pa.Table]:
     """Return `id` and `_rowid` of rows that only one of two forms of a fragment has.
 
     A form is a table version and the id of the fragment there. Other rows are not read.
     """
-    fragment_forms = [
-        (table, table.dataset.get_fragment(fragment_id))
-        for table, fragment_id in (old_form, new_form)
-    ]
+    fragment_forms = [(table, table.dataset.get_fragment(fragment_id)) for table, fragment_id in (old_form, new_form)]
     with as_storage_errors("none"):
         deleted = [deleted_offsets(store, *form) for form in fragment_forms]
         if deleted[0] is None or deleted[1] is None:
-            old_rows, new_rows = (
-                read_fragments(table, [fragment], ["id"]) for table, fragment in fragment_forms
-            )
+            old_rows, new_rows = (read_fragments(table, [fragment], ["id"]) for table, fragment in fragment_forms)
             old_ids, new_ids = old_rows[ROW_ID].to_numpy(), new_rows[ROW_ID].to_numpy()
             return (
                 old_rows.filter(pa.array(~np.isin(old_ids, new_ids))),
@@ -172,9 +151,7 @@ def one_sided_rows(
 def _ids_at_offsets(fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
     """Return ids and row ids of rows by offset."""
     live_positions = (offsets - np.searchsorted(skipped_offsets, offsets)).tolist()
-    id_rows = (
-        pa.table(fragment.take(live_positions, columns=["id"])) if live_positions else _EMPTY_IDS
-    )
+    id_rows = pa.table(fragment.take(live_positions, columns=["id"])) if live_positions else _EMPTY_IDS
     row_ids = row_ids_at(fragment, offsets.tolist()) if live_positions else []
     return id_rows.select(["id"]).append_column(ROW_ID, pa.array(row_ids, pa.uint64()))
 
@@ -182,9 +159,7 @@ def _ids_at_offsets(fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffs
 _EMPTY_IDS = pa.table({"id": pa.array([], pa.string())})
 
 
-def _rows_at_offsets(
-    table: Table, fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets
-) -> pa.Table:
+def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
     """Return rows of a fragment by offset; Lance's positions count only rows not deleted."""
     if not len(offsets) or any(is_blob_field(column) for column in table.schema):
         row_ids = row_ids_at(fragment, offsets.tolist()) if len(offsets) else []

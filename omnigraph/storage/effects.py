@@ -81,9 +81,7 @@ class Effects:
 
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
-        self.completed: list[
-            DurableEffect
-        ] = []  # only the most recent: a process may write for weeks
+        self.completed: list[DurableEffect] = []  # only the most recent: a process may write for weeks
         self._counts_by_kind: Counter[str] = Counter()
         self._counts_by_target: Counter[tuple[str, str]] = Counter()
         self._target_groups: set[str] = set()
@@ -92,9 +90,7 @@ class Effects:
         self._lock = threading.Lock()
         self._started_count = 0
 
-    def run(
-        self, kind: EffectKind, target: str, action: Callable[[], ActionResult]
-    ) -> ActionResult:
+    def run(self, kind: EffectKind, target: str, action: Callable[[], ActionResult]) -> ActionResult:
         """Run one effect. Its exceptions pass through; only successful effects are counted."""
         if self.read_only:
             raise ReadOnlyError(f"{target} was not written: the graph was opened for reading")
@@ -156,9 +152,7 @@ class Effects:
         finally:
             with self._lock:
                 self._recorders = [
-                    other_recorder
-                    for other_recorder in self._recorders
-                    if other_recorder is not recorder
+                    other_recorder for other_recorder in self._recorders if other_recorder is not recorder
                 ]
 
     @contextmanager
@@ -175,6 +169,4 @@ class Effects:
         with self._lock:
             self._started_count += 1
             fault = self._fault
-            return (
-                fault if fault is not None and fault.effect_number == self._started_count else None
-            )
+            return fault if fault is not None and fault.effect_number == self._started_count else None

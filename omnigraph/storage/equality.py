@@ -26,9 +26,7 @@ def same_rows(left_rows: pa.Table, right_rows: pa.Table) -> EqualityMask:
     return is_equal
 
 
-def same_values(
-    left_values: pa.Array | pa.ChunkedArray, right_values: pa.Array | pa.ChunkedArray
-) -> EqualityMask:
+def same_values(left_values: pa.Array | pa.ChunkedArray, right_values: pa.Array | pa.ChunkedArray) -> EqualityMask:
     """Return where two columns of equal length have equal values."""
     return _compare_arrays(_single_array(left_values), _single_array(right_values))
 
@@ -55,9 +53,7 @@ def _compare_scalars(left_array: pa.Array, right_array: pa.Array) -> EqualityMas
     bit_type = _BIT_TYPES.get(str(left_array.type))
     if bit_type is not None:
         left_array, right_array = left_array.view(bit_type), right_array.view(bit_type)
-    is_equal: EqualityMask = pc.fill_null(pc.equal(left_array, right_array), False).to_numpy(
-        zero_copy_only=False
-    )
+    is_equal: EqualityMask = pc.fill_null(pc.equal(left_array, right_array), False).to_numpy(zero_copy_only=False)
     return is_equal
 
 
@@ -85,10 +81,7 @@ def _compare_vectors(left_array: pa.Array, right_array: pa.Array) -> EqualityMas
 
 def _compare_lists(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
     """Compare lengths first; then the elements of rows with equal lengths at once."""
-    lengths = [
-        pc.fill_null(pc.list_value_length(array), -1).to_numpy()
-        for array in (left_array, right_array)
-    ]
+    lengths = [pc.fill_null(pc.list_value_length(array), -1).to_numpy() for array in (left_array, right_array)]
     is_equal: EqualityMask = lengths[0] == lengths[1]
     nonempty_rows = np.flatnonzero(is_equal & (lengths[0] > 0))
     if len(nonempty_rows) == 0:

@@ -156,9 +156,7 @@ def _classify_error(error: BaseException, extra_kinds: ExceptionKinds) -> Storag
 def _is_commit_conflict(error: BaseException) -> bool:
     # Importing Lance is slow, and an exception of a module not imported cannot have been raised.
     lance_commit_module = sys.modules.get("lance.commit")
-    return lance_commit_module is not None and isinstance(
-        error, lance_commit_module.CommitConflictError
-    )
+    return lance_commit_module is not None and isinstance(error, lance_commit_module.CommitConflictError)
 
 
 def failure_reason(error: BaseException) -> str:

@@ -11,12 +11,7 @@ from typing import Any
 import pyarrow as pa
 from lance.schema import LanceSchema
 
-_NAME_MEMBER, _ID_MEMBER, _PARENT_MEMBER, _NULLABLE_MEMBER = (
-    2,
-    3,
-    4,
-    6,
-)  # member numbers in the record of a field
+_NAME_MEMBER, _ID_MEMBER, _PARENT_MEMBER, _NULLABLE_MEMBER = (2, 3, 4, 6)  # member numbers in the record of a field
 _NO_PARENT = (1 << 64) - 1  # the parent id of a top-level column
 _VARINT_WIRE_TYPE, _BYTES_WIRE_TYPE = 0, 2
 RecordMember = tuple[int, int, int | bytes]
@@ -46,25 +41,16 @@ class LanceColumn:
 
     def with_name(self, name: str) -> "LanceColumn":
         """Return the same column under another name."""
-        return LanceColumn(
-            (
-                _set_member(self.field_records[0], _NAME_MEMBER, name.encode()),
-                *self.field_records[1:],
-            )
-        )
+        return LanceColumn((_set_member(self.field_records[0], _NAME_MEMBER, name.encode()), *self.field_records[1:]))
 
     def as_nullable(self) -> "LanceColumn":
         """Return the same column, nullable."""
-        return LanceColumn(
-            (_set_member(self.field_records[0], _NULLABLE_MEMBER, 1), *self.field_records[1:])
-        )
+        return LanceColumn((_set_member(self.field_records[0], _NULLABLE_MEMBER, 1), *self.field_records[1:]))
 
     def with_field_ids(self, first_id: int) -> "LanceColumn":
         """Return the same column with field ids from `first_id` on."""
         new_ids = {old_id: first_id + index for index, old_id in enumerate(self.field_ids)}
-        return LanceColumn(
-            tuple(_renumber_record(field_record, new_ids) for field_record in self.field_records)
-        )
+        return LanceColumn(tuple(_renumber_record(field_record, new_ids) for field_record in self.field_records))
 
 
 def lance_columns(schema: Any) -> list[LanceColumn]:
@@ -91,15 +77,11 @@ def new_column(field: pa.Field, first_id: int) -> LanceColumn:
 def build_lance_schema(base_schema: Any, columns: Iterable[LanceColumn]) -> Any:
     """Build a Lance schema with these columns, and everything else as in `base_schema`."""
     schema_constructor, (metadata, *_) = base_schema.__reduce__()
-    record_bytes = [
-        _encode_record(field_record) for column in columns for field_record in column.field_records
-    ]
+    record_bytes = [_encode_record(field_record) for column in columns for field_record in column.field_records]
     return schema_constructor(metadata, *record_bytes)
 
 
-def _renumber_record(
-    field_record: tuple[RecordMember, ...], new_ids: dict[int, int]
-) -> tuple[RecordMember, ...]:
+def _renumber_record(field_record: tuple[RecordMember, ...], new_ids: dict[int, int]) -> tuple[RecordMember, ...]:
     parent_id = _get_number(field_record, _PARENT_MEMBER)
     return _set_member(
         _set_member(field_record, _ID_MEMBER, new_ids[_get_number(field_record, _ID_MEMBER)]),
@@ -109,16 +91,12 @@ def _renumber_record(
 
 
 def _get_member(field_record: tuple[RecordMember, ...], member_number: int) -> int | bytes | None:
-    return next(
-        (value for other_number, _, value in field_record if other_number == member_number), None
-    )
+    return next((value for other_number, _, value in field_record if other_number == member_number), None)
 
 
 def _get_number(field_record: tuple[RecordMember, ...], member_number: int) -> int:
     member_value = _get_member(field_record, member_number)
-    return (
-        member_value if isinstance(member_value, int) else 0
-    )  # protobuf omits members that are zero
+    return member_value if isinstance(member_value, int) else 0  # protobuf omits members that are zero
 
 
 def _set_member(
@@ -126,9 +104,7 @@ def _set_member(
 ) -> tuple[RecordMember, ...]:
     wire_type = _VARINT_WIRE_TYPE if isinstance(value, int) else _BYTES_WIRE_TYPE
     other_members = (member for member in field_record if member[0] != member_number)
-    return tuple(
-        sorted([*other_members, (member_number, wire_type, value)], key=lambda member: member[0])
-    )
+    return tuple(sorted([*other_members, (member_number, wire_type, value)], key=lambda member: member[0]))
 
 
 def _parse_members(record_bytes: bytes) -> Iterator[RecordMember]:
@@ -150,9 +126,7 @@ def _encode_record(field_record: tuple[RecordMember, ...]) -> bytes:
     encoded = bytearray()
     for member_number, wire_type, value in field_record:
         encoded += _encode_varint(member_number << 3 | wire_type)
-        encoded += (
-            _encode_varint(value) if isinstance(value, int) else _encode_varint(len(value)) + value
-        )
+        encoded += _encode_varint(value) if isinstance(value, int) else _encode_varint(len(value)) + value
     return bytes(encoded)
 
 

@@ -18,13 +18,7 @@ from .store import Store
 _log = logging.getLogger("omnigraph")
 _PARALLEL_REMOVALS = 0  # parallel requests; 0 means as many as tables are maintained in parallel
 _MAX_THREADS = 64  # threads, however many are requested
-_SUBDIRECTORY_RANKS = {
-    "_versions": 0,
-    "data": 1,
-    "_deletions": 2,
-    "_indices": 3,
-    "_transactions": 5,
-}
+_SUBDIRECTORY_RANKS = {"_versions": 0, "data": 1, "_deletions": 2, "_indices": 3, "_transactions": 5}
 
 
 def sort_for_removal(file_names: Iterable[str]) -> list[str]:
@@ -34,12 +28,7 @@ def sort_for_removal(file_names: Iterable[str]) -> list[str]:
     ['t/_versions/d7.manifest', 't/data/a.lance', 't/data/a/1.blob']
     """
     return sorted(
-        file_names,
-        key=lambda file_name: (
-            _removal_rank(file_name),
-            attached_version_number(file_name) or 0,
-            file_name,
-        ),
+        file_names, key=lambda file_name: (_removal_rank(file_name), attached_version_number(file_name) or 0, file_name)
     )
 
 

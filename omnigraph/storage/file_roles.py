@@ -46,19 +46,11 @@ def attached_version_number(file_name: str) -> int | None:
     >>> attached_version_number("t/_versions/d7.manifest")
     """
     stem = file_name.rpartition("/")[2].removesuffix(".manifest")
-    return (
-        _MAX_VERSION - int(stem) if stem.isdecimal() and file_name.endswith(".manifest") else None
-    )
+    return _MAX_VERSION - int(stem) if stem.isdecimal() and file_name.endswith(".manifest") else None
 
 
-def attached_versions_of(
-    listed_names: Mapping[str, ListedObject] | Iterator[str], table_directory: str
-) -> list[int]:
+def attached_versions_of(listed_names: Mapping[str, ListedObject] | Iterator[str], table_directory: str) -> list[int]:
     """Return the listed attached versions of a table."""
     prefix = f"{table_directory}/_versions/"
-    numbers = (
-        attached_version_number(file_name)
-        for file_name in listed_names
-        if file_name.startswith(prefix)
-    )
+    numbers = (attached_version_number(file_name) for file_name in listed_names if file_name.startswith(prefix))
     return sorted(number for number in numbers if number is not None)

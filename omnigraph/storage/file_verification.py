@@ -14,14 +14,8 @@ CONCURRENT_VERIFICATIONS = 4  # files: reading and checksums release the interpr
 def verify_files(store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
     """Read files and compare them with their checksums; return faults by name."""
     with ThreadPoolExecutor(CONCURRENT_VERIFICATIONS, "verify") as pool:
-        reasons = pool.map(
-            partial(_find_file_fault, store), expected_checksums, expected_checksums.values()
-        )
-        return {
-            file_name: reason
-            for file_name, reason in zip(expected_checksums, reasons, strict=True)
-            if reason
-        }
+        reasons = pool.map(partial(_find_file_fault, store), expected_checksums, expected_checksums.values())
+        return {file_name: reason for file_name, reason in zip(expected_checksums, reasons, strict=True) if reason}
 
 
 def _find_file_fault(store: Store, file_name: str, expected: FileChecksum) -> str | None:

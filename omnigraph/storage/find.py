@@ -38,45 +38,33 @@ def find(
     `with_row_ids` adds `_rowid` and `_rowaddr`. Nulls never match.
     """
     wanted_values = {
-        column_name: _as_column_type(table, column_name, values)
-        for column_name, values in wanted_values.items()
+        column_name: _as_column_type(table, column_name, values) for column_name, values in wanted_values.items()
     }
     fewest_values = min(len(values) for values in wanted_values.values())
     if fewest_values <= max(_MAX_INDEXED_VALUES, table.dataset.count_rows() // _ROWS_PER_VALUE):
         conditions = [
-            pc.field(column_name).isin(filter_constants(values))
-            for column_name, values in wanted_values.items()
+            pc.field(column_name).isin(filter_constants(values)) for column_name, values in wanted_values.items()
         ]
         return read_rows(table, columns, reduce(and_, conditions), with_row_ids=with_row_ids)
     return _scan_and_filter(table, wanted_values, columns, with_row_ids)
 
 
 def read_rows(
-    table: Table,
-    columns: Sequence[str],
-    filter_expression: pc.Expression | None = None,
-    *,
-    with_row_ids: bool = False,
+    table: Table, columns: Sequence[str], filter_expression: pc.Expression | None = None, *, with_row_ids: bool = False
 ) -> pa.Table:
     """Return all rows, or those that pass a filter, with blobs as bytes."""
     return scan_with_fallback(
         table,
         filter_expression,
-        lambda use_index: _make_scanner(
-            table, columns, filter_expression, with_row_ids, use_index
-        ).to_table(),
+        lambda use_index: _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_table(),
     )
 
 
-def read_indexed(
-    table: Table, columns: Sequence[str], filter_expression: pc.Expression
-) -> pa.Table:
+def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Expression) -> pa.Table:
     """Return the rows that pass a filter, with row ids; raises if an index cannot be read."""
     try:
         with panics_as_errors():
-            matching_rows: pa.Table = _make_scanner(
-                table, columns, filter_expression, True, True
-            ).to_table()
+            matching_rows: pa.Table = _make_scanner(table, columns, filter_expression, True, True).to_table()
     except (*SCAN_FAILURES, ValueError, RuntimeError) as error:
         raise to_storage_error(error, effect="none") from error
     return matching_rows
@@ -86,41 +74,26 @@ def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool =
     """Return all rows without using any index, to compare an index with."""
     with as_storage_errors("none"):
         all_rows: pa.Table = table.dataset.scanner(
-            columns=list(columns),
-            with_row_id=with_row_ids,
-            with_row_address=with_row_ids,
-            use_scalar_index=False,
+            columns=list(columns), with_row_id=with_row_ids, with_row_address=with_row_ids, use_scalar_index=False
         ).to_table()
     return all_rows
 
 
 def read_batches(
-    table: Table,
-    columns: Sequence[str],
-    filter_expression: pc.Expression | None = None,
-    *,
-    with_row_ids: bool = False,
+    table: Table, columns: Sequence[str], filter_expression: pc.Expression | None = None, *, with_row_ids: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `read_rows` batch by batch."""
     return scan_batches_with_fallback(
         table,
         filter_expression,
-        lambda use_index: _make_scanner(
-            table, columns, filter_expression, with_row_ids, use_index
-        ).to_batches(),
+        lambda use_index: _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_batches(),
     )
 
 
-def take_with_blobs(
-    table: Table, row_ids: pa.Array, columns: Sequence[str] | None = None
-) -> pa.Table:
+def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | None = None) -> pa.Table:
     """Return all or some columns of rows by row id, in that order, with blobs as bytes."""
     column_names = list(columns) if columns is not None else table.schema.names
-    blob_columns = [
-        column_name
-        for column_name in column_names
-        if is_blob_field(table.schema.field(column_name))
-    ]
+    blob_columns = [column_name for column_name in column_names if is_blob_field(table.schema.field(column_name))]
     plain_columns = [column_name for column_name in column_names if column_name not in blob_columns]
     if not len(row_ids):  # else Lance would first build the row ids of the whole version
         return row_schema(table.schema).empty_table().select(column_names)
@@ -129,9 +102,7 @@ def take_with_blobs(
     positions = pc.index_in(row_ids, value_set=unordered_rows[ROW_ID].combine_chunks())
     ordered_rows = unordered_rows.take(positions).select(plain_columns)
     for column_name in blob_columns:
-        ordered_rows = ordered_rows.append_column(
-            column_name, _read_blobs(table, column_name, row_ids)
-        )
+        ordered_rows = ordered_rows.append_column(column_name, _read_blobs(table, column_name, row_ids))
     return ordered_rows.select(column_names)
 
 
@@ -155,9 +126,7 @@ def rows_digest(rows: pa.Table | str) -> str:
     """Return a digest of rows that does not depend on their order."""
     if isinstance(rows, str):
         return rows
-    sortable_columns = [
-        column.name for column in rows.schema if not pa.types.is_nested(column.type)
-    ]
+    sortable_columns = [column.name for column in rows.schema if not pa.types.is_nested(column.type)]
     sorted_rows = rows.sort_by([(column_name, "ascending") for column_name in sortable_columns])
     sink = pa.BufferOutputStream()
     bare_schema = pa.schema([pa.field(column.name, column.type) for column in rows.schema])
@@ -168,17 +137,11 @@ def rows_digest(rows: pa.Table | str) -> str:
 
 def _as_column_type(table: Table, column_name: str, values: pa.Array | Sequence[Any]) -> pa.Array:
     column_type = table.schema.field(column_name).type
-    return (
-        values.cast(column_type) if isinstance(values, pa.Array) else pa.array(values, column_type)
-    )
+    return values.cast(column_type) if isinstance(values, pa.Array) else pa.array(values, column_type)
 
 
 def _make_scanner(
-    table: Table,
-    columns: Sequence[str],
-    filter_expression: pc.Expression | None,
-    with_row_ids: bool,
-    use_index: bool,
+    table: Table, columns: Sequence[str], filter_expression: pc.Expression | None, with_row_ids: bool, use_index: bool
 ) -> "pa.dataset.Scanner":
     return table.dataset.scanner(
         columns=list(columns),
@@ -206,18 +169,12 @@ def _scan_and_filter(
             pending_batches, pending_rows = [], 0
     if pending_batches:
         matching_parts.append(_filter_batches(pending_batches, wanted_values))
-    return pa.concat_tables(matching_parts).select(
-        [*columns, *((ROW_ID, ROW_ADDRESS) if with_row_ids else ())]
-    )
+    return pa.concat_tables(matching_parts).select([*columns, *((ROW_ID, ROW_ADDRESS) if with_row_ids else ())])
 
 
-def _filter_batches(
-    pending_batches: list[pa.RecordBatch], wanted_values: Mapping[str, pa.Array]
-) -> pa.Table:
+def _filter_batches(pending_batches: list[pa.RecordBatch], wanted_values: Mapping[str, pa.Array]) -> pa.Table:
     """Return matching rows of a chunk; each filter builds a hash table of values, hence chunks."""
     remaining_rows = pa.Table.from_batches(pending_batches)
     for column_name, values in wanted_values.items():
-        remaining_rows = remaining_rows.filter(
-            pc.is_in(remaining_rows[column_name], value_set=values, skip_nulls=True)
-        )
+        remaining_rows = remaining_rows.filter(pc.is_in(remaining_rows[column_name], value_set=values, skip_nulls=True))
     return remaining_rows

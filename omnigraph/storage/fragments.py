@@ -39,23 +39,13 @@ def list_fragment_ids(table: Table) -> list[int]:
 
 def fragment_row_counts(table: Table) -> dict[int, int]:
     """Return how many rows each fragment had when it was written."""
-    return {
-        fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()
-    }
+    return {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
 
 
 def fragment_bytes(table: Table, fragment_ids: Collection[int]) -> int:
     """Return the size of the data files of some fragments, as far as the version records it."""
-    chosen_fragments = (
-        fragment
-        for fragment in table.dataset.get_fragments()
-        if fragment.fragment_id in fragment_ids
-    )
-    return sum(
-        data_file.file_size_bytes or 0
-        for fragment in chosen_fragments
-        for data_file in fragment.metadata.files
-    )
+    chosen_fragments = (fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id in fragment_ids)
+    return sum(data_file.file_size_bytes or 0 for fragment in chosen_fragments for data_file in fragment.metadata.files)
 
 
 def describe_fragments(table: Table) -> list[tuple[dict[str, Any], int]]:
@@ -90,9 +80,7 @@ def read_fragments(
         raise to_storage_error(error, effect="none") from error
 
 
-def write_fragment(
-    store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None
-) -> dict[str, Any]:
+def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None) -> dict[str, Any]:
     """Write rows as one fragment; with `row_ids` they keep those of the rows they replace.
 
     The returned description contains the checksums of its files, taken while they are still in the
@@ -110,9 +98,7 @@ def write_fragment(
     checksums = written_data.checksums or store.checksum_local_files(data_files(table, [fragment]))
     return {
         **fragment_json,
-        _CHECKSUMS_MEMBER: {
-            file_name: checksum.to_json() for file_name, checksum in checksums.items()
-        },
+        _CHECKSUMS_MEMBER: {file_name: checksum.to_json() for file_name, checksum in checksums.items()},
     }
 
 
@@ -129,45 +115,27 @@ def read_staged_fragment(
         raise to_storage_error(error, effect="none") from error
 
 
-def stage_appended_fragments(
-    table: Table, fragment_entries: Sequence[Mapping[str, Any]]
-) -> StagedChange:
+def stage_appended_fragments(table: Table, fragment_entries: Sequence[Mapping[str, Any]]) -> StagedChange:
     """Stage fragments of any writers as an append."""
     new_fragments = _fragments_from_json(fragment_entries)
     operation = LanceOperation.Append(new_fragments)
     new_files, fingerprint = data_files(table, new_fragments), schema_fingerprint(table)
     checksums = _collect_checksums(fragment_entries)
     return StagedChange(
-        table.location,
-        operation,
-        fingerprint,
-        (),
-        _count_rows(new_fragments),
-        new_files,
-        checksums=checksums,
+        table.location, operation, fingerprint, (), _count_rows(new_fragments), new_files, checksums=checksums
     )
 
 
-def stage_overwriting_fragments(
-    table: Table, fragment_entries: Sequence[Mapping[str, Any]]
-) -> StagedChange:
+def stage_overwriting_fragments(table: Table, fragment_entries: Sequence[Mapping[str, Any]]) -> StagedChange:
     """Stage fragments of any writers as a replacement of all rows."""
     new_fragments = _fragments_from_json(fragment_entries)
     operation = LanceOperation.Overwrite(table.dataset.lance_schema, new_fragments)
-    touched_fragments = tuple(
-        fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments()
-    )
+    touched_fragments = tuple(fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments())
     row_delta = _count_rows(new_fragments) - table.dataset.count_rows()
     new_files, fingerprint = data_files(table, new_fragments), schema_fingerprint(table)
     checksums = _collect_checksums(fragment_entries)
     return StagedChange(
-        table.location,
-        operation,
-        fingerprint,
-        touched_fragments,
-        row_delta,
-        new_files,
-        checksums=checksums,
+        table.location, operation, fingerprint, touched_fragments, row_delta, new_files, checksums=checksums
     )
 
 
@@ -183,31 +151,20 @@ def stage_changed_fragments(
     `carried_row_ids` are row ids that rows in the fragments take over; they are verified here.
     """
     if carried_row_ids:
-        check_row_ids(
-            table.dataset, removed_addresses.tolist(), carried_row_ids, len(carried_row_ids)
-        )
+        check_row_ids(table.dataset, removed_addresses.tolist(), carried_row_ids, len(carried_row_ids))
     removal = remove_rows(store, table, removed_addresses.tolist())
     new_fragments = _fragments_from_json(fragment_entries)
     return removal.to_staged_change(
-        table,
-        new_fragments,
-        _count_rows(new_fragments) - len(removed_addresses),
-        _collect_checksums(fragment_entries),
+        table, new_fragments, _count_rows(new_fragments) - len(removed_addresses), _collect_checksums(fragment_entries)
     )
 
 
 def _fragments_from_json(fragment_entries: Sequence[Mapping[str, Any]]) -> list[Any]:
     bare_entries = (
-        {
-            member_name: fragment_entry[member_name]
-            for member_name in fragment_entry
-            if member_name != _CHECKSUMS_MEMBER
-        }
+        {member_name: fragment_entry[member_name] for member_name in fragment_entry if member_name != _CHECKSUMS_MEMBER}
         for fragment_entry in fragment_entries
     )
-    return [
-        FragmentMetadata.from_json(json.dumps(fragment_entry)) for fragment_entry in bare_entries
-    ]
+    return [FragmentMetadata.from_json(json.dumps(fragment_entry)) for fragment_entry in bare_entries]
 
 
 def _collect_checksums(fragment_entries: Sequence[Mapping[str, Any]]) -> dict[str, FileChecksum]:
@@ -217,10 +174,7 @@ def _collect_checksums(fragment_entries: Sequence[Mapping[str, Any]]) -> dict[st
         for fragment_entry in fragment_entries
         for recorded_item in fragment_entry.get(_CHECKSUMS_MEMBER, {}).items()
     )
-    return {
-        file_name: FileChecksum.from_json(checksum_json)
-        for file_name, checksum_json in recorded_items
-    }
+    return {file_name: FileChecksum.from_json(checksum_json) for file_name, checksum_json in recorded_items}
 
 
 def _count_rows(fragments: Sequence[Any]) -> int:

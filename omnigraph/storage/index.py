@@ -113,35 +113,25 @@ def stage_indexes(
 
 
 def plan_indexes(
-    table: Table,
-    kinds_by_key: Mapping[str, str],
-    *,
-    rebuild: bool = False,
-    part_rows: int | None = None,
+    table: Table, kinds_by_key: Mapping[str, str], *, rebuild: bool = False, part_rows: int | None = None
 ) -> IndexPlan:
     """Plan what `stage_indexes` builds. With `part_rows` a large BTREE becomes several segments.
 
     Full-text indexes come last, and are rebuilt wherever they would precede the other index of
     their column: Lance filters by the first index of a column.
     """
-    fragment_rows = {
-        fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()
-    }
+    fragment_rows = {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
     new_builds: list[SegmentBuild] = []
     replaced_segments: dict[str, Sequence[Index]] = {}
-    for index_key, wanted_kind in sorted(
-        kinds_by_key.items(), key=lambda key_and_kind: key_and_kind[1] == WORDS
-    ):
+    for index_key, wanted_kind in sorted(kinds_by_key.items(), key=lambda key_and_kind: key_and_kind[1] == WORDS):
         must_rebuild = rebuild or present_kinds.get(index_key, wanted_kind) != wanted_kind
         if wanted_kind == WORDS and index_key in covered_by_key:
             column_name = index_column(index_key)
             must_rebuild |= column_name in replaced_segments and (
                 column_name not in present_kinds or bool(replaced_segments[column_name])
             )
-            must_rebuild |= _is_shadowed_by_text_index(
-                table, column_name, present_kinds.get(column_name)
-            )
+            must_rebuild |= _is_shadowed_by_text_index(table, column_name, present_kinds.get(column_name))
         uncovered_ids = [
             fragment_id
             for fragment_id in fragment_rows
@@ -150,19 +140,13 @@ def plan_indexes(
         if not uncovered_ids and not rebuild:
             continue
         segments = _segments_of_key(table, index_key)
-        empty_segments = [
-            segment for segment in segments if fragment_rows.keys().isdisjoint(segment.fragment_ids)
-        ]
+        empty_segments = [segment for segment in segments if fragment_rows.keys().isdisjoint(segment.fragment_ids)]
         replace_all = must_rebuild or len(segments) - len(empty_segments) >= _MAX_SEGMENTS
         chosen_ids = list(fragment_rows) if replace_all else uncovered_ids
         index_name = _index_name(table, index_key, wanted_kind)
-        fragment_groups = _group_fragments(
-            chosen_ids, fragment_rows, part_rows if wanted_kind == "BTREE" else None
-        )
+        fragment_groups = _group_fragments(chosen_ids, fragment_rows, part_rows if wanted_kind == "BTREE" else None)
         new_builds += [
-            SegmentBuild(index_key, wanted_kind, index_name, tuple(group))
-            for group in fragment_groups
-            if group
+            SegmentBuild(index_key, wanted_kind, index_name, tuple(group)) for group in fragment_groups if group
         ]
         replaced_segments[index_key] = segments if replace_all else empty_segments
     return IndexPlan(tuple(new_builds), replaced_segments, rebuild)
@@ -170,16 +154,11 @@ def plan_indexes(
 
 def _is_shadowed_by_text_index(table: Table, column: str, kind: str | None) -> bool:
     """Return whether Lance picks the full-text index for filters, which cannot answer them."""
-    probe_filters = {
-        "BTREE": pc.field(column) == "any",
-        "NGRAM": pc.match_substring(pc.field(column), "any"),
-    }
+    probe_filters = {"BTREE": pc.field(column) == "any", "NGRAM": pc.match_substring(pc.field(column), "any")}
     return kind in probe_filters and not indexes_used_by(table, probe_filters[kind])
 
 
-def stage_built_segments(
-    table: Table, plan: IndexPlan, built_segments: Sequence[Index | None]
-) -> StagedChange | None:
+def stage_built_segments(table: Table, plan: IndexPlan, built_segments: Sequence[Index | None]) -> StagedChange | None:
     """Stage the segments that were built for a plan as one change; None when nothing changes."""
     built_pairs = [
         (segment_build.index_key, index)
@@ -244,38 +223,25 @@ def stage_index_extension(
     present_ids = {fragment.fragment_id for fragment in table.dataset.get_fragments()}
     for index_key, wanted_kind in kinds_by_key.items():
         uncovered_ids = [
-            fragment_id
-            for fragment_id in fragment_ids
-            if fragment_id not in covered_by_key.get(index_key, ())
+            fragment_id for fragment_id in fragment_ids if fragment_id not in covered_by_key.get(index_key, ())
         ]
         if uncovered_ids and present_kinds.get(index_key, wanted_kind) == wanted_kind:
             index_name = _index_name(table, index_key, wanted_kind)
             new_segments.append(
-                _write_segment(
-                    store,
-                    table,
-                    SegmentBuild(index_key, wanted_kind, index_name, tuple(uncovered_ids)),
-                    {},
-                )
+                _write_segment(store, table, SegmentBuild(index_key, wanted_kind, index_name, tuple(uncovered_ids)), {})
             )
             if text_index_key(index_key) in present_kinds:
                 continue  # removing segments would let the full-text index precede this one
             segments = _segments_of_key(table, index_key)
-            removed_segments += [
-                segment for segment in segments if present_ids.isdisjoint(segment.fragment_ids)
-            ]
+            removed_segments += [segment for segment in segments if present_ids.isdisjoint(segment.fragment_ids)]
     return stage_segments(table, new_segments, removed_segments) if new_segments else None
 
 
-def stage_segments(
-    table: Table, new_segments: Sequence[Index], removed_segments: Sequence[Index]
-) -> StagedChange:
+def stage_segments(table: Table, new_segments: Sequence[Index], removed_segments: Sequence[Index]) -> StagedChange:
     """Stage new and removed segments as one change of the table they were planned for."""
     covered_ids = {fragment_id for segment in new_segments for fragment_id in segment.fragment_ids}
     all_fragments = table.dataset.get_fragments()
-    covered_metadata = [
-        fragment.metadata for fragment in all_fragments if fragment.fragment_id in covered_ids
-    ]
+    covered_metadata = [fragment.metadata for fragment in all_fragments if fragment.fragment_id in covered_ids]
     return StagedChange(
         table.location,
         LanceOperation.CreateIndex(list(new_segments), list(removed_segments)),
@@ -292,34 +258,21 @@ def build_segment(store: Store, table: Table, segment_build: SegmentBuild) -> In
     """
     if segment_build.kind == WORDS:
         return write_text_index(
-            store,
-            table,
-            index_column(segment_build.index_key),
-            segment_build.index_name,
-            segment_build.fragment_ids,
+            store, table, index_column(segment_build.index_key), segment_build.index_name, segment_build.fragment_ids
         )
     if not is_vector_kind(segment_build.kind):
         return _write_segment(store, table, segment_build, {})
-    indexable = find_indexable(
-        table, segment_build.index_key, segment_build.kind, segment_build.fragment_ids
-    )
+    indexable = find_indexable(table, segment_build.index_key, segment_build.kind, segment_build.fragment_ids)
     if not indexable.vector_count:
         return None
-    partitions = partition_count(
-        indexable.vector_count, table.schema.field(segment_build.index_key).type.list_size
-    )
+    partitions = partition_count(indexable.vector_count, table.schema.field(segment_build.index_key).type.list_size)
     index_options = {"metric": METRICS_BY_KIND[segment_build.kind], "num_partitions": partitions}
     return _write_segment(
-        store,
-        table,
-        replace(segment_build, kind="IVF_FLAT", fragment_ids=indexable.fragment_ids),
-        index_options,
+        store, table, replace(segment_build, kind="IVF_FLAT", fragment_ids=indexable.fragment_ids), index_options
     )
 
 
-def _write_segment(
-    store: Store, table: Table, segment_build: SegmentBuild, index_options: Mapping[str, Any]
-) -> Index:
+def _write_segment(store: Store, table: Table, segment_build: SegmentBuild, index_options: Mapping[str, Any]) -> Index:
     action = partial(
         table.dataset.create_index_uncommitted,
         segment_build.index_key,
@@ -341,13 +294,9 @@ def _index_name(table: Table, index_key: str, kind: str) -> str:
     index_key = index_column(index_key)
     default_name = f"{index_key}_{'fulltext' if kind == WORDS else kind.lower()}"
     field_id = next(
-        lance_field.id()
-        for lance_field in table.dataset.lance_schema.fields()
-        if lance_field.name() == index_key
+        lance_field.id() for lance_field in table.dataset.lance_schema.fields() if lance_field.name() == index_key
     )
-    return current_name or (
-        default_name if default_name not in used_names else f"{default_name}_{field_id}"
-    )
+    return current_name or (default_name if default_name not in used_names else f"{default_name}_{field_id}")
 
 
 def _segments_of_key(table: Table, index_key: str) -> list[Index]:
@@ -357,9 +306,7 @@ def _segments_of_key(table: Table, index_key: str) -> list[Index]:
 
 
 def _segment_files(table: Table, segments: Sequence[Index]) -> tuple[str, ...]:
-    text_segments = (
-        segment for segment in segments if "Inverted" in (segment.index_details or ("",))[0]
-    )
+    text_segments = (segment for segment in segments if "Inverted" in (segment.index_details or ("",))[0])
     return (
         *(
             f"{table.location}/_indices/{segment.uuid}/{segment_file.path}"

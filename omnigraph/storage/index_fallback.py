@@ -25,9 +25,7 @@ _MAX_WARNED = 1024
 _warned_indexes: dict[tuple[str, frozenset[str]], None] = {}
 
 
-def scan_with_fallback(
-    table: Table, filter_expression: object, scan: Callable[[bool], ScanResult]
-) -> ScanResult:
+def scan_with_fallback(table: Table, filter_expression: object, scan: Callable[[bool], ScanResult]) -> ScanResult:
     """Return `scan(True)`, which may use indexes, or `scan(False)` if an index cannot be read.
 
     `filter_expression` is the filter of the scan: without one no index is used.
@@ -92,9 +90,7 @@ def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
     if not segment_uuids(table):
         return frozenset()
     listed_objects = store.objects.list(f"{table.location}/_indices")
-    return incomplete_segments(
-        table, {listed_object.name: listed_object.size for listed_object in listed_objects}
-    )
+    return incomplete_segments(table, {listed_object.name: listed_object.size for listed_object in listed_objects})
 
 
 def incomplete_segments(table: Table, file_sizes: Mapping[str, int]) -> frozenset[str]:
@@ -113,20 +109,14 @@ def incomplete_segments(table: Table, file_sizes: Mapping[str, int]) -> frozense
         str(segment.uuid)
         for index in table.dataset.describe_indices()
         for segment in index.segments
-        if not _is_segment_complete(
-            index.index_type, segment.size_bytes, sizes_by_segment.get(str(segment.uuid), {})
-        )
+        if not _is_segment_complete(index.index_type, segment.size_bytes, sizes_by_segment.get(str(segment.uuid), {}))
     )
 
 
-def _is_segment_complete(
-    lance_index_type: str, expected_size: int | None, file_sizes: Mapping[str, int]
-) -> bool:
+def _is_segment_complete(lance_index_type: str, expected_size: int | None, file_sizes: Mapping[str, int]) -> bool:
     if lance_index_type == "Inverted" and not file_sizes.get(TOKENS_FILE):
         return False
-    lance_sizes = [
-        file_size for file_name, file_size in file_sizes.items() if file_name != TOKENS_FILE
-    ]
+    lance_sizes = [file_size for file_name, file_size in file_sizes.items() if file_name != TOKENS_FILE]
     return bool(lance_sizes) and all(lance_sizes) and sum(lance_sizes) >= (expected_size or 0)
 
 

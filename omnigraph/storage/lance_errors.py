@@ -28,9 +28,7 @@ def lance_storage_error(error: BaseException, *, effect: Effect = "none") -> Sto
         return _damaged_error(error, effect)
     if isinstance(error, OSError):
         return to_storage_error(error, effect=effect)
-    rust_location = isinstance(error, ValueError | RuntimeError) and _RUST_LOCATION.search(
-        str(error)
-    )
+    rust_location = isinstance(error, ValueError | RuntimeError) and _RUST_LOCATION.search(str(error))
     return _damaged_error(error, effect) if rust_location else None
 
 

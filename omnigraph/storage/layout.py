@@ -28,9 +28,7 @@ STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100
 _MAX_KEY_BYTES = 1024  # the longest key on S3, and thus the longest name in any store
 _REF_PATTERN = re.compile(r"([^/]+)/([0-9]{10})\.json")
-_INTENT_PATTERN = re.compile(
-    rf"{INTENTS}/([0-9A-Z]{{26}})\.(json|confirmed|lease|verdict|set_aside|newer)"
-)
+_INTENT_PATTERN = re.compile(rf"{INTENTS}/([0-9A-Z]{{26}})\.(json|confirmed|lease|verdict|set_aside|newer)")
 
 
 def fnv1a64(hashed_name: str) -> str:

@@ -48,10 +48,7 @@ class LocalBackend:
     def create(self, object_name: str, object_bytes: bytes) -> bool:
         """Hard-link a finished file to its name."""
         target_path = self.directory / object_name
-        with (
-            as_storage_errors("unknown"),
-            self._scratch_file(target_path, (object_bytes,)) as scratch,
-        ):
+        with as_storage_errors("unknown"), self._scratch_file(target_path, (object_bytes,)) as scratch:
             try:
                 os.link(scratch, target_path)
                 created = True
@@ -97,9 +94,7 @@ class LocalBackend:
     def list(self, prefix: str) -> Iterator[ListedObject]:
         """Walk the files below a directory; unfinished ones (`name#digits`) are omitted."""
         with as_storage_errors("none"):
-            for folder, _, file_names in os.walk(
-                self.directory / prefix, onerror=_raise_unless_absent
-            ):
+            for folder, _, file_names in os.walk(self.directory / prefix, onerror=_raise_unless_absent):
                 for file_name in file_names:
                     if "#" not in file_name:
                         # Strings: for ten thousand files, path objects cost more than the stats.
@@ -115,18 +110,12 @@ class LocalBackend:
                 entry_names = sorted(os.listdir(folder))  # noqa: PTH208 - names alone
             except (FileNotFoundError, NotADirectoryError):
                 return [], []
-            subdirectories = [
-                f"{prefix}/{entry}" for entry in entry_names if (folder / entry).is_dir()
-            ]
+            subdirectories = [f"{prefix}/{entry}" for entry in entry_names if (folder / entry).is_dir()]
             file_names = (
-                entry
-                for entry in entry_names
-                if "#" not in entry and f"{prefix}/{entry}" not in subdirectories
+                entry for entry in entry_names if "#" not in entry and f"{prefix}/{entry}" not in subdirectories
             )
             return subdirectories, [
-                listed_object
-                for entry in file_names
-                for listed_object in self._stat_path(folder / entry)
+                listed_object for entry in file_names for listed_object in self._stat_path(folder / entry)
             ]
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
@@ -148,12 +137,9 @@ class LocalBackend:
                 entry_names = os.listdir(folder)  # noqa: PTH208 - names alone
             except (FileNotFoundError, NotADirectoryError):
                 return []
-            first_names = nsmallest(
-                max_objects, (entry for entry in entry_names if "#" not in entry)
-            )
+            first_names = nsmallest(max_objects, (entry for entry in entry_names if "#" not in entry))
             located_names = [
-                (f"{folder}/{file_name}", f"{prefix}/{file_name}".lstrip("/"))
-                for file_name in first_names
+                (f"{folder}/{file_name}", f"{prefix}/{file_name}".lstrip("/")) for file_name in first_names
             ]
             return [
                 listed_object
@@ -176,11 +162,7 @@ class LocalBackend:
         except OSError:
             return None
         is_settled = ids.system_clock_nanos() - folder_stat.st_mtime_ns > _MAX_TIME_GRANULARITY
-        return (
-            (folder_stat.st_dev, folder_stat.st_ino, folder_stat.st_mtime_ns)
-            if is_settled
-            else None
-        )
+        return (folder_stat.st_dev, folder_stat.st_ino, folder_stat.st_mtime_ns) if is_settled else None
 
     def _stat_path(self, file_path: Path) -> Iterator[ListedObject]:
         return self._stat_file(str(file_path), self._relative_name(str(file_path)))
@@ -194,9 +176,7 @@ class LocalBackend:
         except (FileNotFoundError, NotADirectoryError):
             return
         modified = datetime.fromtimestamp(file_stat.st_mtime, UTC)
-        yield ListedObject(
-            object_name, file_stat.st_size, modified, f"{file_stat.st_ino}-{file_stat.st_mtime_ns}"
-        )
+        yield ListedObject(object_name, file_stat.st_size, modified, f"{file_stat.st_ino}-{file_stat.st_mtime_ns}")
 
     @contextmanager
     def _scratch_file(self, target_path: Path, blocks: Iterable[bytes]) -> Iterator[Path]:
@@ -231,11 +211,7 @@ def sync_directory_path(directory: Path, top_directory: Path, synced: set[Path])
     A new directory is a name in its parent, too. `synced` are those already synced.
     """
     sync_directory(directory)
-    while (
-        directory != top_directory
-        and top_directory in directory.parents
-        and directory not in synced
-    ):
+    while directory != top_directory and top_directory in directory.parents and directory not in synced:
         sync_directory(directory.parent)
         synced.add(directory)
         directory = directory.parent

@@ -55,13 +55,9 @@ class ControlObjects:
 
         A damaged object under that name is not ours: the name is taken.
         """
-        own_members = with_own_checksum(
-            object_name, {**members, "nonce": members.get("nonce") or ids.new_nonce()}
-        )
+        own_members = with_own_checksum(object_name, {**members, "nonce": members.get("nonce") or ids.new_nonce()})
         object_bytes = json.dumps(own_members, ensure_ascii=False, sort_keys=True).encode()
-        if self.effects.run(
-            "object", object_name, lambda: self.backend.create(object_name, object_bytes)
-        ):
+        if self.effects.run("object", object_name, lambda: self.backend.create(object_name, object_bytes)):
             return True
         try:
             existing = self.read_json(object_name)
@@ -73,9 +69,7 @@ class ControlObjects:
 
     def create_bytes(self, object_name: str, object_bytes: bytes) -> None:
         """Create an object under a name that no other writer can have; a lost response is fine."""
-        created = self.effects.run(
-            "object", object_name, lambda: self.backend.create(object_name, object_bytes)
-        )
+        created = self.effects.run("object", object_name, lambda: self.backend.create(object_name, object_bytes))
         if not created and self.backend.read(object_name) != object_bytes:
             raise StorageError(f"{object_name} was written twice", kind="permanent")
 
@@ -98,11 +92,7 @@ class ControlObjects:
 
     def list_unfinished(self, *prefixes: str) -> Sequence[ListedObject]:
         """Return unfinished files: a writer is still writing them, or was killed meanwhile."""
-        return [
-            listed_object
-            for prefix in prefixes
-            for listed_object in self.backend.list_unfinished(prefix)
-        ]
+        return [listed_object for prefix in prefixes for listed_object in self.backend.list_unfinished(prefix)]
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
         """Return the first objects directly below a prefix in name order, by one request."""
@@ -117,9 +107,7 @@ class ControlObjects:
         return self.backend.change_token(prefix)
 
 
-def _unreadable_object_error(
-    object_name: str, reason: str = "is not a JSON object"
-) -> StorageError:
+def _unreadable_object_error(object_name: str, reason: str = "is not a JSON object") -> StorageError:
     message = f"control object {object_name} {reason}; it was not changed"
     return StorageError(message, kind="permanent", effect="none")
 

@@ -17,17 +17,12 @@ from .failures import to_storage_error
 
 
 def write_plain_fragments(
-    uri: str,
-    schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
-    storage_options: Mapping[str, str] | None = None,
+    uri: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], storage_options: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
     """Write batches as fragments of a dataset that is not committed yet."""
     reader = pa.RecordBatchReader.from_batches(schema, batches)
     try:
-        fragments = write_fragments(
-            reader, uri, schema, storage_options=dict(storage_options or {}) or None
-        )
+        fragments = write_fragments(reader, uri, schema, storage_options=dict(storage_options or {}) or None)
     except OSError as error:
         raise to_storage_error(error, effect="none") from error
     return [fragment.to_json() for fragment in fragments]
@@ -40,10 +35,7 @@ def commit_plain_dataset(
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
     """Commit fragments of any writers as one dataset."""
-    fragment_metadata = [
-        FragmentMetadata.from_json(json.dumps(fragment_entry))
-        for fragment_entry in fragment_entries
-    ]
+    fragment_metadata = [FragmentMetadata.from_json(json.dumps(fragment_entry)) for fragment_entry in fragment_entries]
     try:
         lance.LanceDataset.commit(
             uri,

@@ -73,9 +73,7 @@ def reshape_table(
     for target in targets:
         if not _keeps_stored_values(table, target):
             lance_column = new_column(target.field, next_field_id)
-            added_columns[target.field.name] = _AddedColumn(
-                target, lance_column, f"#{next_field_id}"
-            )
+            added_columns[target.field.name] = _AddedColumn(target, lance_column, f"#{next_field_id}")
             next_field_id += len(lance_column.field_ids)
     if added_columns:
         table = _add_columns(store, table, list(added_columns.values()))
@@ -89,9 +87,7 @@ def _keeps_stored_values(table: Table, target: TargetColumn) -> bool:
 
 
 def _final_column(
-    target: TargetColumn,
-    old_columns: dict[str, LanceColumn],
-    added_columns: dict[str, _AddedColumn],
+    target: TargetColumn, old_columns: dict[str, LanceColumn], added_columns: dict[str, _AddedColumn]
 ) -> LanceColumn:
     added = added_columns.get(target.field.name)
     if added is not None:
@@ -119,36 +115,26 @@ def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) 
     all_files = data_files(table, filled_fragments) if filled_columns else ()
     old_files = set(data_files(table, [fragment.metadata for fragment in fragments]))
     new_files = tuple(file_name for file_name in all_files if file_name not in old_files)
-    return _commit_operation(
-        store, table, LanceOperation.Merge(filled_fragments, schema), new_files
-    )
+    return _commit_operation(store, table, LanceOperation.Merge(filled_fragments, schema), new_files)
 
 
 def _fill_fragment(table: Table, filled_columns: list[_AddedColumn], fragment: Any) -> Any:
     """Return a fragment with one more data file, whose columns have the field ids we assigned."""
 
     def compute_values(old_batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.record_batch(
-            [added.target.values_for(old_batch) for added in filled_columns], temporary_names
-        )
+        return pa.record_batch([added.target.values_for(old_batch) for added in filled_columns], temporary_names)
 
     temporary_names = [added.temporary_name for added in filled_columns]
-    source_names = [
-        added.target.source for added in filled_columns if added.target.source is not None
-    ]
+    source_names = [added.target.source for added in filled_columns if added.target.source is not None]
     metadata, schema = _merge_columns(table, fragment, compute_values, source_names or ["id"])
     lance_ids_by_name = {column.name: column.field_ids for column in lance_columns(schema)}
     our_ids = {
         lance_id: our_id
         for added in filled_columns
-        for lance_id, our_id in _pair_ids(
-            lance_ids_by_name[added.temporary_name], added.column.field_ids
-        )
+        for lance_id, our_id in _pair_ids(lance_ids_by_name[added.temporary_name], added.column.field_ids)
     }
     fragment_json = metadata.to_json()
-    fragment_json["files"][-1]["fields"] = [
-        our_ids[field_id] for field_id in fragment_json["files"][-1]["fields"]
-    ]
+    fragment_json["files"][-1]["fields"] = [our_ids[field_id] for field_id in fragment_json["files"][-1]["fields"]]
     return FragmentMetadata.from_json(json.dumps(fragment_json))
 
 
@@ -172,14 +158,10 @@ def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn
     return _commit_operation(store, table, LanceOperation.Project(schema), ())
 
 
-def _commit_operation(
-    store: Store, table: Table, operation: Any, new_files: tuple[str, ...]
-) -> Table:
+def _commit_operation(store: Store, table: Table, operation: Any, new_files: tuple[str, ...]) -> Table:
     checksums = store.read_back_checksums(
         new_files, include_blobs=any(is_blob_field(column) for column in table.schema)
     )
     fingerprint = schema_fingerprint(table)
-    staged = StagedChange(
-        table.location, operation, fingerprint, written_files=new_files, checksums=checksums
-    )
+    staged = StagedChange(table.location, operation, fingerprint, written_files=new_files, checksums=checksums)
     return commit(store, table, staged)

@@ -97,15 +97,10 @@ def parse_root(
         if lance_options:
             message = "a local directory takes no storage options"
             raise InputError(message, reason="no such option")
-        return GraphRoot(
-            "file",
-            _absolute_directory(uri_text if "://" not in uri_text else unquote(uri_parts.path)),
-        )
+        return GraphRoot("file", _absolute_directory(uri_text if "://" not in uri_text else unquote(uri_parts.path)))
     if uri_parts.scheme == "s3":
         lance_options = s3_options(environment) | lance_options
-        return GraphRoot(
-            "s3", _bucket_path(uri_text, uri_parts.netloc, uri_parts.path), lance_options
-        )
+        return GraphRoot("s3", _bucket_path(uri_text, uri_parts.netloc, uri_parts.path), lance_options)
     raise _unsupported_uri_error(uri_text, uri_parts.scheme)
 
 
@@ -122,9 +117,7 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
         "allow_http": "true" if environment.get("AWS_ALLOW_HTTP", "").lower() == "true" else None,
         "aws_virtual_hosted_style_request": "false" if path_style else None,
     }
-    return {
-        option_name: value for option_name, value in configured.items() if value
-    } | _DEFAULT_TIMEOUTS
+    return {option_name: value for option_name, value in configured.items() if value} | _DEFAULT_TIMEOUTS
 
 
 def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
@@ -145,9 +138,7 @@ def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
                 hint=f"expected one of {', '.join(sorted(set(_LANCE_OPTION_NAMES.values())))}",
             )
         if value is not None:
-            lance_options[lance_name] = (
-                str(value).lower() if isinstance(value, bool) else str(value)
-            )
+            lance_options[lance_name] = str(value).lower() if isinstance(value, bool) else str(value)
     return lance_options
 
 
@@ -160,10 +151,7 @@ def _absolute_directory(directory: str) -> str:
 def _bucket_path(uri: str, bucket: str, prefix: str) -> str:
     key_prefix = prefix.strip("/")
     if not bucket or not key_prefix or "@" in bucket:
-        raise InputError(
-            f"'{redact_uri(uri)}' is not a graph location",
-            reason="expected s3://bucket/prefix",
-        )
+        raise InputError(f"'{redact_uri(uri)}' is not a graph location", reason="expected s3://bucket/prefix")
     return f"{bucket}/{key_prefix}"
 
 

@@ -14,9 +14,7 @@ from lance.fragment import RowIdSequence
 from omnigraph.errors import InternalError
 
 
-def check_row_ids(
-    dataset: Any, addresses: Sequence[int], row_ids: Sequence[int], row_count: int
-) -> None:
+def check_row_ids(dataset: Any, addresses: Sequence[int], row_ids: Sequence[int], row_count: int) -> None:
     """Refuse row ids that are not those of the removed addresses, or that repeat."""
     if len(set(addresses)) != len(addresses):
         raise InternalError("a row is removed twice by one change")
@@ -38,18 +36,14 @@ def _row_ids_of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[in
     for fragment_id, offsets in by_fragment.items():
         fragment = dataset.get_fragment(fragment_id)
         if fragment is None:
-            raise InternalError(
-                f"a row is removed from fragment {fragment_id}, which does not exist"
-            )
+            raise InternalError(f"a row is removed from fragment {fragment_id}, which does not exist")
         yield from row_ids_at(fragment, offsets)
 
 
 def row_ids_at(fragment: Any, offsets: Sequence[int]) -> list[int]:
     """Return the row ids of rows of a fragment by offset."""
     try:
-        row_id_sequence = RowIdSequence.from_inline_metadata(
-            fragment.metadata.row_id_meta
-        ).to_pyarrow()
+        row_id_sequence = RowIdSequence.from_inline_metadata(fragment.metadata.row_id_meta).to_pyarrow()
     except (NotImplementedError, OSError, ValueError):  # stored in a separate file
         return _read_row_ids(fragment, offsets)
     if max(offsets) >= len(row_id_sequence):
@@ -60,10 +54,8 @@ def row_ids_at(fragment: Any, offsets: Sequence[int]) -> list[int]:
 
 def _read_row_ids(fragment: Any, offsets: Sequence[int]) -> list[int]:
     fragment_rows = fragment.to_table(columns=[], with_row_id=True, with_row_address=True)
-    wanted_addresses = pa.array(
-        [fragment.fragment_id << 32 | offset for offset in offsets], pa.uint64()
-    )
-    row_ids: list[int] = fragment_rows.filter(
-        pc.is_in(fragment_rows["_rowaddr"], wanted_addresses)
-    )["_rowid"].to_pylist()
+    wanted_addresses = pa.array([fragment.fragment_id << 32 | offset for offset in offsets], pa.uint64())
+    row_ids: list[int] = fragment_rows.filter(pc.is_in(fragment_rows["_rowaddr"], wanted_addresses))[
+        "_rowid"
+    ].to_pylist()
     return row_ids

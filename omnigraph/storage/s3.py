@@ -94,9 +94,7 @@ class S3Backend:
         """Create an object; False if the name is taken, perhaps by our own lost attempt."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
-                obstore.put(
-                    self.client, object_name, object_bytes, mode="create", use_multipart=False
-                )
+                obstore.put(self.client, object_name, object_bytes, mode="create", use_multipart=False)
             except refused.AlreadyExistsError:
                 return False
             return True
@@ -117,12 +115,7 @@ class S3Backend:
     def write_blocks(self, object_name: str, blocks: Iterator[bytes]) -> None:
         """Write an object block by block."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
-            obstore.put(
-                self.bulk_client,
-                object_name,
-                _fetch_in_thread(blocks),
-                chunk_size=TRANSFER_BLOCK_BYTES,
-            )
+            obstore.put(self.bulk_client, object_name, _fetch_in_thread(blocks), chunk_size=TRANSFER_BLOCK_BYTES)
 
     def write_data_file(self, object_name: str, object_bytes: bytes) -> None:
         """Write a data file in one request."""
@@ -147,9 +140,7 @@ class S3Backend:
         """Return one level of names, by a listing with a delimiter."""
         with as_storage_errors("none", _REQUEST_KINDS):
             listing = obstore.list_with_delimiter(self.client, prefix)
-            subdirectories = [
-                common_prefix.rstrip("/") for common_prefix in listing["common_prefixes"]
-            ]
+            subdirectories = [common_prefix.rstrip("/") for common_prefix in listing["common_prefixes"]]
             return subdirectories, list(_finished_objects(listing["objects"]))
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
@@ -176,9 +167,7 @@ def _finished_objects(page: Iterable[Any]) -> Iterator[ListedObject]:
     for entry in page:
         # A root that was copied from a disk may contain unfinished files of a crashed writer.
         if "#" not in entry["path"].rpartition("/")[2]:
-            yield ListedObject(
-                entry["path"], entry["size"], entry["last_modified"], entry["e_tag"] or ""
-            )
+            yield ListedObject(entry["path"], entry["size"], entry["last_modified"], entry["e_tag"] or "")
 
 
 def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -122,9 +122,7 @@ def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]
     if len(wanted_row_ids) == 0:
         empty_schema = pa.schema([table.schema.field(column_name) for column_name in columns])
         return empty_schema.append(pa.field(ROW_ID, pa.uint64())).empty_table()
-    if len(wanted_row_ids) > _SMALL_COUNT and len(wanted_row_ids) * _DENSE_RATIO > count_rows(
-        table
-    ):
+    if len(wanted_row_ids) > _SMALL_COUNT and len(wanted_row_ids) * _DENSE_RATIO > count_rows(table):
         return scan(table, columns, row_ids=True)
     with as_storage_errors("none"):
         fetched_rows: pa.Table = table.dataset._take_rows(
@@ -133,22 +131,13 @@ def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]
     return fetched_rows
 
 
-def align_rows(
-    fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray
-) -> pa.Table:
+def align_rows(fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> pa.Table:
     """Return rows in the order requested; `fetched_row_ids` are the row ids of `fetched_rows`."""
-    if len(fetched_row_ids) == len(requested_row_ids) and bool(
-        (fetched_row_ids == requested_row_ids).all()
-    ):
+    if len(fetched_row_ids) == len(requested_row_ids) and bool((fetched_row_ids == requested_row_ids).all()):
         return fetched_rows
     if len(fetched_row_ids) == 0:
-        null_columns = [
-            pa.nulls(len(requested_row_ids), column.type) for column in fetched_rows.schema
-        ]
-        return pa.table(
-            null_columns,
-            schema=pa.schema([column.with_nullable(True) for column in fetched_rows.schema]),
-        )
+        null_columns = [pa.nulls(len(requested_row_ids), column.type) for column in fetched_rows.schema]
+        return pa.table(null_columns, schema=pa.schema([column.with_nullable(True) for column in fetched_rows.schema]))
     positions = _find_positions(fetched_row_ids, requested_row_ids)
     is_missing = positions < 0
     take_indices = pa.array(positions, mask=is_missing if bool(is_missing.any()) else None)
@@ -160,10 +149,7 @@ def _find_positions(fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) 
     if len(requested_row_ids) == 0:
         return requested_row_ids
     highest_row_id = max(int(fetched_row_ids.max()), int(requested_row_ids.max()))
-    if (
-        highest_row_id
-        < _DENSE_RATIO * (len(fetched_row_ids) + len(requested_row_ids)) + _SMALL_COUNT
-    ):
+    if highest_row_id < _DENSE_RATIO * (len(fetched_row_ids) + len(requested_row_ids)) + _SMALL_COUNT:
         position_by_row_id = np.full(highest_row_id + 2, -1, np.int64)  # the last slot is for -1
         position_by_row_id[fetched_row_ids] = np.arange(len(fetched_row_ids))
         return position_by_row_id[requested_row_ids]

@@ -15,14 +15,7 @@ from .deletions import deletion_file_name
 from .row_ids import check_row_ids
 from .sizes import FRAGMENT_ROWS
 from .store import Store
-from .table import (
-    FragmentFingerprint,
-    StagedChange,
-    Table,
-    data_files,
-    fragment_fingerprint,
-    schema_fingerprint,
-)
+from .table import FragmentFingerprint, StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
 
 def stage_append(store: Store, table: Table, rows: pa.Table) -> StagedChange:
@@ -56,23 +49,17 @@ def stage_change(
     removal = remove_rows(store, table, removed_addresses)
     row_ids, replacing_rows = replacements if replacements is not None else ((), None)
     new_rows = _concatenate_rows(replacing_rows, added_rows)
-    written_data = (
-        _write_rows(store, table, new_rows) if new_rows is not None else WrittenFragments([])
-    )
+    written_data = _write_rows(store, table, new_rows) if new_rows is not None else WrittenFragments([])
     if row_ids:
         _assign_row_ids(written_data.fragments, row_ids)
     row_delta = (new_rows.num_rows if new_rows is not None else 0) - len(removed_addresses)
-    return removal.to_staged_change(
-        table, written_data.fragments, row_delta, written_data.checksums
-    )
+    return removal.to_staged_change(table, written_data.fragments, row_delta, written_data.checksums)
 
 
 def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> StagedChange:
     """Stage the replacement of all rows. Touches every fragment."""
     written_data = _write_rows(store, table, rows) if rows.num_rows else WrittenFragments([])
-    touched_fragments = tuple(
-        fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments()
-    )
+    touched_fragments = tuple(fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments())
     return StagedChange(
         table.location,
         LanceOperation.Overwrite(table.dataset.lance_schema, written_data.fragments),
@@ -86,9 +73,7 @@ def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> StagedChange:
 
 def _write_rows(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
     stored_rows = rows.select(table.schema.names).cast(table.schema)
-    write_fragments = partial(
-        write_data, store, table.location, table.dataset, stored_rows, FRAGMENT_ROWS
-    )
+    write_fragments = partial(write_data, store, table.location, table.dataset, stored_rows, FRAGMENT_ROWS)
     return store.effects.run("stage", table.location, write_fragments)
 
 
@@ -117,13 +102,7 @@ class RowRemoval:
         all_checksums = {**checksums, **self.checksums}
         fingerprint, touched_fragments = schema_fingerprint(table), tuple(self.touched_fragments)
         return StagedChange(
-            table.location,
-            operation,
-            fingerprint,
-            touched_fragments,
-            row_delta,
-            written_files,
-            checksums=all_checksums,
+            table.location, operation, fingerprint, touched_fragments, row_delta, written_files, checksums=all_checksums
         )
 
 
@@ -136,9 +115,7 @@ def remove_rows(store: Store, table: Table, addresses: Sequence[int]) -> RowRemo
     for fragment_id, offsets in sorted(by_fragment.items()):
         fragment = table.dataset.get_fragment(fragment_id)
         removal.touched_fragments.append(fragment_fingerprint(fragment.metadata))
-        write_deletion_file = partial(
-            write_deletions, store, table.location, table.version, fragment, offsets
-        )
+        write_deletion_file = partial(write_deletions, store, table.location, table.version, fragment, offsets)
         updated_fragment, checksums = store.effects.run("mark", table.location, write_deletion_file)
         removal.checksums |= checksums
         if updated_fragment is None:
@@ -159,9 +136,5 @@ def _assign_row_ids(fragments: list[Any], row_ids: Sequence[int]) -> None:
 
 
 def _concatenate_rows(first_rows: pa.Table | None, second_rows: pa.Table | None) -> pa.Table | None:
-    nonempty_parts = [
-        row_part
-        for row_part in (first_rows, second_rows)
-        if row_part is not None and row_part.num_rows
-    ]
+    nonempty_parts = [row_part for row_part in (first_rows, second_rows) if row_part is not None and row_part.num_rows]
     return pa.concat_tables(nonempty_parts) if nonempty_parts else None

@@ -25,9 +25,7 @@ def staged_to_json(staged: StagedChange) -> dict[str, Any]:
         "touched": touched_json,
         "rows": staged.row_delta,
         "files": list(staged.written_files),
-        "checksums": {
-            file_name: checksum.to_json() for file_name, checksum in staged.checksums.items()
-        },
+        "checksums": {file_name: checksum.to_json() for file_name, checksum in staged.checksums.items()},
         **_operation_to_json(staged.operation),
     }
 
@@ -62,10 +60,7 @@ def _operation_to_json(operation: Any) -> dict[str, Any]:
         return {
             "kind": "rewrite",
             "groups": [
-                [
-                    _fragments_to_json(rewrite_group.old_fragments),
-                    _fragments_to_json(rewrite_group.new_fragments),
-                ]
+                [_fragments_to_json(rewrite_group.old_fragments), _fragments_to_json(rewrite_group.new_fragments)]
                 for rewrite_group in groups
             ],
         }
@@ -79,9 +74,7 @@ def _operation_to_json(operation: Any) -> dict[str, Any]:
 
 def _operation_from_json(members: Mapping[str, Any], table: Table) -> Any:
     if members["kind"] == "rewrite":
-        return LanceOperation.Rewrite(
-            [_rewrite_group_from_json(*group) for group in members["groups"]], []
-        )
+        return LanceOperation.Rewrite([_rewrite_group_from_json(*group) for group in members["groups"]], [])
     new_fragments = [_fragment_from_json(fragment_json) for fragment_json in members["new"]]
     if members["kind"] == "append":
         return LanceOperation.Append(new_fragments)
@@ -89,9 +82,7 @@ def _operation_from_json(members: Mapping[str, Any], table: Table) -> Any:
         return LanceOperation.Overwrite(table.dataset.lance_schema, new_fragments)
     return LanceOperation.Update(
         removed_fragment_ids=list(members["removed"]),
-        updated_fragments=[
-            _fragment_from_json(fragment_json) for fragment_json in members["updated"]
-        ],
+        updated_fragments=[_fragment_from_json(fragment_json) for fragment_json in members["updated"]],
         new_fragments=new_fragments,
         update_mode="",
     )

@@ -37,9 +37,7 @@ def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
     """
     untyped_lance: Any = lance
     metadata_bytes = min(max_cache_bytes, _METADATA_CACHE_BYTES)
-    return untyped_lance.Session(
-        index_cache_size_bytes=max_cache_bytes, metadata_cache_size_bytes=metadata_bytes
-    )
+    return untyped_lance.Session(index_cache_size_bytes=max_cache_bytes, metadata_cache_size_bytes=metadata_bytes)
 
 
 @dataclass(slots=True, eq=False)
@@ -124,9 +122,7 @@ class Store:
     dataset_cache: DatasetCache = field(default_factory=DatasetCache)
     object_cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
     lance_session: Any = field(default_factory=new_lance_session)
-    table_verifier: Any = field(
-        default=None, compare=False, repr=False
-    )  # called at a table's first use
+    table_verifier: Any = field(default=None, compare=False, repr=False)  # called at a table's first use
     _synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property
@@ -153,9 +149,7 @@ class Store:
         while True:
             try:
                 with panics_as_errors():
-                    dataset = lance.dataset(
-                        self.root.uri_of(location), storage_options=self.options, **open_options
-                    )
+                    dataset = lance.dataset(self.root.uri_of(location), storage_options=self.options, **open_options)
                     _ = dataset.schema  # decode it now: Lance panics on a damaged schema
                 return dataset
             except (OSError, ValueError) as error:
@@ -174,14 +168,8 @@ class Store:
 
     def _list_version_names(self, location: str, version: int | None) -> set[str]:
         """Return the file names of all versions, or of one; the newest sorts first."""
-        present_names = {
-            listed_object.name for listed_object in self.objects.list(f"{location}/_versions")
-        }
-        return (
-            present_names
-            if version is None
-            else present_names & version_file_names(location, version)
-        )
+        present_names = {listed_object.name for listed_object in self.objects.list(f"{location}/_versions")}
+        return present_names if version is None else present_names & version_file_names(location, version)
 
     def sync_to_disk(self, *file_names: str) -> None:
         """Make written files and their names survive a power loss (local disk only)."""
@@ -193,9 +181,7 @@ class Store:
         """Return the checksums of files that were just written; none on an object store."""
         return checksum_and_sync(self.root.path, file_names, {}, None) if self.root.is_local else {}
 
-    def read_back_checksums(
-        self, file_names: Sequence[str], *, include_blobs: bool = False
-    ) -> dict[str, FileChecksum]:
+    def read_back_checksums(self, file_names: Sequence[str], *, include_blobs: bool = False) -> dict[str, FileChecksum]:
         """Return the checksums of files that Lance wrote; read back from an object store.
 
         For bulk work only: costs a request for each file, with `include_blobs` also a listing for
@@ -203,23 +189,16 @@ class Store:
         """
         if self.root.is_local:
             return self.checksum_local_files(file_names)
-        blob_directories = (
-            [file_name.removesuffix(".lance") for file_name in file_names] if include_blobs else []
-        )
+        blob_directories = [file_name.removesuffix(".lance") for file_name in file_names] if include_blobs else []
         blob_names = [
             listed_object.name
             for blob_directory in blob_directories
             for listed_object in self.objects.list(blob_directory)
         ]
         blocks_by_name = (
-            (file_name, self.objects.backend.read_blocks(file_name))
-            for file_name in (*file_names, *blob_names)
+            (file_name, self.objects.backend.read_blocks(file_name)) for file_name in (*file_names, *blob_names)
         )
-        return {
-            file_name: FileChecksum.of_blocks(blocks)
-            for file_name, blocks in blocks_by_name
-            if blocks is not None
-        }
+        return {file_name: FileChecksum.of_blocks(blocks) for file_name, blocks in blocks_by_name if blocks is not None}
 
     def sync_and_checksum(
         self, file_names: Iterable[str], known_checksums: Mapping[str, FileChecksum] | None = None
@@ -233,9 +212,7 @@ class Store:
             return dict(known_checksums or {})
         synced_directories = self._synced_directories if self.durability == "fsync" else None
         try:
-            return checksum_and_sync(
-                self.root.path, file_names, known_checksums or {}, synced_directories
-            )
+            return checksum_and_sync(self.root.path, file_names, known_checksums or {}, synced_directories)
         except FileNotFoundError as error:  # cleanup removed it: the writer stages it again
             message = f"{error.filename} was removed before it was committed"
             raise AbsentError(message) from error
@@ -248,10 +225,7 @@ def version_file_names(location: str, version: int) -> set[str]:
     ['t/_versions/18446744073709551614.manifest', 't/_versions/d1.manifest']
     """
     reversed_version = (1 << 64) - 1 - version
-    return {
-        f"{location}/_versions/{stem}.manifest"
-        for stem in (f"{reversed_version:020}", f"d{version}")
-    }
+    return {f"{location}/_versions/{stem}.manifest" for stem in (f"{reversed_version:020}", f"d{version}")}
 
 
 def open_store(

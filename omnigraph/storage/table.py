@@ -128,9 +128,7 @@ def commit(store: Store, table: Table, staged: StagedChange) -> Table:
     for maintenance in staged.prior_maintenance:
         table = commit(store, table, maintenance)
     if isinstance(staged.operation, LanceOperation.Rewrite):
-        dropped_segments = _segments_to_drop(
-            table, {touched.fragment_id for touched in staged.touched_fragments}
-        )
+        dropped_segments = _segments_to_drop(table, {touched.fragment_id for touched in staged.touched_fragments})
         table = (
             _commit_detached(store, table, LanceOperation.CreateIndex([], dropped_segments))
             if dropped_segments
@@ -140,24 +138,16 @@ def commit(store: Store, table: Table, staged: StagedChange) -> Table:
     return _commit_detached(store, table, staged.operation, checksums)
 
 
-def _commit_detached(
-    store: Store, table: Table, operation: Any, checksums: FileChecksums | None = None
-) -> Table:
+def _commit_detached(store: Store, table: Table, operation: Any, checksums: FileChecksums | None = None) -> Table:
     dataset = store.effects.run(
         "detach",
         table.location,
         lambda: lance.LanceDataset.commit(
-            table.dataset,
-            operation,
-            read_version=table.dataset.version,
-            detached=True,
-            storage_options=store.options,
+            table.dataset, operation, read_version=table.dataset.version, detached=True, storage_options=store.options
         ),
     )
     versions_prefix = f"{table.location}/_versions/"
-    version_file = _checksum_version(
-        store, f"{versions_prefix}d{dataset.version}.manifest", dataset
-    )
+    version_file = _checksum_version(store, f"{versions_prefix}d{dataset.version}.manifest", dataset)
     store.dataset_cache.put(table.location, dataset)
     store.dataset_cache.mark_checked(table.location, int(dataset.version))
     # No manifest names the versions in between, only the data files that they added.
@@ -212,9 +202,7 @@ def can_replay(staged: StagedChange, table: Table) -> bool:
     if not all(can_replay(maintenance, table) for maintenance in staged.prior_maintenance):
         return False
     if isinstance(staged.operation, LanceOperation.Overwrite):
-        present_fragments = {
-            fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments()
-        }
+        present_fragments = {fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments()}
         return set(staged.touched_fragments) == present_fragments
     return all(_is_fragment_unchanged(table, touched) for touched in staged.touched_fragments)
 
@@ -242,9 +230,7 @@ def fragment_fingerprint(metadata: Any) -> FragmentFingerprint:
     fragment_json = json.loads(fragment_json) if isinstance(fragment_json, str) else fragment_json
     data_paths = tuple(file_entry["path"] for file_entry in fragment_json["files"])
     return FragmentFingerprint(
-        int(fragment_json["id"]),
-        data_paths,
-        json.dumps(fragment_json["deletion_file"], sort_keys=True),
+        int(fragment_json["id"]), data_paths, json.dumps(fragment_json["deletion_file"], sort_keys=True)
     )
 
 
@@ -255,8 +241,4 @@ def fragment_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
 
 def data_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
     """Return the root-relative names of the data files of fragments."""
-    return tuple(
-        f"{table.location}/data/{data_file.path}"
-        for fragment in fragments
-        for data_file in fragment.files
-    )
+    return tuple(f"{table.location}/data/{data_file.path}" for fragment in fragments for data_file in fragment.files)

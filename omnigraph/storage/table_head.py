@@ -35,25 +35,15 @@ class AttachedVersion:
 
 def without_caches(store: Store) -> Store:
     """Return the same store with empty caches, so that it sees the current state of the store."""
-    return replace(
-        store,
-        dataset_cache=DatasetCache(),
-        object_cache=ObjectCache(),
-        lance_session=new_lance_session(),
-    )
+    return replace(store, dataset_cache=DatasetCache(), object_cache=ObjectCache(), lance_session=new_lance_session())
 
 
 def list_attached_versions(store: Store, location: str) -> list[int]:
     """Return the attached versions of a table, oldest first, by one listing."""
     file_names = (
-        listed_object.name.rpartition("/")[2]
-        for listed_object in store.objects.list(f"{location}/_versions")
+        listed_object.name.rpartition("/")[2] for listed_object in store.objects.list(f"{location}/_versions")
     )
-    version_stems = (
-        file_name.removesuffix(".manifest")
-        for file_name in file_names
-        if file_name.endswith(".manifest")
-    )
+    version_stems = (file_name.removesuffix(".manifest") for file_name in file_names if file_name.endswith(".manifest"))
     return sorted(_MAX_VERSION - int(stem) for stem in version_stems if stem.isdecimal())
 
 
@@ -86,16 +76,13 @@ def _read_attached_version(store: Store, location: str, version: int) -> Attache
         return AttachedVersion(version, operation_name, "none")
     if operation_name == "BaseOperation":  # an operation that Lance's Python API does not expose
         return _classify_unnamed_operation(store, location, version)
-    return AttachedVersion(
-        version, operation_name, "append" if operation_name == "Append" else "other"
-    )
+    return AttachedVersion(version, operation_name, "append" if operation_name == "Append" else "other")
 
 
 def _classify_unnamed_operation(store: Store, location: str, version: int) -> AttachedVersion:
     """Classify an unexposed operation: it reserved fragment ids if nothing else changed."""
     previous_table, current_table = (
-        Table(location, store.open_dataset(location, table_version))
-        for table_version in (version - 1, version)
+        Table(location, store.open_dataset(location, table_version)) for table_version in (version - 1, version)
     )
     is_unchanged = _fragment_fingerprints(previous_table) == _fragment_fingerprints(
         current_table
@@ -115,19 +102,14 @@ def _classify_by_rows(store: Store, location: str, version: int) -> AttachedVers
     """Classify an unreadable operation: it was a compaction if the rows are unchanged."""
     try:
         previous_rows, current_rows = (
-            read_head_rows(store, location, table_version)
-            for table_version in (version - 1, version)
+            read_head_rows(store, location, table_version) for table_version in (version - 1, version)
         )
     except (AbsentError, OSError, ValueError) as error:
         return AttachedVersion(version, "Unknown", "unknown", f"version {version} of HEAD: {error}")
-    is_unchanged = previous_rows.schema.equals(current_rows.schema) and rows_digest(
-        previous_rows
-    ) == rows_digest(current_rows)
-    return (
-        AttachedVersion(version, "Rewrite", "none")
-        if is_unchanged
-        else AttachedVersion(version, "Unknown", "other")
+    is_unchanged = previous_rows.schema.equals(current_rows.schema) and rows_digest(previous_rows) == rows_digest(
+        current_rows
     )
+    return AttachedVersion(version, "Rewrite", "none") if is_unchanged else AttachedVersion(version, "Unknown", "other")
 
 
 def open_head_table(store: Store, location: str, version: int) -> Table:

@@ -19,9 +19,7 @@ from .table import StagedChange, Table, fragment_files
 
 MIN_FRAGMENTS = 4  # fragments that are worth compacting
 MAX_SIZE_RATIO = 8  # a preceding fragment joins if it is at most this many times the rows so far
-MAX_FRAGMENT_ROWS = (
-    1 << 16
-)  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is left alone
+MAX_FRAGMENT_ROWS = 1 << 16  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is left alone
 MAX_FRAGMENT_BYTES = 16 << 20
 MIN_INDEXED_ROWS = 512  # rows of a fragment that is worth indexing
 # Trailing fragments in which later writes look for compacted rows without an index.
@@ -43,9 +41,7 @@ def with_tail_maintenance(
     """
     touched_ids = {fingerprint.fragment_id for fingerprint in staged.touched_fragments}
     untouched_fragments = [
-        fragment
-        for fragment in table.dataset.get_fragments()
-        if fragment.fragment_id not in touched_ids
+        fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id not in touched_ids
     ]
     maintenance = _compact_tail(store, table, untouched_fragments, are_files_intact) or _index_tail(
         store, table, untouched_fragments, index_kinds
@@ -54,10 +50,7 @@ def with_tail_maintenance(
 
 
 def _compact_tail(
-    store: Store,
-    table: Table,
-    fragments: Sequence[Any],
-    are_files_intact: Callable[[Iterable[str]], bool],
+    store: Store, table: Table, fragments: Sequence[Any], are_files_intact: Callable[[Iterable[str]], bool]
 ) -> StagedChange | None:
     if len(fragments) < MIN_FRAGMENTS or any(is_blob_field(column) for column in table.schema):
         return None
@@ -74,9 +67,7 @@ def _compact_tail(
 def _unindexed_tail(table: Table, fragments: Sequence[Any]) -> list[Any]:
     """Return the trailing fragments whose compaction costs no index."""
     indexed_ids = index_bound_fragments(table)
-    return list(
-        takewhile(lambda fragment: fragment.fragment_id not in indexed_ids, reversed(fragments))
-    )[::-1]
+    return list(takewhile(lambda fragment: fragment.fragment_id not in indexed_ids, reversed(fragments)))[::-1]
 
 
 def _index_tail(
@@ -88,9 +79,7 @@ def _index_tail(
         for fragment in recent_fragments
         if MIN_INDEXED_ROWS <= fragment.physical_rows <= 2 * MAX_FRAGMENT_ROWS
     ]
-    return (
-        stage_index_extension(store, table, index_kinds, compacted_ids) if compacted_ids else None
-    )
+    return stage_index_extension(store, table, index_kinds, compacted_ids) if compacted_ids else None
 
 
 def due_fragment_count(row_counts: Sequence[int]) -> int:
@@ -107,9 +96,7 @@ def due_fragment_count(row_counts: Sequence[int]) -> int:
     total_rows = largest_rows = fragment_count = 0
     is_due = False
     for row_count in reversed(row_counts):
-        if (
-            is_due and row_count > MAX_SIZE_RATIO * total_rows
-        ) or total_rows + row_count > 2 * MAX_FRAGMENT_ROWS:
+        if (is_due and row_count > MAX_SIZE_RATIO * total_rows) or total_rows + row_count > 2 * MAX_FRAGMENT_ROWS:
             break
         total_rows += row_count
         largest_rows = max(largest_rows, row_count)
@@ -122,10 +109,7 @@ def _small_tail(fragments: Sequence[Any]) -> list[Any]:
     """Return the trailing fragments that are small enough to compact, oldest first."""
     tail_fragments: list[Any] = []
     for fragment in reversed(fragments):
-        if (
-            fragment.physical_rows >= MAX_FRAGMENT_ROWS
-            or _data_byte_count(fragment) >= MAX_FRAGMENT_BYTES
-        ):
+        if fragment.physical_rows >= MAX_FRAGMENT_ROWS or _data_byte_count(fragment) >= MAX_FRAGMENT_BYTES:
             break
         tail_fragments.append(fragment)
     return tail_fragments[::-1]
@@ -133,10 +117,7 @@ def _small_tail(fragments: Sequence[Any]) -> list[Any]:
 
 def _live_row_count(fragment: Any) -> int:
     deletion_file = fragment.metadata.deletion_file
-    return int(
-        fragment.physical_rows
-        - (deletion_file.num_deleted_rows if deletion_file is not None else 0)
-    )
+    return int(fragment.physical_rows - (deletion_file.num_deleted_rows if deletion_file is not None else 0))
 
 
 def _data_byte_count(fragment: Any) -> int:

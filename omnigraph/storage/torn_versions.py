@@ -45,9 +45,7 @@ def find_torn_versions(store: Store, location: str) -> list[int]:
     """Return the torn versions above the newest readable one, newest first; empty if unknown."""
     versions = sorted(_list_versions(store, location), reverse=True)
     unreadable_versions = list(
-        takewhile(
-            lambda unreadable_version: not _can_open(store, location, unreadable_version), versions
-        )
+        takewhile(lambda unreadable_version: not _can_open(store, location, unreadable_version), versions)
     )
     if not unreadable_versions or not _are_files_readable(store, location, unreadable_versions):
         return []
@@ -62,16 +60,12 @@ def find_torn_versions(store: Store, location: str) -> list[int]:
     # must open, and these must fail a second time.
     version_below = unreadable_versions[-1] - 1
     is_contiguous = (
-        unreadable_versions == list(range(unreadable_versions[0], version_below, -1))
-        and version_below in versions
+        unreadable_versions == list(range(unreadable_versions[0], version_below, -1)) and version_below in versions
     )
     return (
         unreadable_versions
         if is_contiguous
-        and not any(
-            _can_open(store, location, unreadable_version)
-            for unreadable_version in unreadable_versions
-        )
+        and not any(_can_open(store, location, unreadable_version) for unreadable_version in unreadable_versions)
         else []
     )
 
@@ -89,14 +83,10 @@ def looks_torn(file_bytes: bytes) -> bool:
         file_bytes[block_start : block_start + _DISK_BLOCK_BYTES]
         for block_start in range(0, len(file_bytes) - _DISK_BLOCK_BYTES + 1, _DISK_BLOCK_BYTES)
     )
-    return not file_bytes.endswith(_FILE_END_MAGIC) or any(
-        not block.strip(b"\0") for block in blocks
-    )
+    return not file_bytes.endswith(_FILE_END_MAGIC) or any(not block.strip(b"\0") for block in blocks)
 
 
-def set_aside_version(
-    store: Store, location: str, version: int, record_event: Callable[[str], object]
-) -> str | None:
+def set_aside_version(store: Store, location: str, version: int, record_event: Callable[[str], object]) -> str | None:
     """Move a torn version out of the way; return its new name, or None if it is no longer torn.
 
     `record_event` receives an id of this event before the file moves; the id stays the same when
@@ -110,9 +100,7 @@ def set_aside_version(
         record_event(f"torn-{fnv1a64(location)}-{version}-{version_path.stat().st_mtime_ns}")
         aside_name = f"{ASIDE}/{ids.new_ulid()}-{version_path.name}"
         store.effects.run(
-            "remove",
-            f"{location}/_versions/{version_path.name}",
-            lambda: _move_file(store, version_path, aside_name),
+            "remove", f"{location}/_versions/{version_path.name}", lambda: _move_file(store, version_path, aside_name)
         )
         return aside_name
 
@@ -120,16 +108,9 @@ def set_aside_version(
 def _list_versions(store: Store, location: str) -> list[int]:
     if not store.root.is_local:
         return []  # an object store shows only complete objects
-    file_names = [
-        Path(listed_object.name).name
-        for listed_object in store.objects.list(f"{location}/_versions")
-    ]
+    file_names = [Path(listed_object.name).name for listed_object in store.objects.list(f"{location}/_versions")]
     reversed_numbers = [file_name.removesuffix(".manifest") for file_name in file_names]
-    return [
-        _MAX_VERSION - int(reversed_number)
-        for reversed_number in reversed_numbers
-        if reversed_number.isdecimal()
-    ]
+    return [_MAX_VERSION - int(reversed_number) for reversed_number in reversed_numbers if reversed_number.isdecimal()]
 
 
 def _are_files_readable(store: Store, location: str, versions: Iterable[int]) -> bool:

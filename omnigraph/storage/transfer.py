@@ -43,11 +43,7 @@ class _VanishedError(Exception):
 
 
 def _copy_object(
-    source: Store,
-    target: Store,
-    on_copied: CopiedCallback,
-    checksums: FileChecksums,
-    object_name: str,
+    source: Store, target: Store, on_copied: CopiedCallback, checksums: FileChecksums, object_name: str
 ) -> bool:
     try:
         copy_blocks = partial(_copy_blocks, source, target, object_name, checksums.get(object_name))
@@ -58,9 +54,7 @@ def _copy_object(
     return True
 
 
-def _copy_blocks(
-    source: Store, target: Store, object_name: str, expected: FileChecksum | None
-) -> None:
+def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileChecksum | None) -> None:
     # Open it here, not earlier: an effect that never starts must not leave a file open.
     blocks = source.objects.backend.read_blocks(object_name)
     if blocks is None:
@@ -103,6 +97,4 @@ def version_files(store: Store, location: str, version: int) -> VersionFiles:
     fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
     segments = [segment for index in table.dataset.describe_indices() for segment in index.segments]
     index_directories = tuple(f"{location}/_indices/{segment.uuid}" for segment in segments)
-    return VersionFiles(
-        data_files(table, fragments), deletion_files(table, fragments), index_directories
-    )
+    return VersionFiles(data_files(table, fragments), deletion_files(table, fragments), index_directories)

@@ -28,9 +28,7 @@ _MAX_DOT_LENGTH = 2.0
 _PARTITION_BYTES = 32 << 20  # bytes that a search reads at once
 _MAX_PARTITIONS = 4096
 _BATCH_ROWS = 8192
-NOT_INDEXABLE = (
-    "some vectors are too long or too short to index; searches scan the fragments with them"
-)
+NOT_INDEXABLE = "some vectors are too long or too short to index; searches scan the fragments with them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,7 @@ def is_vector_kind(kind: str) -> bool:
     return kind in METRICS_BY_KIND
 
 
-def is_first_indexable(
-    table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]
-) -> bool | None:
+def is_first_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> bool | None:
     """Return whether the first fragment with vectors is indexable; None if none has vectors."""
     for fragment_id in fragment_ids:
         indexable = find_indexable(table, column, index_kind, [fragment_id])
@@ -57,15 +53,11 @@ def is_first_indexable(
     return None
 
 
-def find_indexable(
-    table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]
-) -> IndexableVectors:
+def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> IndexableVectors:
     """Read the vectors of fragments and find the fragments that an index of this kind can hold."""
     vector_count, indexable_ids = 0, list[int]()
     for fragment_id in fragment_ids:
-        batch_lengths = [
-            _vector_lengths(batch, column) for batch in vector_batches(table, column, [fragment_id])
-        ]
+        batch_lengths = [_vector_lengths(batch, column) for batch in vector_batches(table, column, [fragment_id])]
         vector_lengths = np.concatenate(batch_lengths) if batch_lengths else np.empty(0)
         if _are_indexable(vector_lengths, METRICS_BY_KIND[index_kind]):
             indexable_ids.append(fragment_id)
@@ -79,14 +71,10 @@ def partition_count(vector_count: int, dimensions: int) -> int:
     return max(1, min(needed_partitions, vector_count, _MAX_PARTITIONS))
 
 
-def vector_batches(
-    table: Table, column: str, fragment_ids: Collection[int] | None = None
-) -> Iterator[pa.RecordBatch]:
+def vector_batches(table: Table, column: str, fragment_ids: Collection[int] | None = None) -> Iterator[pa.RecordBatch]:
     """Yield row ids and vectors of all rows, or of some fragments, batch by batch."""
     chosen_fragments = (
-        None
-        if fragment_ids is None
-        else [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
+        None if fragment_ids is None else [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     )
     if chosen_fragments == []:
         return
@@ -126,14 +114,10 @@ def nearest_candidates(
         return None
     approximate_distances: Floats = index_rows["_distance"].to_numpy().astype(np.float64)
     sort_order = np.argsort(approximate_distances, kind="stable")
-    return row_id_array(index_rows)[sort_order], _to_engine_distances(
-        metric, approximate_distances[sort_order]
-    )
+    return row_id_array(index_rows)[sort_order], _to_engine_distances(metric, approximate_distances[sort_order])
 
 
-def distance_error_bound(
-    metric: str, dimensions: int, query_vector: Floats, distance: float
-) -> float:
+def distance_error_bound(metric: str, dimensions: int, query_vector: Floats, distance: float) -> float:
     """Return an upper bound of the error of an index distance of about this size."""
     relative_error = 8 * (dimensions + 16) * _ROUNDING_UNIT
     if metric == "cosine":
@@ -141,18 +125,14 @@ def distance_error_bound(
     vector_length = float(np.sqrt(np.einsum("i,i->", query_vector, query_vector)))
     if metric == "dot":
         return relative_error * (1 + _MAX_DOT_LENGTH * vector_length)
-    rounding_error = (
-        4 * _ROUNDING_UNIT * vector_length
-    )  # the query vector itself is rounded to single precision
+    rounding_error = 4 * _ROUNDING_UNIT * vector_length  # the query vector itself is rounded to single precision
     return relative_error * abs(distance) + rounding_error + 1e-15
 
 
 def is_searchable(metric: str, query_vector: Floats) -> bool:
     """Return whether a query vector can be searched in single precision."""
     vector_length = float(np.sqrt(np.einsum("i,i->", query_vector, query_vector)))
-    return _MIN_LENGTH <= vector_length <= _MAX_LENGTH or (
-        metric == "l2" and vector_length <= _MAX_LENGTH
-    )
+    return _MIN_LENGTH <= vector_length <= _MAX_LENGTH or (metric == "l2" and vector_length <= _MAX_LENGTH)
 
 
 def reliable_distance_limit(metric: str) -> float:
@@ -167,9 +147,7 @@ def _to_engine_distances(metric: str, lance_distances: Floats) -> Floats:
 def _vector_lengths(batch: pa.RecordBatch, column: str) -> Floats:
     vectors: Any = batch.column(column).drop_null()
     dimensions = vectors.type.list_size
-    components = (
-        vectors.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimensions).astype(np.float64)
-    )
+    components = vectors.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimensions).astype(np.float64)
     vector_lengths: Floats = np.sqrt(np.einsum("ij,ij->i", components, components))
     return vector_lengths
 
@@ -178,9 +156,4 @@ def _are_indexable(vector_lengths: Floats, metric: str) -> bool:
     """Return whether an index can hold all vectors; NaN fails every comparison and does not fit."""
     max_length = _MAX_DOT_LENGTH if metric == "dot" else _MAX_LENGTH
     min_length = _MIN_LENGTH if metric == "cosine" else 0.0
-    return bool(
-        (
-            ((vector_lengths >= min_length) & (vector_lengths <= max_length))
-            | (vector_lengths == 0.0)
-        ).all()
-    )
+    return bool((((vector_lengths >= min_length) & (vector_lengths <= max_length)) | (vector_lengths == 0.0)).all())

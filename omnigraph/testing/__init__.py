@@ -16,9 +16,7 @@ from omnigraph.api.opening import init
 
 
 @contextmanager
-def graph(
-    schema: str | PathLike[str], data: Any = None, *, actor: str | None = None
-) -> Iterator[Graph]:
+def graph(schema: str | PathLike[str], data: Any = None, *, actor: str | None = None) -> Iterator[Graph]:
     """Create a graph that exists as long as the `with` block.
 
     `data` is anything that `Graph.load` takes: NDJSON text or a path, records, or tables by type.
@@ -28,9 +26,7 @@ def graph(
     ['Ada']
     """
     with tempfile.TemporaryDirectory(prefix="omnigraph-") as temporary_folder:
-        temporary_graph = init(
-            Path(temporary_folder, "graph"), schema, actor=actor, durability="os"
-        )
+        temporary_graph = init(Path(temporary_folder, "graph"), schema, actor=actor, durability="os")
         try:
             if data is not None:
                 temporary_graph.load(_encode_inline_data(data), mode="append")

@@ -36,8 +36,7 @@ def parse_blob(blob_text: str) -> bytes | BlobUri | None:
     trailing_count = len(decoded_bytes) % 3
     return (
         decoded_bytes
-        if not trailing_count
-        or _encode_base64(decoded_bytes[-trailing_count:]) == base64_digits[-4:]
+        if not trailing_count or _encode_base64(decoded_bytes[-trailing_count:]) == base64_digits[-4:]
         else None
     )
 

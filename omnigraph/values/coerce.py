@@ -29,11 +29,7 @@ _RULES_BY_MODE: dict[ParameterMode, InputRules] = {
 
 
 def coerce_parameter(
-    property_type: PropertyType,
-    value: Any,
-    *,
-    parameter_name: str,
-    mode: ParameterMode = "standard",
+    property_type: PropertyType, value: Any, *, parameter_name: str, mode: ParameterMode = "standard"
 ) -> Any:
     """Return the stored value of a query parameter, or raise `ParameterError`.
 
@@ -47,18 +43,11 @@ def coerce_parameter(
     try:
         return converter_for(property_type, _RULES_BY_MODE[mode])(value)
     except ConversionMismatch as mismatch:
-        raise ParameterError(
-            parameter=parameter_name, expected=mismatch.expected, actual=mismatch.actual
-        ) from None
+        raise ParameterError(parameter=parameter_name, expected=mismatch.expected, actual=mismatch.actual) from None
 
 
 def coerce_loaded(
-    property_type: PropertyType,
-    value: Any,
-    *,
-    type_name: str,
-    property_name: str,
-    line_number: int | None = None,
+    property_type: PropertyType, value: Any, *, type_name: str, property_name: str, line_number: int | None = None
 ) -> Any:
     """Return the stored value of a property in a load record, or raise `PropertyValueError`.
 
@@ -69,18 +58,11 @@ def coerce_loaded(
     19723
     """
     return _coerce_property(
-        property_type,
-        LOAD_RULES,
-        value,
-        type_name=type_name,
-        property=property_name,
-        line=line_number,
+        property_type, LOAD_RULES, value, type_name=type_name, property=property_name, line=line_number
     )
 
 
-def coerce_assigned(
-    property_type: PropertyType, value: Any, *, type_name: str, property_name: str
-) -> Any:
+def coerce_assigned(property_type: PropertyType, value: Any, *, type_name: str, property_name: str) -> Any:
     """Return the stored value of a property that a mutation assigns, or raise `PropertyValueError`.
 
     Accepts literals and stored parameter values. Numbers convert between integer and float when the
@@ -90,17 +72,11 @@ def coerce_assigned(
     >>> coerce_assigned(PropertyType(ScalarType.F64), 5, type_name="User", property_name="score")
     5.0
     """
-    return _coerce_property(
-        property_type, ASSIGNMENT_RULES, value, type_name=type_name, property=property_name
-    )
+    return _coerce_property(property_type, ASSIGNMENT_RULES, value, type_name=type_name, property=property_name)
 
 
-def _coerce_property(
-    property_type: PropertyType, rules: InputRules, value: Any, **error_fields: Any
-) -> Any:
+def _coerce_property(property_type: PropertyType, rules: InputRules, value: Any, **error_fields: Any) -> Any:
     try:
         return converter_for(property_type, rules)(value)
     except ConversionMismatch as mismatch:
-        raise PropertyValueError(
-            expected=mismatch.expected, actual=mismatch.actual, **error_fields
-        ) from None
+        raise PropertyValueError(expected=mismatch.expected, actual=mismatch.actual, **error_fields) from None

@@ -92,9 +92,7 @@ def converter_for(property_type: PropertyType, rules: InputRules) -> Converter:
     return convert
 
 
-def _non_null_converter(
-    property_type: PropertyType, rules: InputRules, type_text: str
-) -> Converter:
+def _non_null_converter(property_type: PropertyType, rules: InputRules, type_text: str) -> Converter:
     scalar_type = ScalarType.F32 if property_type.is_vector else property_type.scalar
     scalar_converter = _SCALAR_CONVERTERS[scalar_type]
 
@@ -107,8 +105,7 @@ def _non_null_converter(
         if property_type.is_vector and len(items) != property_type.vector_dim:
             raise ConversionMismatch(type_text, f"an array of {len(items)}")
         return tuple(
-            _convert_element(type_text, convert_scalar, position, item)
-            for position, item in enumerate(items, 1)
+            _convert_element(type_text, convert_scalar, position, item) for position, item in enumerate(items, 1)
         )
 
     return convert_array if property_type.is_list or property_type.is_vector else convert_scalar
@@ -201,9 +198,7 @@ def _convert_date(scalar_type: ScalarType, rules: InputRules, value: Any) -> int
 
 
 def _convert_datetime(scalar_type: ScalarType, rules: InputRules, value: Any) -> int:
-    return _convert_time(
-        scalar_type, rules, value, parse_datetime, date_to_millis, (FIRST_MILLIS, LAST_MILLIS)
-    )
+    return _convert_time(scalar_type, rules, value, parse_datetime, date_to_millis, (FIRST_MILLIS, LAST_MILLIS))
 
 
 def _convert_time(
@@ -222,9 +217,7 @@ def _convert_time(
     elif rules.epoch_number and isinstance(value, int) and not isinstance(value, bool):
         stored_number = int(value) if allowed_range[0] <= value <= allowed_range[1] else None
     if stored_number is None:
-        raise ConversionMismatch(
-            f"{scalar_type.value} ({_TIME_FORMS[scalar_type]})", describe(value)
-        )
+        raise ConversionMismatch(f"{scalar_type.value} ({_TIME_FORMS[scalar_type]})", describe(value))
     return stored_number
 
 

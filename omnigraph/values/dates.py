@@ -93,9 +93,7 @@ def date_to_millis(date_value: date) -> int | None:
 
 
 def _parse_instant(match_groups: tuple[str, ...]) -> int | None:
-    year, month, day, hour, minute, second, fraction, sign, offset_hour, offset_minute = (
-        match_groups
-    )
+    year, month, day, hour, minute, second, fraction, sign, offset_hour, offset_minute = match_groups
     epoch_days = _epoch_day(year, month, day)
     clock_millis = _clock_millis(hour, minute, second)
     offset_millis = _clock_millis(offset_hour or "0", offset_minute or "0", "0")
@@ -103,10 +101,7 @@ def _parse_instant(match_groups: tuple[str, ...]) -> int | None:
         return None
     millisecond = int(fraction[:3].ljust(3, "0"))
     return _check_range(
-        epoch_days * _DAY_MILLIS
-        + clock_millis
-        + millisecond
-        - (-offset_millis if sign == "-" else offset_millis)
+        epoch_days * _DAY_MILLIS + clock_millis + millisecond - (-offset_millis if sign == "-" else offset_millis)
     )
 
 
@@ -119,11 +114,7 @@ def _epoch_day(year: str, month: str, day: str) -> int | None:
 
 def _clock_millis(hour: str, minute: str, second: str) -> int | None:
     hours, minutes, seconds = int(hour), int(minute), int(second)
-    return (
-        ((hours * 60 + minutes) * 60 + seconds) * 1000
-        if hours < 24 and minutes < 60 and seconds < 60
-        else None
-    )
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000 if hours < 24 and minutes < 60 and seconds < 60 else None
 
 
 def _check_range(epoch_millis: int) -> int | None:

@@ -41,11 +41,8 @@ def _describe_number(number: int | float) -> str:
 def _truncate_text(text: str) -> str:
     redacted_text = redact_text(text[:1000])
     shortened_text = (
-        redacted_text
-        if len(redacted_text) <= _MAX_SHOWN_CHARACTERS
-        else redacted_text[:_MAX_SHOWN_CHARACTERS] + "…"
+        redacted_text if len(redacted_text) <= _MAX_SHOWN_CHARACTERS else redacted_text[:_MAX_SHOWN_CHARACTERS] + "…"
     )
     return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
-        for character in shortened_text
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shortened_text
     )

@@ -14,9 +14,7 @@ from omnigraph.values.types import PropertyType, ScalarType
 _MAX_SAFE_INTEGER = 2**53 - 1
 
 
-def encode_result(
-    property_type: PropertyType, value: Any, *, integers_as_text: bool = False
-) -> Any:
+def encode_result(property_type: PropertyType, value: Any, *, integers_as_text: bool = False) -> Any:
     """Return the JSON value of a query result; `integers_as_text` writes large integers as text.
 
     >>> encode_result(PropertyType(ScalarType.DATETIME), 0)
@@ -25,9 +23,7 @@ def encode_result(
     '9007199254740992'
     """
     return _encode_value(
-        property_type,
-        value,
-        lambda scalar, item: _encode_result_scalar(scalar, item, integers_as_text),
+        property_type, value, lambda scalar, item: _encode_result_scalar(scalar, item, integers_as_text)
     )
 
 
@@ -41,20 +37,13 @@ def encode_export(property_type: PropertyType, value: Any) -> Any:
     return _encode_value(property_type, value, _encode_export_scalar)
 
 
-def _encode_value(
-    property_type: PropertyType, value: Any, encode_scalar: Callable[[ScalarType, Any], Any]
-) -> Any:
+def _encode_value(property_type: PropertyType, value: Any, encode_scalar: Callable[[ScalarType, Any], Any]) -> Any:
     if value is None:
         return None
     if property_type.is_vector:
-        return [
-            float(component) if component is not None and math.isfinite(component) else None
-            for component in value
-        ]
+        return [float(component) if component is not None and math.isfinite(component) else None for component in value]
     if property_type.is_list:
-        return [
-            None if item is None else encode_scalar(property_type.scalar, item) for item in value
-        ]
+        return [None if item is None else encode_scalar(property_type.scalar, item) for item in value]
     return encode_scalar(property_type.scalar, value)
 
 

@@ -87,9 +87,7 @@ def _reset_after_fork() -> None:
     # Without this, parent and child would continue from the same ULID. The lock is replaced too:
     # a thread that does not exist in the child may hold it.
     global _active_source  # noqa: PLW0603
-    _active_source = _IdSource(
-        _active_source.micros, _active_source.monotonic, _active_source.random
-    )
+    _active_source = _IdSource(_active_source.micros, _active_source.monotonic, _active_source.random)
 
 
 if hasattr(os, "register_at_fork"):
@@ -191,9 +189,7 @@ def random_fraction() -> float:
 
 
 @contextmanager
-def deterministic_ids(
-    clock: datetime | ManualClock | None = None, seed: int | None = None
-) -> Iterator[ManualClock]:
+def deterministic_ids(clock: datetime | ManualClock | None = None, seed: int | None = None) -> Iterator[ManualClock]:
     """Make ids, time and randomness repeatable in all threads until the block ends.
 
     Without a clock, time stands still at 1970; without a seed, the seed is 0.
@@ -209,9 +205,7 @@ def deterministic_ids(
     manual_clock = clock if isinstance(clock, ManualClock) else ManualClock(clock or _EPOCH)
     random_generator = random.Random(seed or 0)  # noqa: S311 - repeatable on purpose
     previous_source = _active_source
-    _active_source = _IdSource(
-        manual_clock.micros, manual_clock.monotonic, random_generator.randbytes
-    )
+    _active_source = _IdSource(manual_clock.micros, manual_clock.monotonic, random_generator.randbytes)
     try:
         yield manual_clock
     finally:

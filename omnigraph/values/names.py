@@ -103,9 +103,7 @@ def check_new_ref_name(name: object, name_kind: str = "branch") -> str:
     ref_name = strip_name(name, name_kind)
     if ref_name == "main":
         raise InputError("'main' always exists and cannot be created", reason="reserved name")
-    return _raise_on_fault(
-        ref_name, name_kind, _find_character_fault(ref_name) or _find_ref_fault(ref_name)
-    )
+    return _raise_on_fault(ref_name, name_kind, _find_character_fault(ref_name) or _find_ref_fault(ref_name))
 
 
 def check_new_stream_name(name: object) -> str:

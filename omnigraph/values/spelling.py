@@ -34,9 +34,7 @@ def canonical_spelling(property_type: PropertyType, value: object) -> str:
             return spell_float(float(value), single=scalar_type is ScalarType.F32)
         case int() if scalar_type.is_integer or scalar_type in _EPOCH_TYPES:
             return str(value)
-    raise InputError(
-        reason=f"not a stored value of type {property_type.display()} that can be in a key"
-    )
+    raise InputError(reason=f"not a stored value of type {property_type.display()} that can be in a key")
 
 
 def spell_float(value: float, *, single: bool = False) -> str:
@@ -67,26 +65,18 @@ def narrow_to_f32(value: float) -> float | None:
     return single if math.isfinite(single) else None
 
 
-def entity_id(
-    key_types: Sequence[PropertyType], key_values: Sequence[object], key_names: Sequence[str] = ()
-) -> str:
+def entity_id(key_types: Sequence[PropertyType], key_values: Sequence[object], key_names: Sequence[str] = ()) -> str:
     """Return the id of an entity from its key values, in the order of their property ids.
 
     >>> text, number = PropertyType(ScalarType.STRING), PropertyType(ScalarType.I64)
     >>> entity_id([number], [-7]), entity_id([text, number], ["x", 5])
     ('-7', '["x","5"]')
     """
-    key_labels = [
-        *key_names,
-        *(f"member {member_index + 1}" for member_index in range(len(key_names), len(key_types))),
-    ]
+    key_labels = [*key_names, *(f"member {member_index + 1}" for member_index in range(len(key_names), len(key_types)))]
     for label, value in zip(key_labels, key_values, strict=True):
         if value is None:
             raise InputError(reason=f"key {label} is null", property=label)
-    spellings = [
-        canonical_spelling(key_type, value)
-        for key_type, value in zip(key_types, key_values, strict=True)
-    ]
+    spellings = [canonical_spelling(key_type, value) for key_type, value in zip(key_types, key_values, strict=True)]
     if len(spellings) != 1:
         return json.dumps(spellings, ensure_ascii=False, separators=(",", ":"))
     if not spellings[0]:
@@ -138,8 +128,4 @@ def _expand_exponent(decimal_text: str) -> str:
         fraction_digits = all_digits[point_position:]
     fraction_digits = fraction_digits.rstrip("0")
     sign = "-" if decimal_text.startswith("-") else ""
-    return (
-        sign
-        + (integer_digits.lstrip("0") or "0")
-        + (f".{fraction_digits}" if fraction_digits else "")
-    )
+    return sign + (integer_digits.lstrip("0") or "0") + (f".{fraction_digits}" if fraction_digits else "")

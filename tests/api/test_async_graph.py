@@ -11,14 +11,7 @@ import pytest
 import omnigraph
 from omnigraph import AsyncGraph, Graph
 from omnigraph.api.async_results import AsyncTransaction
-from omnigraph.errors import (
-    BranchNotFound,
-    EntityNotFound,
-    InputError,
-    NotFound,
-    UsageError,
-    VersionConflict,
-)
+from omnigraph.errors import BranchNotFound, EntityNotFound, InputError, NotFound, UsageError, VersionConflict
 
 NAMES = "match { $p: Person } return { $p.name } order { $p.name }"
 

@@ -10,24 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.api.results.formats import (
-    PrintableResult,
-    ResultFormat,
-    TextStyle,
-    display_width,
-    render,
-)
+from omnigraph.api.results.formats import PrintableResult, ResultFormat, TextStyle, display_width, render
 
-TEXTS = [
-    "plain",
-    "日本語テキスト",
-    "👩‍🚀 ok",
-    "two\nlines",
-    "a\r\tb",
-    "\x1b[31mred",
-    "\u202ertl",
-    'q"uo,te',
-]
+TEXTS = ["plain", "日本語テキスト", "👩‍🚀 ok", "two\nlines", "a\r\tb", "\x1b[31mred", "\u202ertl", 'q"uo,te']
 
 
 def shown(form: ResultFormat, style: TextStyle | None = None, **columns: Any) -> str:
@@ -36,18 +21,9 @@ def shown(form: ResultFormat, style: TextStyle | None = None, **columns: Any) ->
 
 def test_a_table_counts_cells_and_shows_escapes() -> None:
     assert shown("table", n=[1, 2, 3, 4], t=["plain", "日本語", "two\nlines", None]) == (
-        "4 rows from branch main via q\n"
-        "n | t\n"
-        "--+-----------\n"
-        "1 | plain\n"
-        "2 | 日本語\n"
-        "3 | two\\nlines\n"
-        "4 | null"
+        "4 rows from branch main via q\nn | t\n--+-----------\n1 | plain\n2 | 日本語\n3 | two\\nlines\n4 | null"
     )
-    assert shown("table", t=["日本語", "x"], n=[1, 2]).splitlines()[3:] == [
-        "日本語 | 1",
-        "x      | 2",
-    ]
+    assert shown("table", t=["日本語", "x"], n=[1, 2]).splitlines()[3:] == ["日本語 | 1", "x      | 2"]
 
 
 def test_long_cells_are_cut_or_wrapped() -> None:
@@ -58,9 +34,7 @@ def test_long_cells_are_cut_or_wrapped() -> None:
         "abcdefg… | 1",
         "日本語…  | 2",
     ]
-    assert shown("table", TextStyle(max_column_width=8, layout="wrap"), **long).splitlines()[
-        3:
-    ] == [
+    assert shown("table", TextStyle(max_column_width=8, layout="wrap"), **long).splitlines()[3:] == [
         "abcdefgh | 1",
         "ijkl     |",
         "日本語日 | 2",
@@ -72,12 +46,7 @@ def test_long_cells_are_cut_or_wrapped() -> None:
 def test_csv_quotes_what_needs_it() -> None:
     text = shown("csv", a=["x,y", 'say "hi"', "cr\rlf\n", None], b=[[1], [], None, [None]])
     rows = list(csv.reader(io.StringIO(text, newline="")))
-    assert rows[1:] == [
-        ["x,y", "[1]"],
-        ['say "hi"', "[]"],
-        ["cr\rlf\n", "null"],
-        ["null", "[null]"],
-    ]
+    assert rows[1:] == [["x,y", "[1]"], ['say "hi"', "[]"], ["cr\rlf\n", "null"], ["null", "[null]"]]
     assert shown("csv", TextStyle(csv_null=""), a=[None]) == "a\n"
 
 
@@ -110,8 +79,7 @@ def test_machine_formats_read_back_and_pictures_stay_on_their_lines(texts: list[
 
 
 @pytest.mark.parametrize(
-    ("text", "columns"),
-    [("日本", 4), ("e\u0301", 1), ("👨\u200d👩\u200d👧", 2), ("👍🏽", 2), ("می\u200cخواهم", 7)],
+    ("text", "columns"), [("日本", 4), ("e\u0301", 1), ("👨\u200d👩\u200d👧", 2), ("👍🏽", 2), ("می\u200cخواهم", 7)]
 )
 def test_the_width_of_a_text_on_a_terminal(text: str, columns: int) -> None:
     assert display_width(text) == columns

@@ -60,9 +60,7 @@ def test_readers_see_whole_commits_while_others_write(graph: Graph, many: tuple[
         mine = omnigraph.open(graph.uri, durability="os")
         for step in range(5):
             mine.upsert(
-                "Firm",
-                {"name": "a", "size": 100 + number * 10 + step},
-                {"name": "b", "size": 100 - number * 10 - step},
+                "Firm", {"name": "a", "size": 100 + number * 10 + step}, {"name": "b", "size": 100 - number * 10 - step}
             )
 
     readers = [threading.Thread(target=read) for _ in range(many[0])]
@@ -98,11 +96,10 @@ def test_a_write_that_is_called_off_before_it_is_published_has_no_effect(graph: 
     there = AsyncGraph(graph)
 
     async def work() -> None:
-        with graph._handle.branch_head.writer_slot():  # somebody else is writing: ours must wait
+        with graph._handle.branch_state.writer_slot():  # somebody else is writing: ours must wait
             task = asyncio.create_task(there.insert("Person", {"name": "eve"}))
             while (
-                not graph._handle.branch_head._waiting_writers
-                or len(graph._handle.branch_head._waiting_writers) < 2
+                not graph._handle.branch_state._waiting_writers or len(graph._handle.branch_state._waiting_writers) < 2
             ):
                 await asyncio.sleep(0.01)
             task.cancel()
@@ -115,9 +112,7 @@ def test_a_write_that_is_called_off_before_it_is_published_has_no_effect(graph: 
     assert graph.node("Person", "eve") is None
 
 
-def test_a_write_that_waits_in_the_pool_is_called_off(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_waits_in_the_pool_is_called_off(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     pool = ThreadPoolExecutor(1)
@@ -207,9 +202,7 @@ print(os.waitstatus_to_exitcode(status), graph.nodes("Person").count())
 def test_handles_go_to_other_processes(graph: Graph, tmp_path: Path) -> None:
     script = tmp_path / "spawned.py"
     script.write_text(SPAWNED)
-    shown = subprocess.check_output(
-        [sys.executable, str(script), graph.uri, "spawn"], text=True, timeout=PATIENCE
-    )
+    shown = subprocess.check_output([sys.executable, str(script), graph.uri, "spawn"], text=True, timeout=PATIENCE)
     assert shown == "[4, 4]\n"
 
 
@@ -243,9 +236,7 @@ except omnigraph.errors.OmnigraphError as error:
 
 
 def test_an_interrupt_ends_a_query_and_the_handle_stays_usable(graph: Graph) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", SLOW, graph.uri], stdout=subprocess.PIPE, text=True
-    ) as started:
+    with subprocess.Popen([sys.executable, "-c", SLOW, graph.uri], stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout is not None
         assert started.stdout.readline() == "ready\n"
         started.send_signal(signal.SIGINT)

@@ -80,9 +80,7 @@ STEPS = st.one_of(
 
 @settings(max_examples=60)
 @given(steps=st.lists(STEPS, max_size=5), down=st.booleans(), limit=st.integers(0, 5))
-def test_a_chain_means_what_its_steps_mean(
-    people: Graph, steps: list[tuple[Any, Any]], down: bool, limit: int
-) -> None:
+def test_a_chain_means_what_its_steps_mean(people: Graph, steps: list[tuple[Any, Any]], down: bool, limit: int) -> None:
     chain = Chain(people.nodes("Person"))
     used = set()
     for step, value in steps:
@@ -119,20 +117,12 @@ def test_columns_and_order(people: Graph) -> None:
     assert dict(one) == {"id": "acme", "size": None}
     reached = people.nodes("Person").where(name="ann").out("Knows", hops=(1, 3))
     assert sorted(reached.ids()) == ["bob", "cyd", "dee"]
-    assert people.nodes("Person").out("Knows", hops=2).filter("age = 30").order_by(
-        "name"
-    ).ids() == [
-        "ann",
-        "dee",
-    ]
+    assert people.nodes("Person").out("Knows", hops=2).filter("age = 30").order_by("name").ids() == ["ann", "dee"]
 
 
 def test_edges_have_ends_and_properties(people: Graph) -> None:
     found = people.edges("Knows").where(**{"from": "ann"}).order_by("since")
-    assert [(row["from"], row.to, row.since.year) for row in found] == [
-        ("ann", "bob", 2020),
-        ("ann", "bob", 2021),
-    ]
+    assert [(row["from"], row.to, row.since.year) for row in found] == [("ann", "bob", 2020), ("ann", "bob", 2021)]
     assert people.edges("knows").count() == len(KNOWS)
     assert people.edges("Knows").filter("since > date('2020-06-01')").exists()
     assert len(set(people.edges("WorksAt").ids())) == 3
@@ -166,10 +156,7 @@ def test_nodes_by_key(people: Graph) -> None:
         (lambda g: g.nodes("Person").filter("age > $p0", p0=1), "cannot be called"),
         (lambda g: g.nodes("Firm").out("WorksAt"), "leads from Person to Firm"),
         (lambda g: g.nodes("Person").both("WorksAt"), "leads from Person to Firm"),
-        (
-            lambda g: g.nodes("Person").filter("age > $n", n=1).filter("age < $n", n=2),
-            "another value",
-        ),
+        (lambda g: g.nodes("Person").filter("age > $n", n=1).filter("age < $n", n=2), "another value"),
     ],
 )
 def test_mistakes_are_named(people: Graph, chain: Any, message: str) -> None:
@@ -201,9 +188,7 @@ def test_composite_and_typed_keys(tmp_path: Path) -> None:
 def test_lists_in_round_brackets_and_no_predicate(people: Graph) -> None:
     nodes = people.nodes("Person")
     assert nodes.filter("age in (25, 30)").count() == 3
-    assert (
-        nodes.filter("(name in ('ann', 'cyd') or age in (25)) and not (name = 'cyd')").count() == 2
-    )
+    assert nodes.filter("(name in ('ann', 'cyd') or age in (25)) and not (name = 'cyd')").count() == 2
     with pytest.raises(UsageError, match="a predicate must be a string, not NoneType"):
         nodes.filter(None)  # type: ignore[arg-type]
 

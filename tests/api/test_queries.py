@@ -157,12 +157,8 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 
 @pytest.mark.parametrize(("name", "kind", "values"), VALUES, ids=[v[1] for v in VALUES])
-def test_every_type_goes_in_and_comes_out(
-    things: Graph, name: str, kind: str, values: list[Any]
-) -> None:
-    put = things.prepare(
-        f"query put($k: String, $v: {kind}?) {{ insert Thing {{ k: $k, {name}: $v }} }}"
-    )
+def test_every_type_goes_in_and_comes_out(things: Graph, name: str, kind: str, values: list[Any]) -> None:
+    put = things.prepare(f"query put($k: String, $v: {kind}?) {{ insert Thing {{ k: $k, {name}: $v }} }}")
     for value in [*values, None]:
         put(k="one", v=value)
         found = things["Thing", "one"][name]

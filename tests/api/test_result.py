@@ -127,9 +127,7 @@ def test_cards_escape_everything_and_stay_small() -> None:
         for raw in ("<script", "<b>", "<i>", "\u202e", '"quotes"'):
             assert raw not in html
         assert "&lt;" in html
-    assert "20 more rows, 11 columns" in result(**wide)._repr_html_().replace(
-        "more columns", "columns"
-    )
+    assert "20 more rows, 11 columns" in result(**wide)._repr_html_().replace("more columns", "columns")
     assert set(ALL._repr_mimebundle_()) == {"text/plain", "text/html"}
 
 

@@ -64,10 +64,7 @@ def differences(sync: type[Any], other: type[Any]) -> list[str]:
 
 def is_asynchronous(method: Callable[..., Any]) -> bool:
     inner = inspect.unwrap(method)
-    return any(
-        inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one)
-        for one in (method, inner)
-    )
+    return any(inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in (method, inner))
 
 
 @pytest.mark.parametrize(("sync", "asynchronous"), PAIRS)
@@ -106,9 +103,7 @@ def test_the_protocol_states_the_whole_surface(cls: type[Any]) -> None:
     assert names == public_names(stated)
     # Of a protocol mypy compares types, but not the names of parameters.
     both = {name: (getattr(cls, name), getattr(stated, name)) for name in names}
-    calls = {
-        n: pair for n, pair in both.items() if callable(pair[0]) and not get_overloads(pair[0])
-    }
+    calls = {n: pair for n, pair in both.items() if callable(pair[0]) and not get_overloads(pair[0])}
     assert [n for n, (a, b) in calls.items() if named(a) != named(b)] == []
 
 

@@ -92,9 +92,7 @@ def test_insert_is_strict_and_upsert_replaces(graph: Graph) -> None:
 
 
 def test_update_and_delete(graph: Graph) -> None:
-    done = graph.update(
-        "Person", where="team = $t and age > 26", set={"age": 99, "tags": None}, t="core"
-    )
+    done = graph.update("Person", where="team = $t and age > 26", set={"age": 99, "tags": None}, t="core")
     assert done.nodes == {"Person": 1}
     assert (graph["Person", "ann"].age, graph["Person", "ann"].tags) == (99, None)
     gone = graph.delete("Person", where="name = $n", n="ann")
@@ -117,9 +115,7 @@ def test_a_receipt_has_the_ids_in_the_order_of_the_records(graph: Graph) -> None
     first, second = notes.ids["Note"]
     assert graph["Note", first].text == "x"
     assert graph["Note", second].text == "y"
-    assert graph.upsert("Person", [{"name": "zoe"}, {"name": "ann"}]).ids == {
-        "Person": ["zoe", "ann"]
-    }
+    assert graph.upsert("Person", [{"name": "zoe"}, {"name": "ann"}]).ids == {"Person": ["zoe", "ann"]}
     ties = graph.connect_nodes("WorksAt", [("dee", "acme"), ("ann", "zeta")], idempotency_key="k")
     known = {one["id"]: one["from"] for one in graph.edges("WorksAt").to_dicts()}
     assert [known[one] for one in ties.ids["WorksAt"]] == ["dee", "ann"]
@@ -222,7 +218,7 @@ def test_retry_gives_up(graph: Graph) -> None:
 
     calls.clear()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ReadSetConflict):
-        patch.setattr(type(graph._handle.branch_head), "back_off", staticmethod(lambda _: None))
+        patch.setattr(type(graph._handle.branch_state), "back_off", staticmethod(lambda _: None))
         graph.retry(fail)
     assert len(calls) == 12
     calls.clear()

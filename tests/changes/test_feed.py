@@ -53,10 +53,7 @@ def test_the_form_and_the_order_of_a_block_are_frozen(tmp_path: Path) -> None:
         graph = build(omnigraph.init(tmp_path / "g", SCHEMA, durability="os"))
         rows = [
             {"edge": "Knows", "from": "cy", "to": "ann", "data": {"since": "2024-01-01T00:00:00Z"}},
-            {
-                "type": "Person",
-                "data": {"name": "zoe", "born": "2000-02-29", "face": "base64:AA=="},
-            },
+            {"type": "Person", "data": {"name": "zoe", "born": "2000-02-29", "face": "base64:AA=="}},
             {"type": "Firm", "data": {"name": "zeta"}},
             {"type": "Person", "data": {"name": "cy"}},
         ]
@@ -115,9 +112,7 @@ def test_clocks_that_disagree_change_no_order(tmp_path: Path) -> None:
     with deterministic_ids(datetime(2024, 5, 1, tzinfo=UTC), seed=1):
         graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
     for day, name in ((9, "one"), (3, "two"), (6, "three"), (1, "four")):
-        with deterministic_ids(
-            datetime(2024, 5, day, tzinfo=UTC), seed=day
-        ):  # another machine each time
+        with deterministic_ids(datetime(2024, 5, day, tzinfo=UTC), seed=day):  # another machine each time
             graph.insert("Firm", {"name": name})
     found = [block[0][2] for block in told(graph.changes.feed("beginning"))]
     assert found == ["one", "two", "three", "four"]
@@ -132,7 +127,7 @@ def test_a_branch_tells_what_it_inherited(graph: Graph) -> None:
 def test_moved_files_are_an_empty_block(graph: Graph) -> None:
     graph.insert("Person", {"name": "cy"})  # a second fragment
     start = graph.changes.feed().cursor
-    assert write(graph._handle.branch_head, rewrite(), [TableKey("node:Person")]) is not None
+    assert write(graph._handle.branch_state, rewrite(), [TableKey("node:Person")]) is not None
     (block,) = graph.changes.feed(cursor=start)
     assert (block.commit.operation, list(block.changes)) == ("optimize", [])
 

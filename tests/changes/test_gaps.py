@@ -33,10 +33,7 @@ def test_a_gap_names_the_commit_and_the_cursor(graph: Graph) -> None:
     first, second, third, *_ = [one.commit.id for one in graph.changes.feed("beginning")]
     cursors = [one.cursor for one in graph.changes.feed("beginning")]
     graph = without(graph, first, "node:Person")
-    for call in (
-        lambda: list(graph.changes.feed("beginning")),
-        lambda: graph.changes.poll("beginning"),
-    ):
+    for call in (lambda: list(graph.changes.feed("beginning")), lambda: graph.changes.poll("beginning")):
         with pytest.raises(ChangeFeedGap) as error:
             call()
         assert error.value.first_unreadable_commit_id == first
@@ -44,9 +41,7 @@ def test_a_gap_names_the_commit_and_the_cursor(graph: Graph) -> None:
         assert error.value.hint == "take a baseline"
         start = error.value.cursor
         assert start == graph.changes.feed("beginning").cursor
-    assert (
-        told(graph.changes.feed("beginning", kinds=["edge"]))[1] == FIVE[1]
-    )  # what is there is told
+    assert told(graph.changes.feed("beginning", kinds=["edge"]))[1] == FIVE[1]  # what is there is told
     page = graph.changes.poll(cursor=cursors[0])
     assert (told(page.blocks), page.cursor, page.caught_up) == (FIVE[1:2], cursors[1], False)
     with pytest.raises(ChangeFeedGap) as error:

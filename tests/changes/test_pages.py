@@ -83,8 +83,7 @@ def test_a_change_larger_than_the_page_comes_alone(graph: Graph) -> None:
     rows = [{"name": name, "face": b"x" * size} for name, size in (("a", 9), ("b", 9000), ("c", 9))]
     graph.insert("Person", *rows)
     sizes = [
-        [[one.id for one in part.changes] for part in page.blocks]
-        for page in polled_from(graph, start, max_bytes=4096)
+        [[one.id for one in part.changes] for part in page.blocks] for page in polled_from(graph, start, max_bytes=4096)
     ]
     assert sizes == [[["a"]], [["b"]], [["c"]]]
 
@@ -135,12 +134,7 @@ def test_tokens_are_refused_elsewhere(graph: Graph, tmp_path: Path) -> None:
     inside = graph.changes.commit_page("HEAD~1", limit=1).next_page_token
     other = build(omnigraph.init(tmp_path / "h", SCHEMA, durability="os"))
     side = graph.branches.create("side")
-    filters: list[Any] = [
-        {"types": ["Person"]},
-        {"kinds": ["node"]},
-        {"ops": ["insert"]},
-        {"types": []},
-    ]
+    filters: list[Any] = [{"types": ["Person"]}, {"kinds": ["node"]}, {"ops": ["insert"]}, {"types": []}]
     reasons = [
         refused(lambda: other.changes.feed(cursor=cursor)),
         refused(lambda: side.changes.feed(cursor=cursor)),

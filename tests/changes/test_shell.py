@@ -32,9 +32,7 @@ def test_a_poll_from_the_beginning_is_one_document(shell: Shell, shared: Graph) 
     assert code == 0
     assert found["blocks"] == [one.to_json() for one in shared.changes.feed("beginning")]
     assert found["caught_up"] is True
-    code, out, _ = shell(
-        "changes", "poll", "--uri", shared.uri, "--cursor", found["cursor"], "--json"
-    )
+    code, out, _ = shell("changes", "poll", "--uri", shared.uri, "--cursor", found["cursor"], "--json")
     assert json.loads(out) == {"blocks": [], "cursor": found["cursor"], "caught_up": True}
 
 

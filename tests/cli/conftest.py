@@ -26,9 +26,7 @@ Program = Callable[..., Outcome]
 
 
 @pytest.fixture
-def omnigraph(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
+def omnigraph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Program:
     """The program, in an empty directory and with nothing said by the environment."""
     monkeypatch.chdir(tmp_path)
     for name in AMBIENT:

@@ -119,9 +119,7 @@ def test_a_file_of_ten_megabytes_is_refused_at_once(
 
 
 @pytest.mark.parametrize("words", [*COMMANDS["pg"], *COMMANDS["gq"]])
-@pytest.mark.parametrize(
-    "data", [b"", b"\n", b"\xef\xbb\xbf", b"// only this", b"/* \xc3\xa9 */\r\n"]
-)
+@pytest.mark.parametrize("data", [b"", b"\n", b"\xef\xbb\xbf", b"// only this", b"/* \xc3\xa9 */\r\n"])
 def test_a_file_without_declarations_is_fine(omnigraph: Program, words: str, data: bytes) -> None:
     path = Path("none.gq" if words in COMMANDS["gq"] else "none.pg")
     for name, text in GOOD.items():

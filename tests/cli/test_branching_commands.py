@@ -68,12 +68,8 @@ def test_different_properties_can_be_put_together(omnigraph: Program, graph: str
 def test_a_decided_merge_lands_and_the_branch_goes(omnigraph: Program, graph: str) -> None:
     preview = ("branch", "merge", "r", "--uri", graph, "--dry-run", "--strategy", "Person=theirs")
     seen = omnigraph(*preview)
-    assert (
-        seen.out == "would merge r into main: 0 added, 2 changed, 0 removed, 1 conflict resolved\n"
-    )
-    ended = omnigraph(
-        *preview[:5], "--strategy", "theirs", "--delete-branch", "-m", "why", "--json"
-    )
+    assert seen.out == "would merge r into main: 0 added, 2 changed, 0 removed, 1 conflict resolved\n"
+    ended = omnigraph(*preview[:5], "--strategy", "theirs", "--delete-branch", "-m", "why", "--json")
     told = json.loads(ended.out)
     assert (told["outcome"], told["branch_deleted"], told["source"]) == ("merged", True, "r")
     assert told["commit"]["message"] == "why"
@@ -83,9 +79,7 @@ def test_a_decided_merge_lands_and_the_branch_goes(omnigraph: Program, graph: st
     omnigraph("branch", "create", "s", "--uri", graph)
     again = omnigraph("branch", "merge", "s", "--uri", graph)
     assert again.out == "main already has all changes of s\n"
-    wrong = omnigraph(
-        "branch", "merge", "s", "--uri", graph, "--strategy", "a=b", "--strategy", "c"
-    )
+    wrong = omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "a=b", "--strategy", "c")
     assert wrong.code == 2
     assert omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "mine").code == 1
 
@@ -101,9 +95,7 @@ def test_a_branch_is_renamed(omnigraph: Program, graph: str) -> None:
 
 def test_a_difference_is_shown_counted_and_checked(omnigraph: Program, graph: str) -> None:
     assert omnigraph("diff", "main", "r", "--uri", graph).out == (
-        "~ node Person 'ada': age 7 -> 5\n"
-        "~ node Person 'bob': city null -> Bonn\n"
-        "0 added, 2 changed, 0 removed\n"
+        "~ node Person 'ada': age 7 -> 5\n~ node Person 'bob': city null -> Bonn\n0 added, 2 changed, 0 removed\n"
     )
     since = omnigraph("diff", "main...r", "--uri", graph, "--stat")
     assert since.out == "Person: 0 added, 2 changed, 0 removed\n0 added, 2 changed, 0 removed\n"
@@ -120,9 +112,7 @@ def test_a_difference_is_shown_counted_and_checked(omnigraph: Program, graph: st
 def test_tags_are_made_listed_used_and_taken_away(omnigraph: Program, graph: str) -> None:
     made = omnigraph("tag", "create", "v1", "HEAD~1", "--uri", graph, "-m", "before", "--as", "bob")
     assert re.fullmatch(f"tagged {ULID} as v1\n", made.out)
-    assert re.fullmatch(
-        f"v1  {ULID}  [-0-9]+ [:0-9]+  bob  before\n", omnigraph("tag", "list", graph).out
-    )
+    assert re.fullmatch(f"v1  {ULID}  [-0-9]+ [:0-9]+  bob  before\n", omnigraph("tag", "list", graph).out)
     (one,) = json.loads(omnigraph("tag", "list", graph, "--json").out)["tags"]
     assert (one["name"], one["graph_branch"], one["actor_id"]) == ("v1", "main", "bob")
     ask = ("query", "-e", "match { $p: Person } return { max($p.age) as age }", "--store", graph)
@@ -140,9 +130,7 @@ def test_tags_are_made_listed_used_and_taken_away(omnigraph: Program, graph: str
 
 def test_a_commit_is_taken_back_and_made_again(omnigraph: Program, graph: str) -> None:
     done = omnigraph("revert", "HEAD", "--uri", graph, "--as", "bob")
-    assert re.fullmatch(
-        f"reverted HEAD on main: 0 added, 1 changed, 0 removed; commit {ULID}\n", done.out
-    )
+    assert re.fullmatch(f"reverted HEAD on main: 0 added, 1 changed, 0 removed; commit {ULID}\n", done.out)
     assert 'bob  revert  Revert "seven"  (main)' in omnigraph("log", graph).out
     picked = omnigraph("cherry-pick", "r", "--uri", graph, "--dry-run")
     assert picked.out == "would pick r on main: 0 added, 1 changed, 0 removed\n"
@@ -227,10 +215,7 @@ def test_an_entity_tells_its_past_and_who_gave_its_values(omnigraph: Program, gr
     ]
     told = json.loads(omnigraph("blame", "Person", "ada", "--uri", graph, "--json").out)
     assert (told["properties"][0]["property"], told["properties"][0]["value"]) == ("age", 7)
-    for verb, said in (
-        ("history", "no Person 'eve' in this history"),
-        ("blame", "no Person 'eve'"),
-    ):
+    for verb, said in (("history", "no Person 'eve' in this history"), ("blame", "no Person 'eve'")):
         ended = omnigraph(verb, "Person", "eve", "--uri", graph)
         assert (ended.code, said in ended.err) == (1, True)
     assert omnigraph("blame", "Ghost", "eve", "--uri", graph).code == 1
@@ -264,14 +249,7 @@ def test_edges_that_went_with_a_kept_node_are_told(omnigraph: Program) -> None:
     assert warned in omnigraph(*merge, "--dry-run").err
     told = json.loads(omnigraph(*merge, "--json").out)
     assert told["lost_edges"] == [
-        {
-            "type_name": "Knows",
-            "entity_id": edge,
-            "from": "ada",
-            "to": "bob",
-            "node": "ada",
-            "deleted_on": "main",
-        }
+        {"type_name": "Knows", "entity_id": edge, "from": "ada", "to": "bob", "node": "ada", "deleted_on": "main"}
     ]
 
 
@@ -287,9 +265,7 @@ def test_a_branch_begins_at_whatever_names_a_state(omnigraph: Program, graph: st
     assert "'HEAD' cannot name a tag: 'HEAD' is reserved" in refused.err
 
 
-def test_a_name_that_cannot_be_is_refused_before_anything_is_written(
-    omnigraph: Program, graph: str
-) -> None:
+def test_a_name_that_cannot_be_is_refused_before_anything_is_written(omnigraph: Program, graph: str) -> None:
     calls = (
         ("branch", "create", "x" * 300),
         ("branch", "rename", "r", "."),

@@ -50,23 +50,16 @@ def document(ended: Outcome) -> Any:
 
 
 def people(omnigraph: Program) -> list[str]:
-    return [
-        row["p.name"]
-        for row in document(omnigraph("query", "-e", ALL, "--store", "g", "--json"))["rows"]
-    ]
+    return [row["p.name"] for row in document(omnigraph("query", "-e", ALL, "--store", "g", "--json"))["rows"]]
 
 
 # query -----------------------------------------------------------------------------------------
 
 
 def test_rows_of_a_query_in_a_file(omnigraph: Program, graph: str) -> None:
-    ended = omnigraph(
-        "query", "older", "--query", "q.gq", "--params", '{"min": 26}', "--store", "g"
-    )
+    ended = omnigraph("query", "older", "--query", "q.gq", "--params", '{"min": 26}', "--store", "g")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out == (
-        "1 row from branch main via older\np.name | p.age\n-------+------\nann    | 30\n"
-    )
+    assert ended.out == ("1 row from branch main via older\np.name | p.age\n-------+------\nann    | 30\n")
     Path("p.json").write_text('{"min": 20}')
     both = omnigraph("query", "older", "--query", "q.gq", "--params-file", "p.json", "--store", "g")
     assert both.out.startswith("2 rows")
@@ -85,18 +78,11 @@ def test_the_document_of_a_query(omnigraph: Program, graph: str) -> None:
     }
     past = document(omnigraph("query", "-e", ALL, "--store", "g", "--json", "--snapshot", head))
     assert past["target"] == {"branch": None, "snapshot": head}
-    assert (
-        document(omnigraph("query", "-e", ALL, "--store", "g", "--json", "--snapshot", "HEAD~1"))[
-            "rows"
-        ]
-        == []
-    )
+    assert document(omnigraph("query", "-e", ALL, "--store", "g", "--json", "--snapshot", "HEAD~1"))["rows"] == []
 
 
 FORMATS = {
-    "table": (
-        '2 rows from branch main via q\nn   | t\n----+----------\nann | ["x","y"]\nbob | null\n'
-    ),
+    "table": ('2 rows from branch main via q\nn   | t\n----+----------\nann | ["x","y"]\nbob | null\n'),
     "kv": '2 rows from branch main via q\nrow 1\nn: ann\nt: ["x","y"]\n\nrow 2\nn: bob\nt: null\n',
     "csv": 'n,t\nann,"[""x"",""y""]"\nbob,null\n',
     "md": '| n | t |\n| --- | --- |\n| ann | ["x","y"] |\n| bob | null |\n',
@@ -118,13 +104,8 @@ def test_lines_begin_with_facts(omnigraph: Program, graph: str) -> None:
     help_text = " ".join(omnigraph("query", "--help").out.split())
     assert "jsonl begins with a line of metadata" in help_text
     empty = 'match { $p: Person { name: "zed" } } return { $p.name }'
-    assert omnigraph("query", "-e", empty, "--store", "g", "--format", "kv").out.endswith(
-        "(no rows)\n"
-    )
-    assert (
-        omnigraph("query", "-e", empty, "--store", "g", "--format", "csv", "--csv-null", "").out
-        == "p.name\n"
-    )
+    assert omnigraph("query", "-e", empty, "--store", "g", "--format", "kv").out.endswith("(no rows)\n")
+    assert omnigraph("query", "-e", empty, "--store", "g", "--format", "csv", "--csv-null", "").out == "p.name\n"
 
 
 @pytest.mark.parametrize(
@@ -162,9 +143,7 @@ def test_lines_begin_with_facts(omnigraph: Program, graph: str) -> None:
         ("export g --branch main --snapshot x", 2, "--snapshot"),
     ],
 )
-def test_what_cannot_be_done_says_why(
-    omnigraph: Program, graph: str, words: str, code: int, told: str
-) -> None:
+def test_what_cannot_be_done_says_why(omnigraph: Program, graph: str, words: str, code: int, told: str) -> None:
     import shlex
 
     before = library.open("g").head.id
@@ -196,16 +175,8 @@ def test_a_change_says_what_it_did(omnigraph: Program, graph: str) -> None:
     facts = document(told)
     commit = facts.pop("commit")
     assert commit["graph_commit_id"] == library.open("g").head.id
-    assert facts == {
-        "branch": "main",
-        "query_name": "add",
-        "affected_nodes": 1,
-        "affected_edges": 0,
-        "actor_id": None,
-    }
-    nothing = omnigraph(
-        "mutate", "-e", "delete Person where age > 140", "--store", "g", "--json", "--quiet"
-    )
+    assert facts == {"branch": "main", "query_name": "add", "affected_nodes": 1, "affected_edges": 0, "actor_id": None}
+    nothing = omnigraph("mutate", "-e", "delete Person where age > 140", "--store", "g", "--json", "--quiet")
     assert document(nothing)["commit"] is None
     assert people(omnigraph) == ["ann", "bob", "cyd", "dee"]
 
@@ -236,9 +207,7 @@ def test_a_load_from_a_file_standard_input_and_packed(omnigraph: Program, graph:
     assert (ended.code, ended.out) == (0, "loaded main by append: 1 Person\n")
     assert ended.err == f"load into {Path('g').absolute()} (direct, local)\n"
     assert omnigraph("load", "g", "--data", "b.ndjson.gz", "--mode", "append").code == 0
-    fed = omnigraph(
-        "load", "--store", "g", "--data", "-", "--mode", "append", stdin=(line % "c").encode()
-    )
+    fed = omnigraph("load", "--store", "g", "--data", "-", "--mode", "append", stdin=(line % "c").encode())
     assert fed.code == 0, fed.err
     assert people(omnigraph) == ["a", "ann", "b", "bob", "c"]
     again = omnigraph("load", "g", "--data", "a.ndjson", "--mode", "append")
@@ -287,9 +256,7 @@ def test_bad_lines_are_reported(omnigraph: Program, graph: str) -> None:
     assert "line 1" in every.err
     assert "line 2" in every.err
     assert "3 problems in <stdin>; nothing was written" in every.err
-    told = omnigraph(
-        "load", "g", "--data", "-", "--mode", "append", "--report", "--json", stdin=bad
-    )
+    told = omnigraph("load", "g", "--data", "-", "--mode", "append", "--report", "--json", stdin=bad)
     assert told.code == 1
     assert [one["line"] for one in json.loads(told.out)["problems"]] == [1, 1, 2]
     assert people(omnigraph) == ["ann", "bob"]
@@ -304,10 +271,7 @@ def test_what_is_exported_loads_back(omnigraph: Program, graph: str) -> None:
     assert done.err == "exported 2 entities to all.ndjson\n"
     assert Path("all.ndjson").read_text() == "".join(ended.out.splitlines(keepends=True)[:2])
     assert omnigraph("init", "--schema", "g.pg", "h").code == 0
-    assert (
-        omnigraph("load", "h", "--data", "-", "--mode", "overwrite", stdin=ended.out.encode()).code
-        == 0
-    )
+    assert omnigraph("load", "h", "--data", "-", "--mode", "overwrite", stdin=ended.out.encode()).code == 0
     assert omnigraph("export", "h").out == ended.out
 
 
@@ -330,14 +294,10 @@ def test_an_overwrite_elsewhere_needs_consent(omnigraph: Program, s3: S3) -> Non
 
 def test_the_schema_of_a_graph(omnigraph: Program, graph: str) -> None:
     assert omnigraph("schema", "show", "g").out == SCHEMA
-    assert document(omnigraph("schema", "show", "--store", "g", "--json")) == {
-        "schema_source": SCHEMA
-    }
+    assert document(omnigraph("schema", "show", "--store", "g", "--json")) == {"schema_source": SCHEMA}
 
 
-def test_operations_are_told_on_the_side(
-    omnigraph: Program, graph: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operations_are_told_on_the_side(omnigraph: Program, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("query", "-e", ALL, "--store", "g", "--format", "csv")
     told = omnigraph(*words, "-v")
     assert told.out == "p.name\nann\nbob\n"
@@ -353,10 +313,7 @@ def test_a_reader_that_goes_away_leaves_no_traceback(omnigraph: Program, graph: 
     os.close(reader)
     try:
         ended = subprocess.run(
-            [sys.executable, "-m", "omnigraph", "export", "g"],
-            stdout=writer,
-            stderr=subprocess.PIPE,
-            check=False,
+            [sys.executable, "-m", "omnigraph", "export", "g"], stdout=writer, stderr=subprocess.PIPE, check=False
         )
     finally:
         os.close(writer)

@@ -87,9 +87,7 @@ def locked(ordinary: Path) -> Path:
     return path
 
 
-def test_a_directory_that_cannot_be_written(
-    omnigraph: Program, locked: Path, as_nobody: None
-) -> None:
+def test_a_directory_that_cannot_be_written(omnigraph: Program, locked: Path, as_nobody: None) -> None:
     ended = omnigraph("fmt", locked)
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith(f"error: cannot write {locked}: Permission denied\n")
@@ -126,13 +124,8 @@ def secret(ordinary: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["schema check {}", "schema diff {} {}", "lint --schema {}", "fmt {}"],
-)
-def test_no_permission_to_read(
-    omnigraph: Program, secret: Path, as_nobody: None, words: str
-) -> None:
+@pytest.mark.parametrize("words", ["schema check {}", "schema diff {} {}", "lint --schema {}", "fmt {}"])
+def test_no_permission_to_read(omnigraph: Program, secret: Path, as_nobody: None, words: str) -> None:
     ended = omnigraph(*words.format(secret, secret).split())
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith(f"error: cannot read {secret}: Permission denied\n")

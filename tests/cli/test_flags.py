@@ -94,9 +94,7 @@ def test_the_commands_are_these() -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_every_command_has_a_help_page(
-    omnigraph: Program, words: tuple[str, ...], flag: str
-) -> None:
+def test_every_command_has_a_help_page(omnigraph: Program, words: tuple[str, ...], flag: str) -> None:
     ended = omnigraph(*words, flag)
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith(f"Usage: {' '.join(['omnigraph', *words])} ")
@@ -250,9 +248,7 @@ def test_a_traceback_is_shown_only_on_demand(omnigraph: Program, words: str) -> 
     assert ended.err.endswith(omnigraph(*words.split()).err)
 
 
-def test_the_unexpected_is_typed_too(
-    omnigraph: Program, monkeypatch: pytest.MonkeyPatch, broken: Path
-) -> None:
+def test_the_unexpected_is_typed_too(omnigraph: Program, monkeypatch: pytest.MonkeyPatch, broken: Path) -> None:
     def explode(*_: object) -> None:
         raise ZeroDivisionError("by zero")
 
@@ -284,9 +280,7 @@ def test_the_unexpected_is_typed_too(
     ],
     ids=lambda one: type(one).__name__ if isinstance(one, Exception) else "",
 )
-def test_exit_codes_of_errors(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, plain: int, extended: int
-) -> None:
+def test_exit_codes_of_errors(monkeypatch: pytest.MonkeyPatch, error: Exception, plain: int, extended: int) -> None:
     monkeypatch.delenv("OMNIGRAPH_EXIT_CODES", raising=False)
     assert exits.error_exit_code(error) == plain
     monkeypatch.setenv("OMNIGRAPH_EXIT_CODES", "something else")
@@ -309,13 +303,7 @@ def test_the_exit_code_of_a_command_follows_the_table(
 
 @pytest.mark.parametrize(
     ("severities", "plain", "strict"),
-    [
-        ([], 0, 0),
-        (["info"], 0, 0),
-        (["warning"], 0, 5),
-        (["warning", "error"], 1, 1),
-        (["error"], 1, 1),
-    ],
+    [([], 0, 0), (["info"], 0, 0), (["warning"], 0, 5), (["warning", "error"], 1, 1), (["error"], 1, 1)],
 )
 def test_exit_codes_of_findings(severities: list[str], plain: int, strict: int) -> None:
     found = [Diagnostic("x", severity=one) for one in severities]  # type: ignore[arg-type]

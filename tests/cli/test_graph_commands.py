@@ -22,7 +22,7 @@ def graph(omnigraph: Program) -> str:
     """A graph of two more commits, `g`, beside its schema."""
     Path("small.pg").write_text(SCHEMA)
     assert omnigraph("init", "--schema", "small.pg", "g").code == 0
-    line = library.open("g", durability="os")._handle.branch_head
+    line = library.open("g", durability="os")._handle.branch_state
     write(line, append({"a": 1}), signature=CommitMetadata("ada", "the first"))
     write(line, append({"b": 2}), signature=CommitMetadata("bob"))
     return "g"
@@ -39,10 +39,7 @@ def test_init_says_where_and_never_replaces_a_graph(omnigraph: Program) -> None:
     Path("small.pg").write_text(SCHEMA)
     ended = omnigraph("init", "--schema", "small.pg", "deep/down/g")
     where = Path("deep/down/g").absolute()
-    assert (ended.out, ended.err) == (
-        f"initialized {where}\n",
-        f"init {where} (direct, local)\n",
-    )
+    assert (ended.out, ended.err) == (f"initialized {where}\n", f"init {where} (direct, local)\n")
     before = sorted(where.rglob("*"))
     for flags in ((), ("--force",)):
         again = omnigraph("init", "--schema", "small.pg", where, *flags)
@@ -72,15 +69,11 @@ def test_branches_are_made_listed_and_deleted(omnigraph: Program, graph: str) ->
     assert (told["name"], told["from"], told["actor_id"]) == ("b", "main", None)
     gone = omnigraph("branch", "delete", "review/a", "--uri", graph, "--quiet")
     assert (gone.code, gone.out, gone.err) == (0, "deleted branch review/a\n", "")
-    assert document(omnigraph("branch", "list", "--uri", graph, "--json")) == {
-        "branches": ["b", "main"]
-    }
+    assert document(omnigraph("branch", "list", "--uri", graph, "--json")) == {"branches": ["b", "main"]}
     assert omnigraph("branch", "delete", "review/a", "--uri", graph).code == 1
     assert omnigraph("branch", "create", "b", "--uri", graph).code == 1
     assert omnigraph("branch", "create", "c", "--uri", graph, "--as", "omnigraph:x").code == 1
-    assert document(omnigraph("branch", "list", "--uri", graph, "--json")) == {
-        "branches": ["b", "main"]
-    }
+    assert document(omnigraph("branch", "list", "--uri", graph, "--json")) == {"branches": ["b", "main"]}
 
 
 def test_a_branch_from_a_past_commit(omnigraph: Program, graph: str) -> None:
@@ -113,9 +106,7 @@ def test_commits_newest_first_and_filtered(omnigraph: Program, graph: str) -> No
     shown = omnigraph("commit", "show", commits[1]["graph_commit_id"], "--uri", graph).out
     assert "actor     ada\n" in shown
     assert "message   the first\n" in shown
-    one = document(
-        omnigraph("commit", "show", commits[1]["graph_commit_id"], "--uri", graph, "--json")
-    )
+    one = document(omnigraph("commit", "show", commits[1]["graph_commit_id"], "--uri", graph, "--json"))
     assert one == commits[1]
     unknown = omnigraph("commit", "show", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "--uri", graph)
     assert unknown.code == 1
@@ -229,9 +220,7 @@ def test_the_graph_may_stand_behind_branch_list(omnigraph: Program) -> None:
     Path("a.ndjson").write_text("k\nx\n")
     refused = omnigraph("load", "g", "--data", "a.ndjson", "--mode", "append")
     assert "Type=file.csv" in refused.err
-    forms = omnigraph(
-        "query", "-e", "match { $a: A } return { $a.k }", "--store", "g", "--snapshot", "x"
-    )
+    forms = omnigraph("query", "-e", "match { $a: A } return { $a.k }", "--store", "g", "--snapshot", "x")
     assert "HEAD~3" in forms.err
 
 

@@ -59,9 +59,7 @@ def test_nobody_reads_the_output(library: Path, words: str) -> None:
 def test_only_the_first_line_is_read(library: Path) -> None:
     words = f"describe --plan --json --schema {library}/schema.pg --query {library}/queries.gq"
     command = " ".join([*PROGRAM, words])
-    ended = subprocess.run(
-        f"{command} | head -1", shell=True, capture_output=True, env=environment(), check=False
-    )
+    ended = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, env=environment(), check=False)
     assert (ended.stdout, ended.stderr) == (b"{\n", b"")
 
 
@@ -87,10 +85,7 @@ def test_an_interruption_ends_without_a_traceback() -> None:
 
 
 def test_streams_that_are_closed() -> None:
-    for redirection, code, said in (
-        (">&-", 0, b""),
-        ("<&-", 1, b"error: cannot read <stdin>: Bad file descriptor\n"),
-    ):
+    for redirection, code, said in ((">&-", 0, b""), ("<&-", 1, b"error: cannot read <stdin>: Bad file descriptor\n")):
         ended = subprocess.run(
             f"{' '.join(PROGRAM)} {'version' if code == 0 else 'schema check -'} {redirection}",
             shell=True,
@@ -143,17 +138,13 @@ def test_completion_scripts_are_scripts(shell: str) -> None:
     assert b"_OMNIGRAPH_COMPLETE" in ended.stdout
     assert b"complete" in ended.stdout
     if shutil.which(shell):
-        checked = subprocess.run(
-            [shell, "-n"], input=ended.stdout, capture_output=True, check=False
-        )
+        checked = subprocess.run([shell, "-n"], input=ended.stdout, capture_output=True, check=False)
         assert (checked.returncode, checked.stderr) == (0, b"")
 
 
 def completed(line: str) -> list[str]:
     words = line.split(" ")
-    ended = start(
-        _OMNIGRAPH_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words) - 1)
-    )
+    ended = start(_OMNIGRAPH_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words) - 1))
     assert (ended.returncode, ended.stderr) == (0, b"")
     return [one.partition(",")[2] for one in ended.stdout.decode().split()]
 
@@ -187,7 +178,5 @@ def test_a_shell_completes(tmp_path: Path) -> None:
         echo "${COMPREPLY[@]}"
     """
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    ended = subprocess.run(
-        [bash, "--norc", "-c", script], capture_output=True, env=environment(PATH=path), check=False
-    )
+    ended = subprocess.run([bash, "--norc", "-c", script], capture_output=True, env=environment(PATH=path), check=False)
     assert (ended.stdout, ended.stderr) == (b"diff\n", b"")

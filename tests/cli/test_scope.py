@@ -66,9 +66,7 @@ def test_a_flag_of_the_command_wins(omnigraph: Program, graph: str) -> None:
         ("--as ann schema check small.pg", "--as"),
     ],
 )
-def test_a_flag_that_a_command_cannot_use_is_refused(
-    omnigraph: Program, graph: str, words: str, flag: str
-) -> None:
+def test_a_flag_that_a_command_cannot_use_is_refused(omnigraph: Program, graph: str, words: str, flag: str) -> None:
     before = sorted(Path().rglob("*"))
     ended = omnigraph(*words.split())
     assert (ended.code, ended.out) == (2, "")

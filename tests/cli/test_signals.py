@@ -42,9 +42,7 @@ main()
 def told_to_end(words: list[str], number: int, effects: int) -> tuple[int, str]:
     """Run the program, and send it a signal while the effect with this number waits for it."""
     command = [sys.executable, "-c", GATED, str(effects), *words]
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as program:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as program:
         _read_until(program, "waiting")
         program.send_signal(number)
         assert program.stderr is not None
@@ -80,12 +78,8 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "graph"
 
 
-@pytest.mark.parametrize(
-    ("number", "effects"), at_effects("TERM 1", "TERM 9", "INT 3", of=(1, 3, 9))
-)
-def test_a_copy_that_is_told_to_end(
-    root: Path, tmp_path: Path, number: signal.Signals, effects: int
-) -> None:
+@pytest.mark.parametrize(("number", "effects"), at_effects("TERM 1", "TERM 9", "INT 3", of=(1, 3, 9)))
+def test_a_copy_that_is_told_to_end(root: Path, tmp_path: Path, number: signal.Signals, effects: int) -> None:
     target = tmp_path / "copy"
     code, said = told_to_end(["copy", str(root), str(target)], number, effects)
     assert code == CODES[number], said
@@ -96,19 +90,15 @@ def test_a_copy_that_is_told_to_end(
     check_invariants(root)
 
 
-@pytest.mark.parametrize(
-    ("number", "effects"), at_effects("TERM 1", "INT 2", "TERM 5", of=(1, 2, 3, 5))
-)
-def test_a_branch_creation_that_is_told_to_end(
-    root: Path, number: signal.Signals, effects: int
-) -> None:
+@pytest.mark.parametrize(("number", "effects"), at_effects("TERM 1", "INT 2", "TERM 5", of=(1, 2, 3, 5)))
+def test_a_branch_creation_that_is_told_to_end(root: Path, number: signal.Signals, effects: int) -> None:
     words = ["branch", "create", "b", "--store", str(root)]
     code, said = told_to_end(words, number, effects)
     assert code == CODES[number], said
     assert unfinished(root) == []
     graph = graphs.open(root, durability="os")
     assert graph.branches.names() in (["main"], ["b", "main"])
-    assert write(graph._handle.branch_head, append({"next": 1})) is not None
+    assert write(graph._handle.branch_state, append({"next": 1})) is not None
 
 
 HANGING = """
@@ -129,9 +119,7 @@ main()
 
 def test_a_second_request_ends_the_program_at_once(root: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", HANGING, "copy", str(root), str(tmp_path / "copy")]
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as program:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as program:
         _read_until(program, "working")
         program.terminate()
         _read_until(program, "hanging")

@@ -10,11 +10,7 @@ from tests.cli.transcripts import Transcript, transcripts
 
 @pytest.mark.parametrize("case", transcripts(), ids=str)
 def test_case(
-    case: Transcript,
-    omnigraph: Program,
-    library: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    case: Transcript, omnigraph: Program, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "library").symlink_to(library)
 

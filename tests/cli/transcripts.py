@@ -32,18 +32,12 @@ class Transcript:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        return "".join(
-            f"$ {command}\n{_answer(command, folder, play)}" for command in self.commands()
-        )
+        return "".join(f"$ {command}\n{_answer(command, folder, play)}" for command in self.commands())
 
 
 def transcripts() -> list[Transcript]:
     """Every case of every file."""
-    return [
-        _transcript(path.stem, block)
-        for path in sorted(CASES.glob("*.txt"))
-        for block in _blocks(path)
-    ]
+    return [_transcript(path.stem, block) for path in sorted(CASES.glob("*.txt")) for block in _blocks(path)]
 
 
 def _blocks(path: Path) -> list[str]:

@@ -44,7 +44,7 @@ def make(root: Path) -> None:
     log.CHUNK_COMMITS, log.MAX_CHUNK_COMMITS = 2, 2 * 8 * 8
     with deterministic_ids(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), seed=100) as clock:
         graph = omnigraph.init(root, SCHEMA)
-        line = graph._handle.branch_head
+        line = graph._handle.branch_state
         for n in range(22):
             clock.advance(minutes=1)
             write(line, append({f"p{n:02}": n}), signature=CommitMetadata("ada", f"person {n}"))
@@ -52,24 +52,17 @@ def make(root: Path) -> None:
         write_long(line, append({"e1": 1, "e2": 2}), (LIVES_IN,), CommitMetadata("bob", "edges"))
         review = graph.branches.create("review/a")
         clock.advance(hours=1)
+        write(review._handle.branch_state, delete(["p01", "p02"]), signature=CommitMetadata("cy", "too many"))
+        write(review._handle.branch_state, update({"p03": 33}), signature=CommitMetadata("cy"))
+        write(review._handle.branch_state, rewrite(), signature=CommitMetadata("cy"))
         write(
-            review._handle.branch_head,
-            delete(["p01", "p02"]),
-            signature=CommitMetadata("cy", "too many"),
-        )
-        write(review._handle.branch_head, update({"p03": 33}), signature=CommitMetadata("cy"))
-        write(review._handle.branch_head, rewrite(), signature=CommitMetadata("cy"))
-        write(
-            line,
-            upsert({"p04": 44, "q": 1}),
-            (PERSON, CITY),
-            CommitMetadata(idempotency_key="k1", request_hash="r1"),
+            line, upsert({"p04": 44, "q": 1}), (PERSON, CITY), CommitMetadata(idempotency_key="k1", request_hash="r1")
         )
         graph.branches.create("old", commit=graph.refresh().log()[-4].id)
         again = graph.branches.create("again")
-        write(again._handle.branch_head, overwrite({"only": 1}))
+        write(again._handle.branch_state, overwrite({"only": 1}))
         graph.branches.delete("again")
-        write(graph.branches.create("again")._handle.branch_head, append({"new": 1}))
+        write(graph.branches.create("again")._handle.branch_state, append({"new": 1}))
 
 
 def read(root: Path | str) -> dict[str, Any]:

@@ -39,17 +39,11 @@ RECORDS = {
     "City": [{"name": "rome"}],
 }
 STATEMENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "insert": (
-        'insert Person { name: $n, age: 3, level: "high", place: [1.0, 2.0] }',
-        {"n": "cyd"},
-    ),
+    "insert": ('insert Person { name: $n, age: 3, level: "high", place: [1.0, 2.0] }', {"n": "cyd"}),
     "edge": ('insert LivesIn { from: $a, to: "rome", since: 2020 }', {"a": "ann"}),
     "compare": ("update Person set { age: 31 } where age = 30", {}),
     "and": ("update Person set { score: 2.5 } where name = $n and age > 1", {"n": "ann"}),
-    "or-not": (
-        'update Person set { tags: ["x"] } where not (age >= 5 or level = "low")',
-        {},
-    ),
+    "or-not": ('update Person set { tags: ["x"] } where not (age >= 5 or level = "low")', {}),
     "null": ("update Person set { born: $d } where born is null", {"d": date(2000, 2, 3)}),
     "in": ('update Person set { level: "low" } where name in ["ann", "bob"]', {}),
     "text": ('update Person set { age: null } where about != "b" or about is not null', {}),

@@ -32,9 +32,9 @@ def test_every_branch_and_every_commit_reads_as_it_did(root: Path) -> None:
 
 def test_it_holds_what_the_format_has_to_offer(root: Path) -> None:
     graph = omnigraph.open(root, read_only=True)
-    chunks = graph._handle.branch_head.last_known().state.chunks
+    chunks = graph._handle.branch_state.last_known().state.chunks
     assert len({one.commit_count for one in chunks}) > 1
-    log = HistoryLog(graph._handle.store, graph._handle.branch_head.last_known().state)
+    log = HistoryLog(graph._handle.store, graph._handle.branch_state.last_known().state)
     assert all(log.chunk_commits(one) for one in chunks)
     assert list((root / "_refs/branches/again").iterdir())
     size = sum(one.stat().st_size for one in HERE.iterdir())
@@ -43,17 +43,15 @@ def test_it_holds_what_the_format_has_to_offer(root: Path) -> None:
 
 def test_it_goes_on(root: Path) -> None:
     graph = omnigraph.open(root, durability="os")
-    write(graph._handle.branch_head, append({"fresh": 1}))
-    write(graph._handle.branch_head, delete(["p00"]))
+    write(graph._handle.branch_state, append({"fresh": 1}))
+    write(graph._handle.branch_state, delete(["p00"]))
     # The key was used long ago: it is free again.
     write(
-        graph._handle.branch_head,
-        append({"x": 1}),
-        signature=CommitMetadata(idempotency_key="k1", request_hash="r2"),
+        graph._handle.branch_state, append({"x": 1}), signature=CommitMetadata(idempotency_key="k1", request_hash="r2")
     )
     assert graph.refresh().table("Person").count_rows() == 24
     review = graph.checkout("review/a")
-    write(review._handle.branch_head, append({"fresh": 2}))
+    write(review._handle.branch_state, append({"fresh": 2}))
     graph.branches.create("review/b", from_="review/a", commit=review.log()[-3].id)
     graph.branches.delete("old")
     check_invariants(str(root))
@@ -65,9 +63,7 @@ def test_the_archive_is_never_made_again(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.full
-def test_the_program_of_today_makes_the_same_graph(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_program_of_today_makes_the_same_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from omnigraph.history import log
 
     for name in ("CHUNK_COMMITS", "MAX_CHUNK_COMMITS"):
@@ -75,6 +71,4 @@ def test_the_program_of_today_makes_the_same_graph(
     make(tmp_path / "graph")
     found, expected = read(tmp_path / "graph"), json.loads((HERE / "expected.json").read_text())
     for name in expected:
-        assert [one["rows"] for one in found[name]["log"]] == [
-            one["rows"] for one in expected[name]["log"]
-        ]
+        assert [one["rows"] for one in found[name]["log"]] == [one["rows"] for one in expected[name]["log"]]

@@ -15,21 +15,10 @@ from bench import startup
 def test_the_demo_shows_everything_and_is_plain_off_a_terminal(checkout: Path, engine: str) -> None:
     environ = os.environ | {"BIN": str(Path(sys.executable).parent), "ENGINE": engine}
     shown = subprocess.run(
-        ["bash", checkout / "scripts" / "demo.sh"],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
+        ["bash", checkout / "scripts" / "demo.sh"], env=environ, capture_output=True, text=True, check=False
     )
     assert shown.returncode == 0, shown.stdout + shown.stderr
-    for part in (
-        "1. A schema",
-        "supported: ",
-        "error[T",
-        "^^^",
-        "Not built yet",
-        "All of this took",
-    ):
+    for part in ("1. A schema", "supported: ", "error[T", "^^^", "Not built yet", "All of this took"):
         assert part in shown.stdout
     assert "\x1b" not in shown.stdout
 
@@ -54,9 +43,7 @@ def test_shell_scripts_have_no_syntax_errors(checkout: Path, script: str) -> Non
 
 def test_a_missing_python_is_explained(checkout: Path) -> None:
     finder = checkout / "scripts" / "find_python.sh"
-    answer = subprocess.run(
-        ["/bin/sh", finder], env={"PATH": ""}, capture_output=True, text=True, check=False
-    )
+    answer = subprocess.run(["/bin/sh", finder], env={"PATH": ""}, capture_output=True, text=True, check=False)
     assert answer.returncode == 1
     assert "Python 3.11 or newer" in answer.stderr
 
@@ -64,17 +51,13 @@ def test_a_missing_python_is_explained(checkout: Path) -> None:
 def test_a_chosen_python_is_taken(checkout: Path) -> None:
     finder = checkout / "scripts" / "find_python.sh"
     environ = {"PATH": "", "PYTHON": sys.executable}
-    assert subprocess.check_output(["/bin/sh", finder], env=environ, text=True) == (
-        f"{sys.executable}\n"
-    )
+    assert subprocess.check_output(["/bin/sh", finder], env=environ, text=True) == (f"{sys.executable}\n")
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "test-full"])
 def test_a_command_makes_sure_of_java_itself(checkout: Path, target: str) -> None:
     """A newcomer runs it first: nothing but Python and make need be there."""
-    done = subprocess.run(
-        ["make", "--dry-run", target], cwd=checkout, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["make", "--dry-run", target], cwd=checkout, capture_output=True, text=True, check=True)
     steps = done.stdout.splitlines()
     java = next(at for at, one in enumerate(steps) if "scripts/java.py" in one)
     assert java < len(steps) - 1, "before the command itself"

@@ -67,9 +67,7 @@ def test_every_page_of_the_reference_is_in_its_index(checkout: Path) -> None:
 
 def test_the_public_modules_of_the_stability_page_say_what_is_public(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "stability.md").read_text()
-    (modules,) = re.findall(
-        r"^\| Python \| the names in `__all__` of (.*?); from", page, re.MULTILINE
-    )
+    (modules,) = re.findall(r"^\| Python \| the names in `__all__` of (.*?); from", page, re.MULTILINE)
     named = re.findall(r"`(omnigraph[\w.]*)`", modules)
     assert "omnigraph.lang.schema.migrate" in named
     assert [name for name in named if not hasattr(import_module(name), "__all__")] == []
@@ -119,9 +117,7 @@ def test_a_good_link_is_left_alone(tmp_path: Path, link: str) -> None:
     assert make_docs.broken_links(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "folder", ["tutorial", "how-to", "reference", "explanation", "decisions", "spec"]
-)
+@pytest.mark.parametrize("folder", ["tutorial", "how-to", "reference", "explanation", "decisions", "spec"])
 def test_every_part_of_the_docs_has_an_index(checkout: Path, folder: str) -> None:
     assert (checkout / "docs" / folder / "README.md").is_file()
 

@@ -27,9 +27,7 @@ PAGES = (
 
 @pytest.mark.timeout(600)  # a page starts up to thirty programs
 @pytest.mark.parametrize("page", PAGES)
-def test_the_examples_of_a_page_work_word_for_word(
-    checkout: Path, tmp_path: Path, page: str
-) -> None:
+def test_the_examples_of_a_page_work_word_for_word(checkout: Path, tmp_path: Path, page: str) -> None:
     assert run_page((checkout / page).read_text(), BINARIES, tmp_path) >= 2
 
 

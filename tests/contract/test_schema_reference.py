@@ -65,10 +65,7 @@ def test_every_type_annotation_and_reserved_name_is_there() -> None:
     notes = " ".join(row[0] for row in table("annotation", "where", "meaning"))
     assert set(re.findall(r"@(\w+)", notes)) == KNOWN_ANNOTATIONS
     reserved = [re.findall(r"`(\w+)`", row[1]) for row in table("where", "names")]
-    assert [set(names) for names in reserved] == [
-        RESERVED_ROW_COLUMNS | {"id"},
-        RESERVED_EDGE_NAMES,
-    ]
+    assert [set(names) for names in reserved] == [RESERVED_ROW_COLUMNS | {"id"}, RESERVED_EDGE_NAMES]
 
 
 FITS = {
@@ -82,9 +79,7 @@ FITS = {
 
 def test_every_kind_and_metric_of_an_index_is_there() -> None:
     assert {row[0].strip("`") for row in table("kind", "good for", "fits")} == set(INDEX_KINDS)
-    options = {
-        row[0]: set(re.findall(r"`(\w+)`", row[1])) for row in table("option", "values", "for")
-    }
+    options = {row[0]: set(re.findall(r"`(\w+)`", row[1])) for row in table("option", "values", "for")}
     assert options["`kind`"] == set(INDEX_KINDS)
     assert options["`metric`"] == set(VECTOR_METRICS)
 

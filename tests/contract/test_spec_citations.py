@@ -114,9 +114,7 @@ def test_every_citation_in_a_docstring_of_a_test_exists() -> None:
     for path in sorted((ROOT / "tests").rglob("*.py")):
         for text in docstrings(path.read_text()):
             broken += [(path.name, *cited) for cited in PROSE.findall(text) if not section(*cited)]
-            broken += [
-                (path.name, rule) for rule in RULE_ID.findall(text) if not rule_id_exists(rule)
-            ]
+            broken += [(path.name, rule) for rule in RULE_ID.findall(text) if not rule_id_exists(rule)]
     assert broken == []
 
 

@@ -30,7 +30,7 @@ KINDS = ("create", "stage", "mark", "index", "detach", "state", "publish", "obje
 
 def verbs_of(graph: Graph) -> dict[str, object]:
     """Verbs on one graph, in an order in which each has something to do."""
-    line, two = graph._handle.branch_head, (PERSON, CITY)
+    line, two = graph._handle.branch_state, (PERSON, CITY)
     return {
         "append a row to a table": lambda: write(line, append({"a": 1, "b": 2, "c": 3})),
         "append to two tables": lambda: write(line, append({"d": 1}), two),
@@ -51,9 +51,7 @@ def verbs_of(graph: Graph) -> dict[str, object]:
 def test_verbs_cost_what_the_list_says(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
     effects = graph._handle.store.effects
-    lines = [
-        f"make a graph of three tables: {spoken(effects.counts_by_kind(), (*KINDS, 'remove'))}"
-    ]
+    lines = [f"make a graph of three tables: {spoken(effects.counts_by_kind(), (*KINDS, 'remove'))}"]
     for title, verb in verbs_of(graph).items():
         with effects.recording() as seen:
             verb()  # type: ignore[operator]
@@ -67,7 +65,7 @@ def costs_of(graph: Graph, count: int) -> list[str]:
     costs = []
     for n in range(count):
         with graph._handle.store.effects.recording() as seen:
-            add(graph._handle.branch_head, f"r{n}")
+            add(graph._handle.branch_state, f"r{n}")
         costs.append(cost_of_effects(seen))
     length = 512 if count > 1000 else 64
     starts = (10, 100, 1000) if count > 1000 else (10, 50)

@@ -7,16 +7,7 @@ import pytest
 import omnigraph
 from omnigraph.history import log
 from omnigraph.values.ids import deterministic_ids
-from tests.cost.bills import (
-    Bill,
-    Cost,
-    add,
-    cost_of_requests,
-    golden,
-    open_cold,
-    wide_schema,
-    window,
-)
+from tests.cost.bills import Bill, Cost, add, cost_of_requests, golden, open_cold, wide_schema, window
 from tests.rig.plugin import S3
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.writes import CITY, PERSON, SCHEMA, TABLES
@@ -37,14 +28,10 @@ def test_verbs_cost_what_the_list_says(s3: S3) -> None:
     with deterministic_ids():
         with bill.item("make a graph of three tables"):
             graph = omnigraph.init(s3.url, SCHEMA)
-        add(graph._handle.branch_head, "warm", TABLES)
-        for title, keys in (
-            ("one table", (PERSON,)),
-            ("two tables", (PERSON, CITY)),
-            ("three tables", TABLES),
-        ):
+        add(graph._handle.branch_state, "warm", TABLES)
+        for title, keys in (("one table", (PERSON,)), ("two tables", (PERSON, CITY)), ("three tables", TABLES)):
             with bill.item(f"append a row to {title}, warm") as made:
-                add(graph._handle.branch_head, title, keys)
+                add(graph._handle.branch_state, title, keys)
             assert made.counts == {"PUT": 3 + 3 * len(keys), "LIST": 1}
         with bill.item("move to the newest state, nothing new"):
             graph.refresh()
@@ -57,7 +44,7 @@ def test_verbs_cost_what_the_list_says(s3: S3) -> None:
         opens(bill, s3.url, "b", "a branch")
         graph = open_cold(s3.url, read_only=False)
         with bill.item("append a row to one table, first in a process"):
-            add(graph._handle.branch_head, "first")
+            add(graph._handle.branch_state, "first")
         with bill.item("delete a branch"):
             graph.branches.delete("b")
     assert bill.lines == golden("graph.txt", bill.lines)
@@ -89,7 +76,7 @@ def aged(proxy: Proxy, uri: str, count: int) -> list[Cost]:
     graph, costs = open_cold(uri, read_only=False), []
     for n in range(count):
         with requests_of(proxy) as made:
-            add(graph._handle.branch_head, f"r{n}")
+            add(graph._handle.branch_state, f"r{n}")
         assert made.attempts == made.counts, made.lines
         costs.append(cost_of_requests(made))
     return costs

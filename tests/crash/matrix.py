@@ -30,15 +30,7 @@ from omnigraph.publish.recover import recover
 from omnigraph.storage.effects import DurableEffect, Fault
 from omnigraph.storage.layout import MAIN, TAGS
 from omnigraph.storage.store import Store, open_store
-from tests.crash.verbs import (
-    EXIT,
-    VERBS,
-    copy_beside,
-    end_after,
-    make_start,
-    overdue,
-    write_elsewhere,
-)
+from tests.crash.verbs import EXIT, VERBS, copy_beside, end_after, make_start, overdue, write_elsewhere
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import append, read_rows, write
 
@@ -46,9 +38,7 @@ How = Literal["exit", "before", "after"]
 Elsewhere = Callable[[str, str], object]  # one more write by a process that knows nothing
 HOWS: tuple[How, ...] = ("exit", "before", "after")
 _SPAWN = multiprocessing.get_context("spawn")
-_ID = re.compile(
-    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{27,}|[0-9A-Z]{26}|[0-9a-f]{16,}|[0-9]{10,}"
-)
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{27,}|[0-9A-Z]{26}|[0-9a-f]{16,}|[0-9]{10,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +285,7 @@ def _union(one: Shape, other: Shape) -> Shape:
 def _refused(before: Shape) -> Shape:
     """As before, with the refusal of a long operation on main."""
     told = {
-        name: ["refused", *line] if name.endswith(f"/{MAIN}") else line
-        for name, line in (before.history or {}).items()
+        name: ["refused", *line] if name.endswith(f"/{MAIN}") else line for name, line in (before.history or {}).items()
     }
     return Shape(before.rows, told)
 

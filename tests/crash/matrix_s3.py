@@ -20,16 +20,7 @@ from omnigraph.storage import file_removal
 from omnigraph.storage import root as roots
 from omnigraph.storage.store import Store, open_store
 from omnigraph.values import ids
-from tests.crash.matrix import (
-    Cut,
-    Elsewhere,
-    Row,
-    Shape,
-    anonymous,
-    another_process,
-    shape,
-    told_by,
-)
+from tests.crash.matrix import Cut, Elsewhere, Row, Shape, anonymous, another_process, shape, told_by
 from tests.crash.verbs import VERBS, make_start, overdue
 from tests.rig.brought import bring
 from tests.rig.plugin import S3
@@ -169,12 +160,7 @@ def main(verbs: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name, "starts")
         Path(name, "server").mkdir()
-        with (
-            _server(Path(name, "server")) as s3,
-            another_process() as elsewhere,
-            impatient(),
-            removing(1),
-        ):
+        with _server(Path(name, "server")) as s3, another_process() as elsewhere, impatient(), removing(1):
             matrix = S3Matrix(s3, place, elsewhere)
             for verb in verbs or VERBS:
                 for row in matrix.rows(verb):

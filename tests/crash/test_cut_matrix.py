@@ -17,10 +17,7 @@ from tests.rig.invariants import files
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "crash" / "matrix.txt"
 # In the quick suite: failures in the process everywhere in these, and a few ends of a process.
-SAMPLE = (
-    *("append-3", "branch-create", "branch-delete", "copy", "long-append-3"),
-    *("merge", "recover-confirmed"),
-)
+SAMPLE = (*("append-3", "branch-create", "branch-delete", "copy", "long-append-3"), *("merge", "recover-confirmed"))
 # One failure each in writes to three tables, where names change, and in upkeep.
 THREE: tuple[tuple[str, int, How], ...] = (
     ("upsert-3", 8, "after"),

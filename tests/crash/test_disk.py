@@ -63,13 +63,9 @@ def fill(place: Path, free: int) -> Path:
     return ballast
 
 
-@pytest.mark.parametrize(
-    "pages", [(0, 6, 14), pytest.param(tuple(range(28)), marks=pytest.mark.full)]
-)
+@pytest.mark.parametrize("pages", [(0, 6, 14), pytest.param(tuple(range(28)), marks=pytest.mark.full)])
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_full_disk_damages_nothing_and_the_next_write_works(
-    disk: Path, verb: str, pages: tuple[int, ...]
-) -> None:
+def test_a_full_disk_damages_nothing_and_the_next_write_works(disk: Path, verb: str, pages: tuple[int, ...]) -> None:
     root = disk / "graph"
     init_small(root)
     line = line_at(root)
@@ -127,10 +123,7 @@ def test_a_read_only_disk_is_read_and_not_written(disk: Path, verb: str) -> None
     check_invariants(root)
 
 
-@pytest.mark.parametrize(
-    ("number", "at"),
-    [(errno.EROFS, 1), (errno.ENOSPC, 2), (errno.EDQUOT, 3), (errno.ENOSPC, 4)],
-)
+@pytest.mark.parametrize(("number", "at"), [(errno.EROFS, 1), (errno.ENOSPC, 2), (errno.EDQUOT, 3), (errno.ENOSPC, 4)])
 def test_an_error_of_the_disk_at_any_effect(tmp_path: Path, number: int, at: int) -> None:
     init_small(tmp_path / "graph")
     line = line_at(tmp_path / "graph")

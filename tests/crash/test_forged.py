@@ -23,9 +23,7 @@ def root(tmp_path: Path) -> Path:
 
 def _version(line: BranchState) -> Path:
     entry = line.refresh().state.tables[PERSON]
-    return Path(
-        line.store.root.path, entry.location, "_versions", f"d{entry.lance_version}.manifest"
-    )
+    return Path(line.store.root.path, entry.location, "_versions", f"d{entry.lance_version}.manifest")
 
 
 def test_recovery_on_a_version_that_is_gone_sets_the_operation_aside(root: Path) -> None:

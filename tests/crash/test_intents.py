@@ -39,18 +39,7 @@ from omnigraph.storage.store import Store
 from omnigraph.values import ids
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, files
-from tests.rig.writes import (
-    PERSON,
-    append,
-    delete,
-    init_small,
-    line_at,
-    plan,
-    read_branch,
-    update,
-    write,
-    write_long,
-)
+from tests.rig.writes import PERSON, append, delete, init_small, line_at, plan, read_branch, update, write, write_long
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +99,7 @@ def confirmed(two: Two, rows: dict[str, int]) -> tuple[intents.Intent, PublishPl
 
     # The intent, one staged table, the confirmation; the fourth effect is the verdict.
     with two.owner.store.effects.failing(Fault(4, "before")), pytest.raises(RecoveryRequired):
-        long_operations.publish_long_operation(
-            two.owner, "load", stage, CommitMetadata(actor="ann")
-        )
+        long_operations.publish_long_operation(two.owner, "load", stage, CommitMetadata(actor="ann"))
     (pending,) = intents.list_intents(two.owner.store).pending
     assert pending.confirmed
     return pending.intent, seen[0]
@@ -125,9 +112,7 @@ def fence(line: BranchState) -> None:
     line.advance(swap_state(line.store, base, replace(base.state, head=head)))
 
 
-def test_a_finished_operation_is_not_published_again_by_its_owner(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_operation_is_not_published_again_by_its_owner(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     def finished_and_built_on() -> None:
         two.recover()
         write(two.other, append({"later": 3}))
@@ -146,18 +131,12 @@ def test_an_owner_that_sleeps_after_the_verdict_finds_its_commit(two: Two) -> No
     two.recover()
     write(two.other, append({"later": 3}))
     commit = long_operations.finish_confirmed(two.owner, intent, lambda _: staged)
-    assert (commit.id, commit.actor, commit.created_at) == (
-        intent.commit_id,
-        "ann",
-        intent.created_at,
-    )
+    assert (commit.id, commit.actor, commit.created_at) == (intent.commit_id, "ann", intent.created_at)
     assert two.people() == [("a", 1), ("big", 2), ("later", 3)]
     check_invariants(two.root, acknowledged=[commit])
 
 
-def test_without_the_look_for_the_commit_every_row_is_there_twice(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_look_for_the_commit_every_row_is_there_twice(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedule above, with the rule taken away: it is the rule that holds it."""
     intent, staged = confirmed(two, {"big": 2})
     two.recover()
@@ -204,9 +183,7 @@ def test_a_refused_operation_is_not_published_by_who_had_read_it_before(two: Two
     check_invariants(two.root)
 
 
-def test_without_the_refusal_a_failure_becomes_a_commit(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_refusal_a_failure_becomes_a_commit(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedule above, with the rule taken away."""
     intent, staged = confirmed(two, {"ghost": 2})
     write(two.other, append({"ghost": 9}))
@@ -227,15 +204,11 @@ def test_who_refuses_while_another_publishes_hears_what_stands(two: Two) -> None
     check_invariants(two.root, acknowledged=[commit])
 
 
-def test_a_discarded_operation_is_not_revived_by_a_new_verdict(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_discarded_operation_is_not_revived_by_a_new_verdict(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     def discard() -> None:
         (one,) = intents.list_intents(two.other.store).pending
         store = two.other.store
-        store.objects.create_json(
-            layout.intent_name(one.intent.id, "verdict"), {"verdict": "discard"}
-        )
+        store.objects.create_json(layout.intent_name(one.intent.id, "verdict"), {"verdict": "discard"})
         intents.retire(store, one.intent)
 
     meanwhile(monkeypatch, "decide", discard)
@@ -305,9 +278,7 @@ def _finished(two: Two) -> None:
     assert two.people() == [("a", 1), ("big", 2)]
 
 
-def test_a_busy_branch_makes_an_operation_try_again_not_give_up(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_branch_makes_an_operation_try_again_not_give_up(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (publishing, swapping):
         monkeypatch.setattr(module, "MAX_SWAP_ATTEMPTS", 1)
     real = swap_state
@@ -381,10 +352,7 @@ def test_a_living_owner_is_left_alone(two: Two, monkeypatch: pytest.MonkeyPatch)
         assert recover.recover(two.other.store) == []
         return plan(txn, append({"big": 2}))
 
-    assert (
-        long_operations.publish_long_operation(two.owner, "load", stage, CommitMetadata())
-        is not None
-    )
+    assert long_operations.publish_long_operation(two.owner, "load", stage, CommitMetadata()) is not None
     check_invariants(two.root)
 
 
@@ -407,30 +375,20 @@ def test_a_failure_while_staging_leaves_nothing(two: Two) -> None:
 
 
 @pytest.mark.parametrize(("at", "effect"), [(2, "none"), (3, "none")])
-def test_a_store_that_fails_while_staging_is_a_typed_failure(
-    two: Two, at: int, effect: str
-) -> None:
-    with (
-        two.owner.store.effects.failing(Fault(at, "after")),
-        pytest.raises(StorageError, match="fault") as caught,
-    ):
+def test_a_store_that_fails_while_staging_is_a_typed_failure(two: Two, at: int, effect: str) -> None:
+    with two.owner.store.effects.failing(Fault(at, "after")), pytest.raises(StorageError, match="fault") as caught:
         write_long(two.owner, append({"big": 2}))
     assert caught.value.effect == effect
     assert two.people() == [("a", 1)]
     check_invariants(two.root)
 
 
-def test_what_is_confirmed_and_cannot_be_discarded_is_unknown(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_confirmed_and_cannot_be_discarded_is_unknown(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise StorageError("gone", kind="transient")
 
     monkeypatch.setattr(intents, "decide", fail)
-    with (
-        two.owner.store.effects.failing(Fault(3, "after")),
-        pytest.raises(StorageError, match="fault") as caught,
-    ):
+    with two.owner.store.effects.failing(Fault(3, "after")), pytest.raises(StorageError, match="fault") as caught:
         write_long(two.owner, append({"big": 2}))
     assert caught.value.effect == "unknown"
     monkeypatch.undo()
@@ -439,19 +397,14 @@ def test_what_is_confirmed_and_cannot_be_discarded_is_unknown(
 
 
 def test_an_intent_that_cannot_be_written_aborts_the_operation(two: Two) -> None:
-    with (
-        two.owner.store.effects.failing(Fault(1, "before")),
-        pytest.raises(StorageError, match="fault") as caught,
-    ):
+    with two.owner.store.effects.failing(Fault(1, "before")), pytest.raises(StorageError, match="fault") as caught:
         write_long(two.owner, append({"big": 2}))
     assert caught.value.effect == "none"
     assert write(two.owner, append({"next": 1})) is not None
     check_invariants(two.root)
 
 
-def test_an_intent_that_cannot_be_removed_is_a_warning(
-    two: Two, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_intent_that_cannot_be_removed_is_a_warning(two: Two, caplog: pytest.LogCaptureFixture) -> None:
     # The intent, the rows, the confirmation, the verdict, the table, the state, the swap.
     with caplog.at_level(logging.WARNING), two.owner.store.effects.failing(Fault(8, "before")):
         commit = write_long(two.owner, append({"big": 2}))
@@ -463,10 +416,7 @@ def test_an_intent_that_cannot_be_removed_is_a_warning(
 
 
 def test_a_failure_after_the_confirmation_says_that_recovery_decides(two: Two) -> None:
-    with (
-        two.owner.store.effects.failing(Fault(5, "before")),
-        pytest.raises(RecoveryRequired) as caught,
-    ):
+    with two.owner.store.effects.failing(Fault(5, "before")), pytest.raises(RecoveryRequired) as caught:
         write_long(two.owner, append({"big": 2}))
     assert (caught.value.effect, caught.value.retryable) == ("unknown", "after_recovery")
     assert two.people() == [("a", 1)]
@@ -541,20 +491,18 @@ def test_the_look_is_due_at_open_and_then_every_few_seconds(two: Two) -> None:
     with ids.deterministic_ids() as clock, overdue():
         graph = graphs.open(two.root, durability="fsync")
         confirmed(two, {"big": 2})
-        write(graph._handle.branch_head, append({"one": 1}))
+        write(graph._handle.branch_state, append({"one": 1}))
         assert two.kinds() == []
         clock.advance(seconds=recover.RECOVERY_INTERVAL_SECONDS - 0.1)
-        write(graph._handle.branch_head, append({"two": 2}))
+        write(graph._handle.branch_state, append({"two": 2}))
         assert two.kinds() == []
         clock.advance(seconds=0.2)
-        write(graph._handle.branch_head, append({"three": 3}))
+        write(graph._handle.branch_state, append({"three": 3}))
         assert two.kinds() == ["finished"]
     check_invariants(two.root)
 
 
-def test_a_listing_that_fails_when_it_is_due_is_loud_and_due_again(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listing_that_fails_when_it_is_due_is_loud_and_due_again(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise StorageError("no listing", kind="transient", effect="none")
 
@@ -565,10 +513,10 @@ def test_a_listing_that_fails_when_it_is_due_is_loud_and_due_again(
             patch.setattr(intents, "list_intents", fail)
             for _ in range(2):
                 with pytest.raises(StorageError, match="no listing"):
-                    write(graph._handle.branch_head, append({"one": 1}))
+                    write(graph._handle.branch_state, append({"one": 1}))
             with pytest.raises(StorageError, match="no listing"):
                 graphs.open(two.root)
-        assert write(graph._handle.branch_head, append({"one": 1})) is not None
+        assert write(graph._handle.branch_state, append({"one": 1})) is not None
 
 
 def test_a_repeated_long_operation_gives_the_commit_of_its_key(two: Two) -> None:

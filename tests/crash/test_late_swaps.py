@@ -26,16 +26,7 @@ from tests.rig.faults import Rule
 from tests.rig.invariants import check_invariants
 from tests.rig.patience import PATIENCE
 from tests.rig.plugin import S3
-from tests.rig.writes import (
-    CITY,
-    PERSON,
-    SCHEMA,
-    append,
-    init_small,
-    line_at,
-    read_graph,
-    write,
-)
+from tests.rig.writes import CITY, PERSON, SCHEMA, append, init_small, line_at, read_graph, write
 
 SWAP, STATE = "*__manifest/_versions/*", "*__manifest/data/*"
 CLOSE, CLOSING = "*__branches/*/_versions/*", "*__branches/*/data/*"
@@ -95,9 +86,7 @@ def test_a_write_that_may_still_land_did_not_fail(
     assert people(root) == ["a"]
 
 
-def test_nor_was_the_branch_merely_too_busy(
-    root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nor_was_the_branch_merely_too_busy(root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (publishing, swapping):
         monkeypatch.setattr(module, "MAX_SWAP_ATTEMPTS", 1)
     monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 1)
@@ -119,9 +108,7 @@ def test_nor_is_there_nothing_to_do(root: str, on_its_way: list[Held]) -> None:
     assert (len(calls), caught.value.effect) == (2, "unknown")
 
 
-def test_it_failed_when_its_number_is_taken(
-    root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_failed_when_its_number_is_taken(root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch) -> None:
     real = vars(swapping)["swap_state"]
 
     def overtaken(*args: Any) -> LoadedManifest:
@@ -220,9 +207,7 @@ def test_a_write_that_lands_late_on_s3_was_not_told_as_failed(impatient: S3) -> 
     init_small(impatient.url)
     line = line_at(impatient.url)
     late = impatient.proxy.late("PUT", SWAP)
-    impatient.proxy.rules.add(
-        Rule("answer", "PUT", STATE, skip=1, status=403, forward=False, times=None)
-    )
+    impatient.proxy.rules.add(Rule("answer", "PUT", STATE, skip=1, status=403, forward=False, times=None))
     with pytest.raises(StorageError) as caught:
         write(line, append({"a": 1}))
     assert caught.value.effect == "unknown"

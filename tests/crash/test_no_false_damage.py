@@ -126,9 +126,7 @@ def test_a_creation_that_is_forgotten_by_its_intent_would_be_claimed(tmp_path: P
     with copied_after_effects(store, tmp_path) as copies:
         VERBS["branch-create"].run(store)
     stores = ((one, open_store(str(one))) for one in copies)
-    before_name = next(
-        one for one, store in stores if len(unnamed_manifests.list_manifest_ulids(store)) == 2
-    )
+    before_name = next(one for one, store in stores if len(unnamed_manifests.list_manifest_ulids(store)) == 2)
     assert damage(before_name) == []
     (record,) = (before_name / "__recovery").glob("*.json")
     record.write_bytes(b"{")  # damaged, but there: the creation is not over

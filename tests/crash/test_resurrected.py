@@ -110,9 +110,7 @@ def test_a_creation_that_was_cut_off_after_the_deletion_of_its_branch_stays_dele
     assert intents.list_intents(other).pending == ()
 
 
-def test_a_name_that_somebody_else_took_since_stays_theirs(
-    line: BranchState, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_somebody_else_took_since_stays_theirs(line: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(intents, "retire", lambda *_: None)
         create_branch(line.store, "side", line)
@@ -123,9 +121,7 @@ def test_a_name_that_somebody_else_took_since_stays_theirs(
     assert open_branch(line.store, "side").ulid == theirs.ulid
 
 
-def test_a_creation_whose_manifest_was_torn_is_made_again(
-    line: BranchState, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_creation_whose_manifest_was_torn_is_made_again(line: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(intents, "retire", lambda *_: None)
         made = create_branch(line.store, "side", line)
@@ -140,9 +136,7 @@ def test_a_creation_whose_manifest_was_torn_is_made_again(
     assert found.last_known().state.tables == line.last_known().state.tables
 
 
-def test_an_intent_is_gone_for_good_before_its_verdict_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_intent_is_gone_for_good_before_its_verdict_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a power loss could leave an intent without its verdict, and it would be decided anew."""
     init_small(tmp_path / "graph", durability="fsync")
     line = line_at(tmp_path / "graph", durability="fsync")

@@ -30,9 +30,7 @@ def root(tmp_path: Path) -> str:
     return place
 
 
-def test_a_refusal_is_never_acknowledged_as_a_write(
-    root: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refusal_is_never_acknowledged_as_a_write(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, other = line_at(root, durability="os"), line_at(root, durability="fsync")
     write(owner, append({"a": 1}))
     real = swap_state
@@ -54,23 +52,17 @@ def test_a_refusal_is_never_acknowledged_as_a_write(
     assert ("x", 1) not in read_branch(other)[PERSON]
 
 
-def test_an_operation_that_can_never_land_blocks_no_open(
-    root: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_operation_that_can_never_land_blocks_no_open(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     line = line_at(root, durability="fsync")
     write(line, append({"a": 1}), signature=CommitMetadata(idempotency_key="K", request_hash="r1"))
     with pytest.raises(InputError, match="another request"):
-        write_long(
-            line, append({"b": 1}), signature=CommitMetadata(idempotency_key="K", request_hash="r2")
-        )
+        write_long(line, append({"b": 1}), signature=CommitMetadata(idempotency_key="K", request_hash="r2"))
     assert not intents.list_intents(line.store).pending
     monkeypatch.setattr(intents, "LEASE_DURATION", EXPIRED)
     assert omnigraph.open(root).head.operation == "refused"
 
 
-def test_a_busy_branch_decides_nothing_about_a_confirmed_operation(
-    root: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_branch_decides_nothing_about_a_confirmed_operation(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     line = line_at(root, durability="fsync")
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "MAX_PREPARATIONS", 0)
@@ -82,9 +74,7 @@ def test_a_busy_branch_decides_nothing_about_a_confirmed_operation(
     assert ("b", 1) in read_branch(line)[PERSON]
 
 
-def test_threads_share_a_log_and_a_failed_chunk_is_read_again(
-    root: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_share_a_log_and_a_failed_chunk_is_read_again(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "CHUNK_COMMITS", 4)
     line = line_at(root, durability="os")
     for number in range(20):
@@ -105,8 +95,7 @@ def test_threads_share_a_log_and_a_failed_chunk_is_read_again(
         log.ancestors(state.head.commit_id)
     found: list[int] = []
     threads = [
-        threading.Thread(target=lambda: found.append(len(log.ancestors(state.head.commit_id))))
-        for _ in range(4)
+        threading.Thread(target=lambda: found.append(len(log.ancestors(state.head.commit_id)))) for _ in range(4)
     ]
     for one in threads:
         one.start()

@@ -17,9 +17,7 @@ from tests.rig.writes import TABLES, append, init_small, line_at, read_branch, w
 def interrupted(root: Path, number: int, after: int) -> tuple[int, list[str]]:
     """Send a signal to a writing process; gives its exit code and the writes it acknowledged."""
     command = [sys.executable, "-m", "tests.crash.writer", str(root)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as writer:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as writer:
         assert writer.stdout is not None
         told = [writer.stdout.readline().strip() for _ in range(after)]
         writer.send_signal(number)
@@ -42,13 +40,9 @@ def check(root: Path, told: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "codes"),
-    [(signal.SIGTERM, {143}), (signal.SIGINT, {130, 1, -signal.SIGINT})],
-    ids=["SIGTERM", "SIGINT"],
+    ("number", "codes"), [(signal.SIGTERM, {143}), (signal.SIGINT, {130, 1, -signal.SIGINT})], ids=["SIGTERM", "SIGINT"]
 )
-def test_a_signal_leaves_no_lock_and_no_temporary_file(
-    tmp_path: Path, number: int, codes: set[int]
-) -> None:
+def test_a_signal_leaves_no_lock_and_no_temporary_file(tmp_path: Path, number: int, codes: set[int]) -> None:
     root = tmp_path / "graph"
     init_small(root)
     code, told = interrupted(root, number, 4)

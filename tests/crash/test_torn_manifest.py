@@ -122,9 +122,7 @@ def test_who_goes_on_after_a_cut_sets_the_rest_of_a_run_aside(root: Path) -> Non
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_torn_versions_without_a_readable_one_below_are_left_alone(
-    root: Path, read_only: bool
-) -> None:
+def test_torn_versions_without_a_readable_one_below_are_left_alone(root: Path, read_only: bool) -> None:
     for version in (4, 3):
         tear(root, version, TEARS["empty"])
     version_file(root, 2).unlink()
@@ -136,9 +134,7 @@ def test_torn_versions_without_a_readable_one_below_are_left_alone(
     assert files(open_store(str(root))) == before
 
 
-def test_files_that_may_not_be_read_are_not_torn(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_may_not_be_read_are_not_torn(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tear(root, 4, TEARS["empty"])
     real = Path.read_bytes
 
@@ -179,10 +175,7 @@ def test_the_second_opener_reads_once_more_and_leaves_a_reused_number_alone(root
     commit = write(line_at(root), append({"new": 4}))
     assert commit is not None
     assert commit.manifest_version == 4
-    assert (
-        torn_versions.set_aside_version(store, "__manifest", 4, lambda _: pytest.fail("recorded"))
-        is None
-    )
+    assert torn_versions.set_aside_version(store, "__manifest", 4, lambda _: pytest.fail("recorded")) is None
     check_invariants(root, acknowledged=[commit])
 
 
@@ -205,9 +198,7 @@ def test_an_aside_that_was_cut_off_after_its_record_leaves_one_record(root: Path
     assert [one.kind for one in list_recovery_records(store)] == ["set_aside"]
 
 
-def test_a_failure_that_passes_sets_nothing_aside(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_that_passes_sets_nothing_aside(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(24, os.strerror(24))
 

@@ -60,9 +60,7 @@ def directly(s3: S3, monkeypatch: pytest.MonkeyPatch) -> BranchState:
 
 
 @pytest.mark.parametrize("error", [OSError("lost"), TimeoutError(), RuntimeError("odd")])
-def test_a_swap_that_landed_is_acknowledged_whatever_it_answered(
-    line: BranchState, error: Exception
-) -> None:
+def test_a_swap_that_landed_is_acknowledged_whatever_it_answered(line: BranchState, error: Exception) -> None:
     with line.store.effects.failing(Fault(PUBLISH, "after", error)):
         commit = write(line, append({"b": 2}))
     assert commit is not None
@@ -72,10 +70,7 @@ def test_a_swap_that_landed_is_acknowledged_whatever_it_answered(
 
 def test_a_swap_that_a_disk_refused_is_told_and_had_no_effect(line: BranchState) -> None:
     error = OSError(errno.EIO, "input/output error")
-    with (
-        line.store.effects.failing(Fault(PUBLISH, "before", error)),
-        pytest.raises(StorageError) as caught,
-    ):
+    with line.store.effects.failing(Fault(PUBLISH, "before", error)), pytest.raises(StorageError) as caught:
         write(line, append({"b": 2}))
     assert caught.value.effect == "none"
     assert people(line) == ["a"]
@@ -158,9 +153,7 @@ def test_a_lost_answer_of_the_swap_on_s3(s3: S3, distant: BranchState) -> None:
 
 
 @pytest.mark.parametrize("landed", [True, pytest.param(False, marks=pytest.mark.full)])
-def test_a_swap_and_a_store_that_says_nothing_more_on_s3(
-    s3: S3, distant: BranchState, landed: bool
-) -> None:
+def test_a_swap_and_a_store_that_says_nothing_more_on_s3(s3: S3, distant: BranchState, landed: bool) -> None:
     rule = s3.proxy.cut(1, "PUT", SWAP, forward=landed)
     signature = CommitMetadata(idempotency_key="once", request_hash="r")
     with pytest.raises(StorageError) as caught:
@@ -217,9 +210,7 @@ def test_an_answer_held_back_until_others_published_and_versions_were_deleted(
 
 
 @pytest.mark.full
-def test_a_swap_that_times_out_and_lands_later_on_s3(
-    s3: S3, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_swap_that_times_out_and_lands_later_on_s3(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     init_small(s3.url)
     # One request is held until the client gives up; the others must not need that long.
     monkeypatch.setitem(roots._DEFAULT_TIMEOUTS, "client_max_retries", "0")

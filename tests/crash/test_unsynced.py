@@ -17,16 +17,7 @@ from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage import written_files
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store
-from tests.rig.writes import (
-    PERSON,
-    SCHEMA,
-    append,
-    init_small,
-    line_at,
-    read_graph,
-    write,
-    write_long,
-)
+from tests.rig.writes import PERSON, SCHEMA, append, init_small, line_at, read_graph, write, write_long
 
 
 @contextmanager
@@ -60,10 +51,7 @@ def people(line: BranchState) -> list[str]:
 
 def test_a_write_is_not_acknowledged(line: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
     signature = CommitMetadata(idempotency_key="once", request_hash="r")
-    with (
-        refusing(monkeypatch, "__manifest/_versions"),
-        pytest.raises(StorageError) as caught,
-    ):
+    with refusing(monkeypatch, "__manifest/_versions"), pytest.raises(StorageError) as caught:
         write(line, append({"b": 1}), signature=signature)
     assert (caught.value.effect, caught.value.reason) == ("unknown", "Input/output error")
     assert people(line) == ["a", "b"]  # there, as long as the machine runs
@@ -72,9 +60,7 @@ def test_a_write_is_not_acknowledged(line: BranchState, monkeypatch: pytest.Monk
     assert people(line) == ["a", "b", "c"]
 
 
-def test_a_repeated_key_is_not_acknowledged_either(
-    line: BranchState, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repeated_key_is_not_acknowledged_either(line: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
     signature = CommitMetadata(idempotency_key="once", request_hash="r")
     write(line, append({"b": 1}), signature=signature)
     with refusing(monkeypatch, "__manifest/_versions"), pytest.raises(StorageError) as caught:
@@ -85,17 +71,12 @@ def test_a_repeated_key_is_not_acknowledged_either(
 def test_a_swap_that_landed_without_an_answer_is_synced_before_the_answer(
     line: BranchState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with (
-        refusing(monkeypatch, "nowhere") as synced,
-        line.store.effects.failing(Fault(4, "after", OSError("lost"))),
-    ):
+    with refusing(monkeypatch, "nowhere") as synced, line.store.effects.failing(Fault(4, "after", OSError("lost"))):
         assert write(line, append({"b": 1})) is not None
     assert any("__manifest/_versions" in one for one in synced)
 
 
-def test_a_long_operation_is_left_to_recovery(
-    line: BranchState, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_operation_is_left_to_recovery(line: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
     with refusing(monkeypatch, "__manifest/_versions"), pytest.raises(RecoveryRequired) as caught:
         write_long(line, append({"b": 1}))
     assert caught.value.effect == "unknown"
@@ -116,10 +97,7 @@ def test_a_deletion_is_not_acknowledged(line: BranchState, monkeypatch: pytest.M
 
 
 def test_an_init_is_not_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with (
-        refusing(monkeypatch, "__manifest/_versions"),
-        pytest.raises(InitializationIndeterminate),
-    ):
+    with refusing(monkeypatch, "__manifest/_versions"), pytest.raises(InitializationIndeterminate):
         omnigraph.init(tmp_path / "g", SCHEMA)
     assert omnigraph.open(tmp_path / "g").head.operation == "init"
 

@@ -35,16 +35,7 @@ from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import open_table
 from omnigraph.values.table_key import TableKey
 from tests.crash.verb import Verb
-from tests.rig.writes import (
-    PERSON,
-    append,
-    delete,
-    init_small,
-    line_at,
-    read_rows,
-    shaped,
-    update,
-)
+from tests.rig.writes import PERSON, append, delete, init_small, line_at, read_rows, shaped, update
 from tests.rig.writes import write as write_rows
 
 KEPT = 2

@@ -33,10 +33,7 @@ def knows() -> list[dict[str, object]]:
         ("Dee", "Dee", None),
         ("Bob", "Dee", None),
     ]
-    return [
-        {"id": f"k{at}", "src": a, "dst": b, "since": since}
-        for at, (a, b, since) in enumerate(pairs)
-    ]
+    return [{"id": f"k{at}", "src": a, "dst": b, "since": since} for at, (a, b, since) in enumerate(pairs)]
 
 
 def works_at() -> list[dict[str, object]]:

@@ -35,9 +35,7 @@ class Small:
 
     def __init__(self, root: Path, schema: str, rows: Rows) -> None:
         self.store = open_store(str(root), durability="os")
-        init_graph(
-            self.store, StoredSchema(schema, new_identity(compile_schema(schema, "s"), new_ulid()))
-        )
+        init_graph(self.store, StoredSchema(schema, new_identity(compile_schema(schema, "s"), new_ulid())))
         self.line = open_branch(self.store, "main")
         if rows:
             self.append(rows)
@@ -69,9 +67,7 @@ class Small:
                 removed_addresses=found["_rowaddr"].to_pylist(),
                 replacements=(kept, shaped(table, rows)) if rows else None,
             )
-            return PublishPlan(
-                "update", {TableKey(key): staged}, (), gc_epoch=txn.base.state.head.gc_epoch
-            )
+            return PublishPlan("update", {TableKey(key): staged}, (), gc_epoch=txn.base.state.head.gc_epoch)
 
         publish(self.line, plan)
 
@@ -96,7 +92,5 @@ class Small:
 
 def shaped(table: tables.Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows in the columns of a table; what is not given is null."""
-    columns = [
-        pa.array([row.get(field.name) for row in rows], field.type) for field in table.schema
-    ]
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in table.schema]
     return pa.table(columns, schema=table.schema)

@@ -55,9 +55,7 @@ class SmallGraph:
 
     line: BranchState
 
-    def context(
-        self, caches: QueryCaches | None = None, meter: QueryMeter | None = None
-    ) -> ExecutionContext:
+    def context(self, caches: QueryCaches | None = None, meter: QueryMeter | None = None) -> ExecutionContext:
         """What an operator needs, on the newest state."""
         state = self.line.refresh()
         snapshot = manifest_snapshot(self.line.store, self.line, state)
@@ -75,22 +73,15 @@ class SmallGraph:
     def edges(self, key: str, ends: Sequence[Pair], ids: Sequence[str] | None = None) -> None:
         """Append edges."""
         named = list(ids) if ids is not None else [new_ulid() for _ in ends]
-        self.append(
-            key, {"id": named, "src": [one for one, _ in ends], "dst": [one for _, one in ends]}
-        )
+        self.append(key, {"id": named, "src": [one for one, _ in ends], "dst": [one for _, one in ends]})
 
     def append(self, key: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Append rows of these columns; others are null."""
-        self.change(
-            key, lambda txn, table: stage_rows.stage_append(txn.store, table, rows(table, columns))
-        )
+        self.change(key, lambda txn, table: stage_rows.stage_append(txn.store, table, rows(table, columns)))
 
     def overwrite(self, key: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Replace all rows."""
-        self.change(
-            key,
-            lambda txn, table: stage_rows.stage_overwrite(txn.store, table, rows(table, columns)),
-        )
+        self.change(key, lambda txn, table: stage_rows.stage_overwrite(txn.store, table, rows(table, columns)))
 
     def update(self, key: str, ids: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> None:
         """Replace rows of these ids, keeping their row ids."""
@@ -114,9 +105,7 @@ class SmallGraph:
 
         def stage(txn: WriteTxn, table: Table) -> StagedChange | None:
             gone = scans.find_rows(table, "id", list(ids), ["id"])["_rowaddr"].to_pylist()
-            return (
-                stage_rows.stage_change(txn.store, table, removed_addresses=gone) if gone else None
-            )
+            return stage_rows.stage_change(txn.store, table, removed_addresses=gone) if gone else None
 
         self.change(key, stage)
 
@@ -131,9 +120,7 @@ class SmallGraph:
             staged = stage(txn, txn.table(TableKey(key)))
             if staged is None:
                 return None
-            return PublishPlan(
-                "test", {TableKey(key): staged}, gc_epoch=txn.base.state.head.gc_epoch
-            )
+            return PublishPlan("test", {TableKey(key): staged}, gc_epoch=txn.base.state.head.gc_epoch)
 
         publish(self.line, prepare)
 

@@ -62,9 +62,7 @@ def only_file(place: Path) -> Path:
     return found
 
 
-def test_another_process_finds_the_lists(
-    graph: SmallGraph, place: Path, builds: list[object]
-) -> None:
+def test_another_process_finds_the_lists(graph: SmallGraph, place: Path, builds: list[object]) -> None:
     assert lists(graph, open_caches(place)) == [1, 2]
     assert lists(graph, open_caches(place)) == [1, 2]
     assert len(builds) == 1
@@ -72,9 +70,7 @@ def test_another_process_finds_the_lists(
     assert len(builds) == 2
 
 
-def test_what_a_root_left_in_the_caches_is_forgotten(
-    graph: SmallGraph, place: Path, builds: list[object]
-) -> None:
+def test_what_a_root_left_in_the_caches_is_forgotten(graph: SmallGraph, place: Path, builds: list[object]) -> None:
     caches = open_caches(place)
     lists(graph, caches)
     drop_root(caches, graph.context(caches).snapshot.store)
@@ -85,9 +81,7 @@ def test_what_a_root_left_in_the_caches_is_forgotten(
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "zeros", "other", "head"])
-def test_a_damaged_file_is_made_anew(
-    graph: SmallGraph, place: Path, builds: list[object], damage: str
-) -> None:
+def test_a_damaged_file_is_made_anew(graph: SmallGraph, place: Path, builds: list[object], damage: str) -> None:
     lists(graph, open_caches(place))
     path = only_file(place)
     data = bytearray(path.read_bytes())
@@ -111,9 +105,7 @@ def test_a_damaged_file_is_made_anew(
     assert len(builds) == 2
 
 
-def test_a_small_change_is_derived_from_the_file(
-    graph: SmallGraph, place: Path, builds: list[object]
-) -> None:
+def test_a_small_change_is_derived_from_the_file(graph: SmallGraph, place: Path, builds: list[object]) -> None:
     lists(graph, open_caches(place))
     graph.edges(KNOWS, [("c", "a")])
     assert lists(graph, open_caches(place)) == [1, 2, 0]
@@ -150,9 +142,7 @@ def test_what_a_killed_process_left_is_swept(place: Path) -> None:
     assert [path.name for path in place.iterdir()] == ["a.arrays"]
 
 
-def test_the_environment_names_the_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_names_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path / "mine"))
     disk = shared_caches().disk
     assert disk is not None

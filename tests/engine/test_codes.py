@@ -10,11 +10,7 @@ from omnigraph.engine.expressions.hot_columns import HotColumn
 from omnigraph.engine.expressions.string_order import string_ranks
 
 TEXTS = st.lists(
-    st.one_of(
-        st.none(),
-        st.text("ab\0é🙂", max_size=20),
-        st.text("ab\0", max_size=3).map(lambda end: "x" * 70 + end),
-    ),
+    st.one_of(st.none(), st.text("ab\0é🙂", max_size=20), st.text("ab\0", max_size=3).map(lambda end: "x" * 70 + end)),
     max_size=30,
 )
 
@@ -40,19 +36,14 @@ def _less(one: str | None, other: str | None) -> bool:
 def test_a_slice_of_strings_is_in_order(texts: list[str | None]) -> None:
     every = pa.array([*(one or "" for one in texts), "tail"], pa.string())
     part = every.slice(len(texts) // 3)
-    assert (
-        dense_ranks(string_ranks(part)).tolist()
-        == dense_ranks(string_ranks(pa.array(part.to_pylist()))).tolist()
-    )
+    assert dense_ranks(string_ranks(part)).tolist() == dense_ranks(string_ranks(pa.array(part.to_pylist()))).tolist()
 
 
 NUMBERS = st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=40)
 
 
 @given(NUMBERS, st.booleans(), st.none() | st.integers(1, 5))
-def test_the_first_numbers_are_right(
-    numbers: list[int | None], descending: bool, most: int | None
-) -> None:
+def test_the_first_numbers_are_right(numbers: list[int | None], descending: bool, most: int | None) -> None:
     """Repeated, so that there are enough of them for the shortcut."""
     many = numbers * 8
     found = order_codes(pa.array(many, pa.int64()), descending=descending, row_limit=most).tolist()

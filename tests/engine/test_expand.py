@@ -26,9 +26,7 @@ def pairs() -> st.SearchStrategy[list[Pair]]:
     return st.lists(st.tuples(name, name), max_size=14)
 
 
-def expand_op(
-    steps: tuple[plan.PlanStep, ...], low: int = 1, high: int = 1, edge: str | None = None
-) -> plan.Expand:
+def expand_op(steps: tuple[plan.PlanStep, ...], low: int = 1, high: int = 1, edge: str | None = None) -> plan.Expand:
     return plan.Expand("p", "q", steps, "Person", low, high, edge_variable=edge)
 
 
@@ -36,9 +34,7 @@ class Model:
     """The same graph as lists of pairs."""
 
     def __init__(self, edges: dict[str, list[Pair]]) -> None:
-        self.edges = {
-            name: [one for one in ends if "nobody" not in one] for name, ends in edges.items()
-        }
+        self.edges = {name: [one for one in ends if "nobody" not in one] for name, ends in edges.items()}
 
     def walked(self, step: plan.PlanStep) -> Iterator[Pair]:
         for one, other in self.edges[step.edge_type]:
@@ -78,9 +74,7 @@ class Model:
 
 def start_rows(context: ExecutionContext, ids: dict[str, int], starts: list[str | None]) -> Rows:
     known = [-1 if one is None else ids[one] for one in starts]
-    return Rows.from_bindings(
-        {"p": VariableBinding((TableKey("node:Person"),), np.array(known, np.int64))}
-    )
+    return Rows.from_bindings({"p": VariableBinding((TableKey("node:Person"),), np.array(known, np.int64))})
 
 
 @pytest.fixture(scope="module")
@@ -107,21 +101,14 @@ def set_edges(graph: SmallGraph, edges: dict[str, list[Pair]]) -> None:
 DIRECTIONS: list[plan.Direction] = ["out", "in", "both"]
 STEPS = st.one_of(
     st.sampled_from(DIRECTIONS).map(lambda d: (plan.PlanStep("Knows", d),)),
-    st.sampled_from(DIRECTIONS).map(
-        lambda d: (plan.PlanStep("Knows", d), plan.PlanStep("Likes", d))
-    ),
+    st.sampled_from(DIRECTIONS).map(lambda d: (plan.PlanStep("Knows", d), plan.PlanStep("Likes", d))),
 )
 STARTS = st.lists(st.sampled_from([*PEOPLE, None]), max_size=8)
 
 
 @pytest.mark.parametrize("mode", ["csr", "indexed"])
 @settings(max_examples=settings().max_examples // 2)
-@given(
-    edges=st.fixed_dictionaries({"Knows": pairs(), "Likes": pairs()}),
-    steps=STEPS,
-    starts=STARTS,
-    data=st.data(),
-)
+@given(edges=st.fixed_dictionaries({"Knows": pairs(), "Likes": pairs()}), steps=STEPS, starts=STARTS, data=st.data())
 def test_an_expansion_gives_what_its_definition_says(
     graph: SmallGraph,
     mode: str,
@@ -150,15 +137,10 @@ def test_an_expansion_gives_what_its_definition_says(
         (str(start_of(p)), names[q])
         for p, q in zip(found["p"].row_ids.tolist(), found["q"].row_ids.tolist(), strict=True)
     )
-    want = sorted(
-        (one, other) for one in starts if one is not None for other in model.reached(op, one)
-    )
+    want = sorted((one, other) for one in starts if one is not None for other in model.reached(op, one))
     assert got == want
     assert edge_rows(graph, with_edges, names) == sorted(
-        (one, kind, other)
-        for one in starts
-        if one is not None
-        for kind, other in model.by_edge(steps, one)
+        (one, kind, other) for one in starts if one is not None for kind, other in model.by_edge(steps, one)
     )
 
 
@@ -166,14 +148,8 @@ def edge_rows(graph: SmallGraph, rows: Rows, names: dict[int, str]) -> list[tupl
     """(start, edge type, end) of every row; the edge row must join the two."""
     edge, found = rows["w"], []
     tables = {key: ends_of(graph, key) for key in edge.table_keys}
-    kinds = (
-        edge.type_indexes
-        if edge.type_indexes is not None
-        else np.zeros(len(edge.row_ids), np.int16)
-    )
-    for p, q, row, kind in zip(
-        rows["p"].row_ids, rows["q"].row_ids, edge.row_ids, kinds, strict=True
-    ):
+    kinds = edge.type_indexes if edge.type_indexes is not None else np.zeros(len(edge.row_ids), np.int16)
+    for p, q, row, kind in zip(rows["p"].row_ids, rows["q"].row_ids, edge.row_ids, kinds, strict=True):
         key = edge.table_keys[kind]
         assert {names[p], names[q]} == set(tables[key][row])
         found.append((names[p], key.removeprefix("edge:"), names[q]))
@@ -187,9 +163,7 @@ def ends_of(graph: SmallGraph, key: str) -> dict[int, Pair]:
 
 
 @pytest.mark.parametrize("mode", ["csr", "indexed"])
-def test_edges_between_two_types_do_not_chain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
+def test_edges_between_two_types_do_not_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
     graph = small_graph(tmp_path / "g")
     graph.nodes("node:Person", ["a", "b"])
@@ -197,9 +171,7 @@ def test_edges_between_two_types_do_not_chain(
     graph.edges("edge:WorksAt", [("a", "f"), ("b", "a"), ("b", "f")])
     context = graph.context()
     firms = graph.ids("node:Firm")
-    rows = Rows.from_bindings(
-        {"p": VariableBinding((TableKey("node:Person"),), np.array([0, 1], np.int64))}
-    )
+    rows = Rows.from_bindings({"p": VariableBinding((TableKey("node:Person"),), np.array([0, 1], np.int64))})
     step = (plan.PlanStep("WorksAt", "out"),)
     one = expand(context, rows, plan.Expand("p", "q", step, "Firm", 1, 3))
     pairs = zip(one["p"].row_ids.tolist(), one["q"].row_ids.tolist(), strict=True)
@@ -207,9 +179,7 @@ def test_edges_between_two_types_do_not_chain(
     assert expand(context, rows, plan.Expand("p", "q", step, "Firm", 2, 3)).count == 0
     # A row of another type reaches nothing, though its number may be that of a person.
     mixed = VariableBinding(
-        (TableKey("node:Firm"), TableKey("node:Person")),
-        np.array([0, 0]),
-        np.array([0, 1], np.int16),
+        (TableKey("node:Firm"), TableKey("node:Person")), np.array([0, 0]), np.array([0, 1], np.int16)
     )
     found = expand(context, Rows.from_bindings({"p": mixed}), plan.Expand("p", None, step, "Firm"))
     assert found["p"].type_indexes is not None
@@ -222,8 +192,6 @@ def test_a_hub_that_is_too_much_is_refused_before_it_is_made(tmp_path: Path) -> 
     graph.nodes("node:Person", many)
     graph.edges("edge:Knows", [("n0", one) for one in many])
     context = graph.context(meter=Ungated(QueryLimits(memory=200_000)))
-    hub = Rows.from_bindings(
-        {"p": VariableBinding((TableKey("node:Person"),), np.zeros(100, np.int64))}
-    )
+    hub = Rows.from_bindings({"p": VariableBinding((TableKey("node:Person"),), np.zeros(100, np.int64))})
     with pytest.raises(ResourceLimitExceeded):
         expand(context, hub, expand_op((plan.PlanStep("Knows", "out"),)))

@@ -33,10 +33,7 @@ def plain(lists: NeighbourLists) -> tuple[object, ...]:
 
 
 def same(one: Topology, other: Topology) -> bool:
-    return (plain(one.by_source), plain(one.by_target)) == (
-        plain(other.by_source),
-        plain(other.by_target),
-    )
+    return (plain(one.by_source), plain(one.by_target)) == (plain(other.by_source), plain(other.by_target))
 
 
 name = st.sampled_from(NAMES)
@@ -102,9 +99,7 @@ def test_patched_lists_are_the_lists_made_anew(
 ) -> None:
     graph = small_graph(tmp_path_factory.mktemp("g") / "g")
     graph.nodes(PERSON, NAMES[:4])
-    graph.edges(
-        KNOWS, [("p0", "p1"), ("p0", "p1"), ("p1", "p2"), ("p3", "p3")], ["a", "b", "c", "d"]
-    )
+    graph.edges(KNOWS, [("p0", "p1"), ("p0", "p1"), ("p1", "p2"), ("p3", "p3")], ["a", "b", "c", "d"])
     fresh = [0]
     before = tables_of(graph)
     old = {edges: build_topology(before, with_edge_ids=edges) for edges in (False, True)}

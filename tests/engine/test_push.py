@@ -61,8 +61,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Small:
     root: Path = tmp_path_factory.mktemp("push") / "graph"
     most = max(map(len, VALUES.values())) + 1
     rows = [
-        {"id": f"r{at}"} | {name: held[at] for name, held in VALUES.items() if at < len(held)}
-        for at in range(most)
+        {"id": f"r{at}"} | {name: held[at] for name, held in VALUES.items() if at < len(held)} for at in range(most)
     ]
     return Small(root, SCHEMA, {"node:T": rows})
 
@@ -75,18 +74,14 @@ def predicates(name: str) -> list[plan.Predicate]:
     kind = PropertyType(SCALARS[name], nullable=True)
     held = plan.PropertyValue("_", name, kind)
     given = [plan.Constant(one, kind) for one in [*constants(name), None]]
-    found: list[plan.Predicate] = [
-        plan.Compare(held, operator, one) for one, operator in product(given, OPERATORS)
-    ]
+    found: list[plan.Predicate] = [plan.Compare(held, operator, one) for one, operator in product(given, OPERATORS)]
     found += [plan.Compare(one, "<", held) for one in given]
     some = constants(name)
     many = PropertyType(SCALARS[name], is_list=True)
     lists = ((), tuple(some), tuple(some[:3]), tuple(some[3:4]), None)
     found += [plan.InList(held, plan.Constant(items, many)) for items in lists]
     found += [plan.IsNull(held), plan.IsNull(held, negated=True)]
-    return found + [
-        plan.Or((one, other)) for one, other in zip(found[:20], found[7:], strict=False)
-    ]
+    return found + [plan.Or((one, other)) for one, other in zip(found[:20], found[7:], strict=False)]
 
 
 @pytest.mark.parametrize("name", list(VALUES))
@@ -126,9 +121,7 @@ def test_evaluation_is_by_value(table: Small, name: str) -> None:
     values = held[1:] + [None] * (every.num_rows - len(held) + 1)
     for constant, operator in product(constants(name), OPERATORS):
         kind = PropertyType(SCALARS[name])
-        test = plan.Compare(
-            plan.PropertyValue("_", name, kind), operator, plan.Constant(constant, kind)
-        )
+        test = plan.Compare(plan.PropertyValue("_", name, kind), operator, plan.Constant(constant, kind))
         expected = [one is not None and python[operator](one, constant) for one in values]
         assert true_mask(TableSource(every, {}), test).tolist() == expected, test
 

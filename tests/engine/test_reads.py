@@ -14,10 +14,7 @@ ROWS: list[tuple[str, list[Any]]] = [
     ('match { $p: Person { name: "Ann" } $p $w:knows $x } return { $x.name }', ["Bob", "Bob"]),
     ('match { $p: Person { name: "Bob" } $x knows $p } return { $x.name }', ["Ann"]),
     ('match { $p: Person { name: "Ann" } $p <knows> $x } return { $x.name }', ["Bob", "Cyd"]),
-    (
-        'match { $p: Person { name: "Ann" } $p knows{1,3} $x } return { $x.name }',
-        ["Bob", "Cyd", "Dee"],
-    ),
+    ('match { $p: Person { name: "Ann" } $p knows{1,3} $x } return { $x.name }', ["Bob", "Cyd", "Dee"]),
     ('match { $p: Person { name: "Ann" } $p knows{2,2} $x } return { $x.name }', ["Cyd", "Dee"]),
     ('match { $p: Person { name: "Ann" } $p knows{3,3} $x } return { $x.name }', ["Dee"]),
     ('match { $p: Person { name: "Dee" } $p knows $x } return { $x.name }', ["Dee"]),
@@ -28,15 +25,8 @@ ROWS: list[tuple[str, list[Any]]] = [
     ("match { $x: Person $x.age != 25 } return { $x.name }", ["Ann", "Dee"]),
     ("match { $x: Person not { $x.age > 26 } } return { $x.name }", ["Bob", "Cyd"]),
     ("match { $x: Person not { $x worksAt $_ } } return { $x.name }", ["Dee"]),
-    (
-        "match { $x: Person not { $x knows $k  $k.age = 25 } } return { $x.name }",
-        ["Bob", "Cyd", "Dee"],
-    ),
-    (
-        'match { $x: Person { name: "Ann" } $x knows $m  $m knows $t  $t knows $x } '
-        "return { $x.name }",
-        ["Ann"],
-    ),
+    ("match { $x: Person not { $x knows $k  $k.age = 25 } } return { $x.name }", ["Bob", "Cyd", "Dee"]),
+    ('match { $x: Person { name: "Ann" } $x knows $m  $m knows $t  $t knows $x } return { $x.name }', ["Ann"]),
     ('match { $x: Person $x.tags contains "y" } return { $x.name }', ["Ann"]),
     ('match { $x: Person { tags: "x" } } return { $x.name }', ["Ann"]),
     ('match { $x: Person "Ann and Bob" contains $x.name } return { $x.name }', ["Ann", "Bob"]),
@@ -44,18 +34,9 @@ ROWS: list[tuple[str, list[Any]]] = [
     ('match { $x: Person $x.name starts_with "a" } return { $x.name }', []),
     ("match { $x: Person $x.age < 25.5 } return { $x.name }", ["Bob"]),
     ("match { $x: Person $x.age = 25.5 } return { $x.name }", []),
-    (
-        'match { $p: Person $p $w:knows $x $w.since < date("2020-06-01") } return { $x.name }',
-        ["Bob"],
-    ),
-    (
-        "match { $x: Person } return { $x.name } order { $x.age }",
-        ["Cyd", "Bob", "Ann", "Dee"],
-    ),
-    (
-        "match { $x: Person } return { $x.name } order { $x.age desc }",
-        ["Ann", "Dee", "Bob", "Cyd"],
-    ),
+    ('match { $p: Person $p $w:knows $x $w.since < date("2020-06-01") } return { $x.name }', ["Bob"]),
+    ("match { $x: Person } return { $x.name } order { $x.age }", ["Cyd", "Bob", "Ann", "Dee"]),
+    ("match { $x: Person } return { $x.name } order { $x.age desc }", ["Ann", "Dee", "Bob", "Cyd"]),
     ("match { $x: Person } return { $x.name } order { $x.age desc } limit 1", ["Ann"]),
     ("match { $x: Person } return { $x.name } limit 0", []),
     ("match { $x: Person } return { $x.name } limit 2 offset 1", ["Bob", "Cyd"]),
@@ -118,41 +99,19 @@ def test_system_fields(small: Small) -> None:
 
 
 GROUPS: list[tuple[str, list[tuple[Any, ...]]]] = [
-    (
-        "match { $p: Person } return { $p.age, count($p) as n } order { n desc }",
-        [(30, 2), (None, 1), (25, 1)],
-    ),
-    (
-        'match { $p: Person { name: "Zed" } } return { count($p) as n, avg($p.age) as a }',
-        [(0, None)],
-    ),
+    ("match { $p: Person } return { $p.age, count($p) as n } order { n desc }", [(30, 2), (None, 1), (25, 1)]),
+    ('match { $p: Person { name: "Zed" } } return { count($p) as n, avg($p.age) as a }', [(0, None)]),
     ('match { $p: Person { name: "Zed" } } return { $p.name, count($p) as n }', []),
-    (
-        "match { $p: Person } return { sum($p.age) as s, min($p.name) as m, count($p.age) as c }",
-        [(85.0, "Ann", 3)],
-    ),
-    (
-        'match { $a: Person { name: "Ann" } $a knows $b $b knows $c } '
-        "return { $b.name, count($c) as n }",
-        [("Bob", 2)],
-    ),
+    ("match { $p: Person } return { sum($p.age) as s, min($p.name) as m, count($p.age) as c }", [(85.0, "Ann", 3)]),
+    ('match { $a: Person { name: "Ann" } $a knows $b $b knows $c } return { $b.name, count($c) as n }', [("Bob", 2)]),
     ("match { $p: Person } return { count(distinct $p.age) as n }", [(2,)]),
-    (
-        "match { $p: Person $p.age > 99 $p knows $q } return { count($q) as n, sum($p.age) as s }",
-        [(0, None)],
-    ),
-    (
-        "match { $p: Person $p knows $q } return { count($q) as n, sum($p.age) as s }",
-        [(5, 30 + 25 + 25 + 30)],
-    ),
+    ("match { $p: Person $p.age > 99 $p knows $q } return { count($q) as n, sum($p.age) as s }", [(0, None)]),
+    ("match { $p: Person $p knows $q } return { count($q) as n, sum($p.age) as s }", [(5, 30 + 25 + 25 + 30)]),
     (
         "match { $p: Person } return { $p.age, collect($p.name) as names }",
         [(30, ["Ann", "Dee"]), (25, ["Bob"]), (None, ["Cyd"])],
     ),
-    (
-        "match { $p: Person } return { max($p.age) as high, min($p.age) as low, avg($p.age) as a }",
-        [(30, 25, 85 / 3)],
-    ),
+    ("match { $p: Person } return { max($p.age) as high, min($p.age) as low, avg($p.age) as a }", [(30, 25, 85 / 3)]),
 ]
 
 

@@ -79,10 +79,7 @@ def test_nearest_follows_the_metric_of_the_index(docs: Small) -> None:
 
 
 def test_a_filter_comes_before_the_first_rows(docs: Small) -> None:
-    text = (
-        'match { $d: Doc $d.kind = "memo" } return { $d.slug } '
-        "order { nearest($d.v, [0.0, 1.0]) } limit 1"
-    )
+    text = 'match { $d: Doc $d.kind = "memo" } return { $d.slug } order { nearest($d.v, [0.0, 1.0]) } limit 1'
     assert slugs(docs, text) == ["a"]
 
 
@@ -135,9 +132,7 @@ def test_stems_of_a_word_list() -> None:
     changed_stems = [line.split() for line in changed.splitlines()[1:]]
     assert len(stems) > 4000
     assert {word: stem(word) for word in stems} == stems
-    assert [(word, stem(word)) for word, _, _ in changed_stems] == [
-        (word, now) for word, _, now in changed_stems
-    ]
+    assert [(word, stem(word)) for word, _, _ in changed_stems] == [(word, now) for word, _, now in changed_stems]
 
 
 def test_threads_stem_words_independently() -> None:
@@ -171,9 +166,7 @@ def test_texts_of_ascii_are_cut_as_all_others_are() -> None:
         found[owner].append(tokens.vocabulary[code])
     assert found == [[] if one is None else _one_by_one(one) for one in mixed]
     part = analyse_texts(column.slice(17, 50))
-    assert [part.vocabulary[code] for code in part.codes] == [
-        one for row in found[17:67] for one in row
-    ]
+    assert [part.vocabulary[code] for code in part.codes] == [one for row in found[17:67] for one in row]
     assert analyse_texts(column.slice(0, 0)).vocabulary == ()
     assert analyse_texts(pa.array(["u v", "w", "x y"]).slice(1)).vocabulary == ("w", "x", "y")
 

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from omnigraph.engine import passes
 from omnigraph.engine.cache import QueryCaches
 from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.physical import (
-    DistinctExpand,
-    DistinctValueScan,
-    EdgeExists,
-    NoNeighbour,
-    WeightByDegree,
-)
+from omnigraph.engine.physical import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbour, WeightByDegree
 from omnigraph.engine.run import execute_plan
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.query.plan import ReadPlan
@@ -25,53 +19,28 @@ from tests.engine.small_graphs import SmallGraph, Ungated, small_graph
 
 PEOPLE = [f"p{at:02}" for at in range(12)]
 QUERIES: dict[str, tuple[str, set[type]]] = {
-    "all two-paths": (
-        "$a: Person $a knows $b $b knows $c } return { count($c) as n",
-        {WeightByDegree},
-    ),
+    "all two-paths": ("$a: Person $a knows $b $b knows $c } return { count($c) as n", {WeightByDegree}),
     "neighbours": ("$a: Person $a knows $_ } return { count($a) as n", {WeightByDegree}),
     "by age": (
         "$a: Person $a knows $b $b likes $c } return { $b.age as age, count($c) as n } order { age",
         {WeightByDegree},
     ),
-    "a filter keeps its rows": (
-        "$a: Person $a knows $b $b.age > 2 } return { count($b) as n",
-        {WeightByDegree},
-    ),
+    "a filter keeps its rows": ("$a: Person $a knows $b $b.age > 2 } return { count($b) as n", {WeightByDegree}),
     "alternation": ("$a: Person $a knows|likes $b } return { count($b) as n", {WeightByDegree}),
-    "either way": (
-        "$a: Person $a <knows> $b } return { count($b) as n, count($a) as m",
-        {WeightByDegree},
-    ),
-    "a star": (
-        "$a: Person $a knows $b $a likes $c $d knows $a } return { count($d) as n",
-        {WeightByDegree},
-    ),
+    "either way": ("$a: Person $a <knows> $b } return { count($b) as n, count($a) as m", {WeightByDegree}),
+    "a star": ("$a: Person $a knows $b $a likes $c $d knows $a } return { count($d) as n", {WeightByDegree}),
     "distinct is looked at": (
         "$a: Person $a knows $b $b likes $c } return { count(distinct $b) as n, count($c) as m",
         {WeightByDegree},
     ),
-    "triangles": (
-        "$a: Person $a knows $b $b knows $c $c knows $a } return { count($c) as n",
-        {EdgeExists},
-    ),
-    "mutual": (
-        "$a: Person $a knows $b $b likes|knows $a } return { $a.id as x, $b.id as y",
-        {EdgeExists},
-    ),
-    "not linked": (
-        "$a: Person $b: Person not { $a <knows> $b } } return { $a.id as x, $b.id as y",
-        {EdgeExists},
-    ),
+    "triangles": ("$a: Person $a knows $b $b knows $c $c knows $a } return { count($c) as n", {EdgeExists}),
+    "mutual": ("$a: Person $a knows $b $b likes|knows $a } return { $a.id as x, $b.id as y", {EdgeExists}),
+    "not linked": ("$a: Person $b: Person not { $a <knows> $b } } return { $a.id as x, $b.id as y", {EdgeExists}),
     "nobody": ("$a: Person not { $a knows $_ } } return { $a.id as x", {NoNeighbour}),
-    "nobody, in many steps": (
-        "$a: Person not { $a knows{1,3} $_ } } return { $a.id as x",
-        {NoNeighbour},
-    ),
+    "nobody, in many steps": ("$a: Person not { $a knows{1,3} $_ } } return { $a.id as x", {NoNeighbour}),
     "two steps are not one": ("$a: Person not { $a knows{2,3} $_ } } return { $a.id as x", set()),
     "in an optional": (
-        "$a: Person optional { $a knows $b $b likes $c $c knows $a } } "
-        "return { $a.id as x, $c.id as y",
+        "$a: Person optional { $a knows $b $b likes $c $c knows $a } } return { $a.id as x, $c.id as y",
         {EdgeExists},
     ),
     "which nodes, not how often": (
@@ -83,18 +52,13 @@ QUERIES: dict[str, tuple[str, set[type]]] = {
         "return { count(distinct $d) as n, min($d.age) as low, max($d.id) as high",
         {DistinctExpand},
     ),
-    "an average knows how often": (
-        "$a: Person { age: 1 } $a knows $b $b knows $c } return { avg($c.age) as m",
-        set(),
-    ),
+    "an average knows how often": ("$a: Person { age: 1 } $a knows $b $b knows $c } return { avg($c.age) as m", set()),
     "two variables are pairs": (
-        "$a: Person $a knows $b $b knows $c } "
-        "return { count(distinct $b) as n, count(distinct $c) as m",
+        "$a: Person $a knows $b $b knows $c } return { count(distinct $b) as n, count(distinct $c) as m",
         {WeightByDegree},
     ),
     "groups of values": (
-        "$a: Person $a.age >= 1 } return { $a.age as age, count($a) as n, sum($a.age) as s } "
-        "order { age",
+        "$a: Person $a.age >= 1 } return { $a.age as age, count($a) as n, sum($a.age) as s } order { age",
         {DistinctValueScan},
     ),
     "values without groups": (
@@ -109,9 +73,7 @@ def kinds(operators: Any) -> set[type]:
     return found.union(*(kinds(one.inner) for one in operators if hasattr(one, "inner")))
 
 
-def answer(
-    graph: SmallGraph, context: ExecutionContext, query: str, *, quick: bool
-) -> tuple[Any, set[type]]:
+def answer(graph: SmallGraph, context: ExecutionContext, query: str, *, quick: bool) -> tuple[Any, set[type]]:
     ir = context.snapshot.schema.ir
     end = "" if query[-1].isdigit() else " }"
     compiled = compile_query(f"query q() {{ match {{ {query}{end} }}", context.catalog)
@@ -178,9 +140,7 @@ def test_columns_in_memory_change_no_answer(tmp_path: Path) -> None:
     kept = {key[3] for key in caches.memory.recent_keys() if isinstance(key, tuple)}
     assert {"rows", "column", "ranks", "folded"} <= kept
     graph.update("node:Person", ids[20:21], {"age": [78]})
-    assert answer(graph, graph.context(caches), queries[0].replace("77", "78"), quick=True)[0] == [
-        {"x": ids[20]}
-    ]
+    assert answer(graph, graph.context(caches), queries[0].replace("77", "78"), quick=True)[0] == [{"x": ids[20]}]
 
 
 def test_what_no_number_can_tell_is_refused(tmp_path: Path) -> None:

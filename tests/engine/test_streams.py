@@ -52,9 +52,7 @@ def streamed(graph: Small, text: str, **params: Any) -> tuple[pa.Schema, list[pa
         "match { $l: Left } return { count($l) as n }",
     ],
 )
-def test_a_stream_has_the_rows_of_the_answer(
-    chain: Small, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_has_the_rows_of_the_answer(chain: Small, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "BATCH_ROWS", 64)
     schema, batches = streamed(chain, text)
     table = pa.Table.from_batches(batches, schema)

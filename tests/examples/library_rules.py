@@ -54,18 +54,14 @@ def day(value: object) -> bool:
 
 def instant(value: object) -> bool:
     """A moment in UTC."""
-    return text(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")(value) and bool(
-        datetime.fromisoformat(str(value))
-    )
+    return text(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")(value) and bool(datetime.fromisoformat(str(value)))
 
 
 def unit_vector(value: object) -> bool:
     """Eight numbers of length one."""
     if not isinstance(value, list) or len(value) != 8:
         return False
-    return all(type(x) is float and round(x, 6) == x for x in value) and (
-        abs(sum(x * x for x in value) - 1) < 1e-4
-    )
+    return all(type(x) is float and round(x, 6) == x for x in value) and (abs(sum(x * x for x in value) - 1) < 1e-4)
 
 
 def orcid(value: object) -> bool:
@@ -144,19 +140,9 @@ EDGES: dict[str, tuple[str, str, int, int | None, dict[str, Rule]]] = {
         "Paper",
         0,
         None,
-        {
-            "reviewed_on": day,
-            "verdict": one_of("accept", "revise", "reject"),
-            "score?": whole(1, 5),
-        },
+        {"reviewed_on": day, "verdict": one_of("accept", "revise", "reject"), "score?": whole(1, 5)},
     ),
-    "Cites": (
-        "Paper",
-        "Paper",
-        0,
-        None,
-        {"intent": one_of("background", "method", "comparison")},
-    ),
+    "Cites": ("Paper", "Paper", 0, None, {"intent": one_of("background", "method", "comparison")}),
     "About": ("Paper", "Topic", 1, 3, {"weight": decimal(0, 1)}),
     "PublishedIn": ("Paper", "Edition", 0, 1, {"first_page?": whole(1)}),
     "EditionOf": ("Edition", "Venue", 1, 1, {}),

@@ -167,9 +167,7 @@ def test_papers_cite_mostly_their_own_topic(large: Contents) -> None:
 def test_the_nearest_abstracts_are_about_the_same_topic(small: Contents) -> None:
     topic = {paper: slug for paper, slug, data in small.edges["About"] if data["weight"] == 1.0}
     vectors = {
-        doi: row["abstract_vec"]
-        for doi, row in small.nodes["Paper"].items()
-        if doi in topic and "abstract_vec" in row
+        doi: row["abstract_vec"] for doi, row in small.nodes["Paper"].items() if doi in topic and "abstract_vec" in row
     }
     # Topics with a single paper have nothing to be near to.
     shared = {slug for slug, count in Counter(topic[doi] for doi in vectors).items() if count > 1}
@@ -257,9 +255,7 @@ print(tracemalloc.get_traced_memory()[1])
         (("--out", "-", "--citations", "-1"), "between 0 and"),
     ],
 )
-def test_what_cannot_be_made_is_refused(
-    library: Path, arguments: tuple[str, ...], complaint: str
-) -> None:
+def test_what_cannot_be_made_is_refused(library: Path, arguments: tuple[str, ...], complaint: str) -> None:
     done = generate(library, *arguments)
     assert done.returncode == 2
     assert complaint in done.stderr.decode()

@@ -73,15 +73,9 @@ def test_the_schema_is_the_one_the_data_was_checked_against(catalog: Catalog) ->
     }
     assert {name: node.key for name, node in nodes.items()} == rules.KEYS
     assert {
-        name: (e.source, e.target, e.min_cardinality, e.max_cardinality, properties(e))
-        for name, e in edges.items()
+        name: (e.source, e.target, e.min_cardinality, e.max_cardinality, properties(e)) for name, e in edges.items()
     } == {name: (*facts[:4], set(facts[4])) for name, facts in rules.EDGES.items()}
-    unique = [
-        (node.name, one.columns)
-        for node in catalog.nodes
-        for one in node.constraints
-        if isinstance(one, Unique)
-    ]
+    unique = [(node.name, one.columns) for node in catalog.nodes for one in node.constraints if isinstance(one, Unique)]
     assert {(kind, tuple(sorted(columns))) for kind, columns in rules.UNIQUE} == set(unique)
 
 
@@ -272,9 +266,7 @@ def test_the_queries_show_what_the_language_can_do(library: Path, pattern: str) 
     assert re.search(pattern, (library / "queries.gq").read_text())
 
 
-def test_the_broken_queries_are_wrong_in_all_the_intended_ways(
-    library: Path, catalog: Catalog
-) -> None:
+def test_the_broken_queries_are_wrong_in_all_the_intended_ways(library: Path, catalog: Catalog) -> None:
     text = (library / "broken.gq").read_text()
     compiled, found = diagnose_queries(text, catalog, "broken.gq")
     assert compiled == ()

@@ -58,9 +58,7 @@ def test_its_direction_points_at_its_topic(page: str, rows: Contents) -> None:
     direction = json.loads(text)
     assert len(direction) == 8
     papers = [row for row in rows.nodes["Paper"].values() if "abstract_vec" in row]
-    papers.sort(
-        key=lambda p: -sum(x * y for x, y in zip(direction, p["abstract_vec"], strict=True))
-    )
+    papers.sort(key=lambda p: -sum(x * y for x, y in zip(direction, p["abstract_vec"], strict=True)))
     assert all("graph databases" in paper["keywords"] for paper in papers[:8])
 
 

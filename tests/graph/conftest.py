@@ -21,15 +21,11 @@ Rewrite = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 def graph(tmp_path: Path) -> Graph:
     """Three people on main, one of them gone on `review/a`, in five commits."""
     made = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
-    write(
-        made._handle.branch_head,
-        append({"ada": 1, "bob": 2}),
-        signature=CommitMetadata("ada", "the first"),
-    )
+    write(made._handle.branch_state, append({"ada": 1, "bob": 2}), signature=CommitMetadata("ada", "the first"))
     review = made.branches.create("review/a")
-    write(review._handle.branch_head, delete(["bob"]), signature=CommitMetadata("bob"))
-    write(review._handle.branch_head, update({"ada": 10}), signature=CommitMetadata("bob"))
-    write(made._handle.branch_head, append({"cy": 3}), signature=CommitMetadata("cy"))
+    write(review._handle.branch_state, delete(["bob"]), signature=CommitMetadata("bob"))
+    write(review._handle.branch_state, update({"ada": 10}), signature=CommitMetadata("bob"))
+    write(made._handle.branch_state, append({"cy": 3}), signature=CommitMetadata("cy"))
     return made.refresh()
 
 
@@ -45,9 +41,7 @@ def tree(root: Path | str) -> Tree:
     return {str(one): (one.stat().st_size, one.stat().st_mtime_ns) for one in files}
 
 
-def rewrite_manifest(
-    root: Path | str, change: Rewrite = lambda rows: rows, stamp: str | None = "100"
-) -> None:
+def rewrite_manifest(root: Path | str, change: Rewrite = lambda rows: rows, stamp: str | None = "100") -> None:
     """Publish a manifest by hand, as a release without checksums: other rows or another stamp."""
     place = f"{root}/__manifest"
     table = lance.dataset(place).to_table()

@@ -23,11 +23,9 @@ def test_null_empty_and_large_stay_apart(tmp_path: Path) -> None:
         def prepare(txn: WriteTxn) -> PublishPlan:
             table = txn.table(TableKey("node:Doc"))
             rows = pa.table({"id": [name], "body": blob_array([values[name]])})
-            return PublishPlan(
-                "insert", {TableKey("node:Doc"): stage_append(txn.store, table, rows)}
-            )
+            return PublishPlan("insert", {TableKey("node:Doc"): stage_append(txn.store, table, rows)})
 
-        publish(graph._handle.branch_head, prepare)
+        publish(graph._handle.branch_state, prepare)
 
     def rewrite(txn: WriteTxn) -> PublishPlan:
         staged = stage_compaction(txn.store, txn.table(TableKey("node:Doc")))
@@ -37,7 +35,7 @@ def test_null_empty_and_large_stay_apart(tmp_path: Path) -> None:
     for name in values:
         add(name)
     before = bodies(graph.refresh())
-    publish(graph._handle.branch_head, rewrite)
+    publish(graph._handle.branch_state, rewrite)
     assert len(graph.refresh().table("Doc").get_fragments()) == 1
     assert before == bodies(graph) == values
 

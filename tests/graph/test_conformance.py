@@ -23,10 +23,7 @@ def lines() -> list[tuple[str, int, str, str]]:
 def counted() -> dict[str, Counter[str]]:
     """How many cases of each volume stand, are changed or fall."""
     fates = {(volume, number): fate for volume, number, fate, _ in lines()}
-    return {
-        volume: Counter(fate for (other, _), fate in fates.items() if other == volume)
-        for volume in VOLUMES
-    }
+    return {volume: Counter(fate for (other, _), fate in fates.items() if other == volume) for volume in VOLUMES}
 
 
 @pytest.mark.parametrize(("volume", "cases"), VOLUMES.items())

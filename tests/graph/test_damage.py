@@ -52,7 +52,7 @@ def test_missing_files_of_the_past_were_reclaimed(graph: Graph) -> None:
 def test_a_missing_piece_of_the_log_is_told(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
     for n in range(4):
-        write(graph._handle.branch_head, append({f"new{n}": n}))
+        write(graph._handle.branch_state, append({f"new{n}": n}))
     chunks = list(Path(graph.uri, "_commits").iterdir())
     assert chunks
     for one in chunks:
@@ -100,9 +100,7 @@ def test_no_graph_there(tmp_path: Path, branch: str) -> None:
 
 def test_a_read_only_open_writes_nothing(graph: Graph) -> None:
     graph.branches.create("gone")
-    graph._handle.branch_head.store.objects.create_json(
-        "__recovery/01ARZ3NDEKTSV4RRFFQ69G5FAV.lease", {}
-    )
+    graph._handle.branch_state.store.objects.create_json("__recovery/01ARZ3NDEKTSV4RRFFQ69G5FAV.lease", {})
     before = tree(graph.uri)
     reader = omnigraph.open(graph.uri, read_only=True)
     people(reader)
@@ -115,7 +113,7 @@ def test_a_read_only_open_writes_nothing(graph: Graph) -> None:
         lambda: reader.branches.create("new"),
         lambda: reader.branches.delete("gone"),
         lambda: reader.at("HEAD~1").branches.create("new"),
-        lambda: write(reader._handle.branch_head, append({"eve": 1})),
+        lambda: write(reader._handle.branch_state, append({"eve": 1})),
     ):
         with pytest.raises(ReadOnlyError):
             act()
@@ -136,9 +134,7 @@ def test_a_reader_leaves_a_deletion_that_was_cut_off_to_others(graph: Graph) -> 
 
 
 @pytest.mark.parametrize("reading", [True, pytest.param(False, marks=pytest.mark.full)])
-def test_a_server_that_is_not_there_is_told_soon(
-    s3: S3, monkeypatch: pytest.MonkeyPatch, reading: bool
-) -> None:
+def test_a_server_that_is_not_there_is_told_soon(s3: S3, monkeypatch: pytest.MonkeyPatch, reading: bool) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -151,10 +147,10 @@ def test_a_server_that_is_not_there_is_told_soon(
 
 def test_a_server_that_goes_away_loses_nothing(s3: S3) -> None:
     graph = omnigraph.init(s3.url, SCHEMA)
-    write(graph._handle.branch_head, append({"ada": 1}))
+    write(graph._handle.branch_state, append({"ada": 1}))
     s3.proxy.cut(1, "PUT", "*/data/*", forward=False)
     with pytest.raises(OmnigraphError):
-        write(graph._handle.branch_head, append({"bob": 2}))
+        write(graph._handle.branch_state, append({"bob": 2}))
     s3.proxy.heal()
-    write(graph._handle.branch_head, append({"cy": 3}))
+    write(graph._handle.branch_state, append({"cy": 3}))
     assert people(omnigraph.open(s3.url)) == {"ada": 1, "cy": 3}

@@ -17,12 +17,10 @@ from tests.rig.writes import append, write
 
 
 @pytest.mark.parametrize("left", [b"", b"ARROW1", None])
-def test_a_damaged_piece_of_the_log_is_told(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch, left: bytes | None
-) -> None:
+def test_a_damaged_piece_of_the_log_is_told(graph: Graph, monkeypatch: pytest.MonkeyPatch, left: bytes | None) -> None:
     monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
     for n in range(4):
-        write(graph._handle.branch_head, append({f"n{n}": n}))
+        write(graph._handle.branch_state, append({f"n{n}": n}))
     for piece in Path(graph.uri, COMMITS).iterdir():
         piece.write_bytes(piece.read_bytes()[:-40] if left is None else left)
     before = tree(graph.uri)
@@ -34,7 +32,7 @@ def test_a_damaged_piece_of_the_log_is_told(
 
 @pytest.mark.parametrize("body", ['{"verdict": "perhaps"}', "{}", "[]", ""])
 def test_a_damaged_verdict_decides_nothing(graph: Graph, body: str) -> None:
-    line = graph._handle.branch_head
+    line = graph._handle.branch_state
     intent = _build_intent(line, line.last_known(), "load", CommitMetadata(), ())
     intents.arm(line.store, intent)
     Path(graph.uri, f"__recovery/{intent.id}.verdict").write_text(body)

@@ -65,9 +65,7 @@ def test_a_number_of_another_width_uses_the_index_and_is_not_rounded(
 
 def test_a_large_table_without_an_index_finds_a_row_by_its_id(graph: Graph) -> None:
     codes = pa.array([f"c{n}" for n in range(20_000)])
-    graph.load(
-        {"Item": pa.table({"code": codes, "n": pa.array(range(20_000), pa.int32())})}, mode="append"
-    )
+    graph.load({"Item": pa.table({"code": codes, "n": pa.array(range(20_000), pa.int32())})}, mode="append")
     assert graph.refresh().table("Item").describe_indices() == []
     assert graph["Item", "c19999"].n == 19_999
     assert graph.node("Item", "c20000") is None

@@ -24,9 +24,7 @@ def test_a_new_graph_has_these_files_and_no_others(tmp_path: Path) -> None:
         "__manifest", "_schemas", "edges", "nodes",
     ]  # fmt: skip
     tables = {entry.location for entry in graph.snapshot.tables.values()}
-    found = {
-        str(one.relative_to(root)) for kind in ("nodes", "edges") for one in (root / kind).iterdir()
-    }
+    found = {str(one.relative_to(root)) for kind in ("nodes", "edges") for one in (root / kind).iterdir()}
     assert found == tables
     assert len(list((root / "_schemas").iterdir())) == 1
 
@@ -60,8 +58,7 @@ def test_every_dataset_is_made_alike(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "digits"),
-    [("", "cbf29ce484222325"), ("a", "af63dc4c8601ec8c"), ("Knows", "602a25a3bd0b455b")],
+    ("name", "digits"), [("", "cbf29ce484222325"), ("a", "af63dc4c8601ec8c"), ("Knows", "602a25a3bd0b455b")]
 )
 def test_the_hash_of_a_name_is_frozen(name: str, digits: str) -> None:
     assert layout.fnv1a64(name) == digits
@@ -102,18 +99,14 @@ def test_a_property_that_only_looks_reserved_is_accepted(tmp_path: Path) -> None
 
 def test_a_dropped_table_is_gone_now_and_there_before(graph: Graph) -> None:
     publish(
-        graph._handle.branch_head,
-        lambda _: PublishPlan("drop", dropped_tables=frozenset({TableKey("node:City")})),
+        graph._handle.branch_state, lambda _: PublishPlan("drop", dropped_tables=frozenset({TableKey("node:City")}))
     )
     before = graph.head
     assert "node:City" not in graph.refresh().snapshot.tables
     assert graph.head.tables == {"node:City": None}
     assert "node:City" in graph.at(before.id).snapshot.tables
     again = graph.at(before.id).snapshot.tables[TableKey("node:City")]
-    publish(
-        graph._handle.branch_head,
-        lambda _: PublishPlan("add", new_tables={TableKey("node:City"): again}),
-    )
+    publish(graph._handle.branch_state, lambda _: PublishPlan("add", new_tables={TableKey("node:City"): again}))
     assert graph.refresh().table("City").count_rows() == 0
 
 
@@ -167,5 +160,5 @@ def test_what_a_foreign_tool_commits_at_a_table_is_not_visible(graph: Graph) -> 
     foreign = lance.dataset(place).schema.empty_table().from_pylist([{"id": "eve", "n": 9}])
     lance.write_dataset(foreign, place, mode="append")
     assert people(omnigraph.open(graph.uri)) == before
-    write(graph._handle.branch_head, append({"dan": 4}))
+    write(graph._handle.branch_state, append({"dan": 4}))
     assert people(graph.refresh()) == {**before, "dan": 4}

@@ -50,11 +50,7 @@ def test_an_existing_graph_is_opened_if_its_schema_means_the_same(graph: Graph) 
 def test_a_schema_is_text_or_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("small.pg").write_text(SCHEMA)
-    made = [
-        omnigraph.init("a", SCHEMA),
-        omnigraph.init("b", "small.pg"),
-        omnigraph.init("c", tmp_path / "small.pg"),
-    ]
+    made = [omnigraph.init("a", SCHEMA), omnigraph.init("b", "small.pg"), omnigraph.init("c", tmp_path / "small.pg")]
     assert {one.schema.source for one in made} == {SCHEMA}
     with pytest.raises(InputError, match="cannot read"):
         omnigraph.init("d", "gone.pg")
@@ -123,18 +119,13 @@ def test_a_claim_that_stays_is_told_with_the_graph(tmp_path: Path) -> None:
     targets = effects_of_init(tmp_path / "whole")
     effects = Effects()
     store = open_store(str(tmp_path / "g"), effects=effects, durability="os")
-    with (
-        effects.failing(Fault(len(targets), "before")),
-        pytest.raises(InitializationCommitted) as told,
-    ):
+    with effects.failing(Fault(len(targets), "before")), pytest.raises(InitializationCommitted) as told:
         make_graph(store)
     assert told.value.effect == "done"
     assert len(omnigraph.open(tmp_path / "g").log()) == 1
 
 
-def test_a_store_that_says_nothing_more_leaves_it_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_says_nothing_more_leaves_it_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     targets = effects_of_init(tmp_path / "whole")
     effects = Effects()
     store = open_store(str(tmp_path / "g"), effects=effects, durability="os")
@@ -243,9 +234,7 @@ def test_the_special_endpoint_wins(s3: S3, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(omnigraph.init(s3.url, SCHEMA).log()) == 1
 
 
-@pytest.mark.parametrize(
-    "uri", ["http://h/g", "https://h/g", "ftp://h/g", "s3://bucket", "s3://key:secret@b/p", ""]
-)
+@pytest.mark.parametrize("uri", ["http://h/g", "https://h/g", "ftp://h/g", "s3://bucket", "s3://key:secret@b/p", ""])
 def test_what_is_not_storage_is_refused(uri: str) -> None:
     with pytest.raises(InputError) as making:
         omnigraph.init(uri, SCHEMA)

@@ -10,13 +10,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import (
-    AlreadyExists,
-    ConcurrentCommit,
-    GraphNotInitialized,
-    InitializationClaimed,
-    InputError,
-)
+from omnigraph.errors import AlreadyExists, ConcurrentCommit, GraphNotInitialized, InitializationClaimed, InputError
 from omnigraph.history import log
 from omnigraph.maintenance import copy as copying
 from omnigraph.maintenance.copy import copy_graph
@@ -37,7 +31,7 @@ def aged(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Graph:
     """The graph with sealed chunks, a branch from the past, and a name that was used before."""
     monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
     for n in range(6):
-        write(graph._handle.branch_head, append({f"p{n}": n}))
+        write(graph._handle.branch_state, append({f"p{n}": n}))
     graph.branches.create("then", commit=graph.log()[-2].id)
     graph.branches.create("gone")
     graph.branches.delete("gone")
@@ -68,9 +62,9 @@ def goes_on(uri: Path | str) -> None:
     """The graph can be written to, forked and pruned where it is now."""
     graph = omnigraph.open(uri, durability="os")
     before = people(graph)
-    write(graph._handle.branch_head, append({"later": 1}))
+    write(graph._handle.branch_state, append({"later": 1}))
     review = graph.checkout("review/a")
-    write(review._handle.branch_head, append({"later": 2}))
+    write(review._handle.branch_state, append({"later": 2}))
     graph.branches.create("gone")
     graph.branches.delete("then")
     assert people(omnigraph.open(uri)) == {**before, "later": 1}
@@ -93,9 +87,7 @@ def copy_by_us(root: str, target: Path) -> None:
 
 
 @pytest.mark.parametrize("carry", [move, copy_and_delete, copy_by_us])
-def test_a_root_reads_the_same_elsewhere(
-    aged: Graph, tmp_path: Path, carry: Callable[[str, Path], None]
-) -> None:
+def test_a_root_reads_the_same_elsewhere(aged: Graph, tmp_path: Path, carry: Callable[[str, Path], None]) -> None:
     before = everything(aged.uri)
     assert len(before) == 3
     target = tmp_path / "far" / "away"
@@ -127,7 +119,7 @@ def test_a_copy_of_a_busy_graph_is_a_moment_of_each_branch(aged: Graph, tmp_path
     over, written = threading.Event(), threading.Event()
 
     def keep_writing() -> None:
-        lines = [aged._handle.branch_head, aged.checkout("review/a")._handle.branch_head]
+        lines = [aged._handle.branch_state, aged.checkout("review/a")._handle.branch_state]
         for n in range(1000):
             for line in lines:
                 write(line, append({f"w{n}": n}))
@@ -172,9 +164,7 @@ def test_a_copy_that_was_cut_off_cannot_be_opened(graph: Graph, tmp_path: Path) 
     source, whole = store_pair(graph.uri, tmp_path / "whole")
     before, copied = tree(graph.uri), copy_graph(source, whole)
     names = [one.target for one in whole.effects.completed]
-    commit_point = max(
-        n for n, one in enumerate(names, 1) if one.startswith("__manifest/_versions")
-    )
+    commit_point = max(n for n, one in enumerate(names, 1) if one.startswith("__manifest/_versions"))
     for at in range(1, len(names) + 1):
         root = tmp_path / f"cut-{at}"
         _, target = store_pair(graph.uri, root)
@@ -190,20 +180,13 @@ def test_a_copy_that_was_cut_off_cannot_be_opened(graph: Graph, tmp_path: Path) 
         else:
             assert everything(root) == everything(graph.uri)
     assert tree(graph.uri) == before
-    assert copied.objects == len(
-        {one for one in names if "__init" not in one and "probe" not in one}
-    )
+    assert copied.objects == len({one for one in names if "__init" not in one and "probe" not in one})
 
 
-def test_the_rest_of_a_cut_off_copy_never_shows_in_a_new_graph(
-    graph: Graph, tmp_path: Path
-) -> None:
+def test_the_rest_of_a_cut_off_copy_never_shows_in_a_new_graph(graph: Graph, tmp_path: Path) -> None:
     source, target = store_pair(graph.uri, tmp_path / "cut")
     point = len(list(_until_refs(source, tmp_path / "whole")))
-    with (
-        target.effects.failing(Fault(point, "after", KeyboardInterrupt())),
-        pytest.raises(KeyboardInterrupt),
-    ):
+    with target.effects.failing(Fault(point, "after", KeyboardInterrupt())), pytest.raises(KeyboardInterrupt):
         copy_graph(source, target)
     with pytest.raises(InitializationClaimed):
         omnigraph.init(tmp_path / "cut", SCHEMA)
@@ -281,8 +264,6 @@ def test_intents_and_leases_stay_behind(graph: Graph, tmp_path: Path) -> None:
 
 def test_progress_is_told_to_the_end(graph: Graph, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    copied = graph.maintenance.copy_to(
-        tmp_path / "copy", progress=lambda *steps: told.append(steps)
-    )
+    copied = graph.maintenance.copy_to(tmp_path / "copy", progress=lambda *steps: told.append(steps))
     assert told == sorted(told)
     assert told[-1] == (copied.bytes, copied.bytes)

@@ -36,9 +36,7 @@ def refusal(root: str, *, read_only: bool) -> str:
         (None, ["no format stamp", "interrupted", "damaged"]),
     ],
 )
-def test_another_stamp_is_refused(
-    graph: Graph, stamp: str | None, words: list[str], read_only: bool
-) -> None:
+def test_another_stamp_is_refused(graph: Graph, stamp: str | None, words: list[str], read_only: bool) -> None:
     rewrite_manifest(graph.uri, stamp=stamp)
     said = refusal(graph.uri, read_only=read_only)
     assert [word for word in words if word not in said] == []
@@ -70,4 +68,4 @@ def test_a_writer_meets_a_newer_format_and_stops(graph: Graph) -> None:
 
     rewrite_manifest(graph.uri, stamp="101")
     with pytest.raises(OmnigraphError, match="storage format 101"):
-        write(graph._handle.branch_head, append({"new": 1}))
+        write(graph._handle.branch_state, append({"new": 1}))

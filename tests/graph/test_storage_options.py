@@ -15,9 +15,7 @@ from tests.rig.writes import SCHEMA
 VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP")
 
 
-def test_a_graph_is_reached_by_options_alone(
-    s3: S3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_graph_is_reached_by_options_alone(s3: S3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ambient = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     options = {name: value for name, value in ambient.items() if name in (*VARIABLES, "AWS_REGION")}
     options["virtual_hosted_style_request"] = "false"

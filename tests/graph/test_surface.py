@@ -57,7 +57,7 @@ def test_a_handle_tells_what_it_shows(graph: Graph) -> None:
 def test_a_handle_shows_the_same_until_it_is_moved(graph: Graph) -> None:
     other = omnigraph.open(graph.uri)
     shown = graph.snapshot
-    write(other._handle.branch_head, append({"dan": 4}))
+    write(other._handle.branch_state, append({"dan": 4}))
     assert graph.snapshot is shown
     assert "dan" not in people(graph)
     assert "dan" in people(graph.refresh())
@@ -237,23 +237,19 @@ def test_every_spelling_of_a_root_shares_one_line(
     monkeypatch.chdir(tmp_path)
     spellings = ["g", "./g", f"../{tmp_path.name}/g", str(tmp_path / "link"), f"file://{graph.uri}"]
     for one in spellings:
-        assert omnigraph.open(one, durability="os")._handle.branch_head is graph._handle.branch_head
-    assert (
-        omnigraph.open("g", durability="fsync")._handle.branch_head is not graph._handle.branch_head
-    )
+        assert omnigraph.open(one, durability="os")._handle.branch_state is graph._handle.branch_state
+    assert omnigraph.open("g", durability="fsync")._handle.branch_state is not graph._handle.branch_state
 
 
 def test_a_careless_handle_does_not_write_for_a_careful_one(graph: Graph) -> None:
     careful = omnigraph.open(graph.uri)
     reader = omnigraph.open(graph.uri, read_only=True)
-    assert graph._handle.branch_head.store.durability == "os"
-    assert careful._handle.branch_head.store.durability == "fsync"
-    assert reader._handle.branch_head.store.effects.read_only
+    assert graph._handle.branch_state.store.durability == "os"
+    assert careful._handle.branch_state.store.durability == "fsync"
+    assert reader._handle.branch_state.store.effects.read_only
 
 
-def test_the_actor_may_come_from_the_environment(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_actor_may_come_from_the_environment(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_ACTOR", "eve")
     assert omnigraph.open(graph.uri).actor == "eve"
     assert omnigraph.open(graph.uri, actor="fay").actor == "fay"
@@ -263,7 +259,7 @@ def test_the_actor_may_come_from_the_environment(
 
 
 def test_a_write_without_a_key_looks_for_none(graph: Graph) -> None:
-    state = graph._handle.branch_head.last_known().state
+    state = graph._handle.branch_state.last_known().state
     assert find_replayed_commit(graph._handle.store, state, CommitMetadata()) is None
 
 

@@ -83,9 +83,7 @@ READS: dict[str, Door] = {
     "nodes": lambda g, _: list(g.nodes("Person")),
     "edges": lambda g, _: g.edges("Knows").to_arrow(),
     "traversal": lambda g, _: g.query("match { $p: Person  $p knows $q } return { $q.age }"),
-    "search": lambda g, _: g.query(
-        'match { $p: Person  search($p.bio, "number") } return { $p.bio }'
-    ),
+    "search": lambda g, _: g.query('match { $p: Person  search($p.bio, "number") } return { $p.bio }'),
     "export": lambda g, _: list(g.export()),
     "export to a file": lambda g, at: g.export(at / "out.ndjson"),
     "at": lambda g, _: g.at("v1").query(ALL),
@@ -226,9 +224,7 @@ def test_what_others_raise_passes_unchanged(made: Path, mistake: Exception) -> N
         (SwapOutcomeUnknown("timeout"), StorageError, "unknown"),
     ],
 )
-def test_signals_between_layers_do_not_leave(
-    signal: Exception, kind: type[OmnigraphError], effect: str
-) -> None:
+def test_signals_between_layers_do_not_leave(signal: Exception, kind: type[OmnigraphError], effect: str) -> None:
     @guarded
     def method() -> None:
         raise signal

@@ -48,7 +48,7 @@ def graph(tmp_path: Path) -> Graph:
 def other(graph: Graph) -> Graph:
     """A handle that shares nothing with the first, as in another process."""
     found = omnigraph.open(graph.uri, durability="fsync")
-    assert found._handle.branch_head is not graph._handle.branch_head
+    assert found._handle.branch_state is not graph._handle.branch_state
     return found
 
 
@@ -58,14 +58,11 @@ def contents(graph: Graph) -> list[bytes]:
 
 def heads(graph: Graph) -> dict[str, int]:
     """The newest version of every table directory: no write of ours ever moves it."""
-    return {
-        key: graph._handle.store.open_dataset(one.location).version
-        for key, one in _tables(graph).items()
-    }
+    return {key: graph._handle.store.open_dataset(one.location).version for key, one in _tables(graph).items()}
 
 
 def _tables(graph: Graph) -> Any:
-    return graph._handle.branch_head.refresh().state.tables
+    return graph._handle.branch_state.refresh().state.tables
 
 
 def after_first(monkeypatch: pytest.MonkeyPatch, deed: Callable[[], object]) -> None:
@@ -158,29 +155,22 @@ def test_an_overwrite_that_drops_the_end_of_an_edge_is_refused(graph: Graph) -> 
 def test_a_load_has_the_ceiling_that_it_is_given_and_no_other(graph: Graph) -> None:
     rows = [{"type": "City", "data": {"name": f"c{n}"}} for n in range(8193)]
     few = LoadOptions(limits=LoadLimits(rows=8192))
-    before, version = (
-        graph._handle.store.effects.counts_by_kind(),
-        graph._handle.branch_head.refresh().version,
-    )
+    before, version = (graph._handle.store.effects.counts_by_kind(), graph._handle.branch_state.refresh().version)
     with pytest.raises(ResourceLimitExceeded) as refused:
-        load(graph._handle.branch_head, rows, "merge", options=few)
+        load(graph._handle.branch_state, rows, "merge", options=few)
     assert (refused.value.limit, refused.value.actual) == (8192, 8193)
     assert graph._handle.store.effects.counts_by_kind() == before  # no intent either
-    assert graph._handle.branch_head.refresh().version == version
+    assert graph._handle.branch_state.refresh().version == version
     done = graph.load(rows, mode="merge")
     assert isinstance(done, Receipt)
     assert done.nodes == {"City": 8193}
-    assert graph._handle.branch_head.refresh().version == version + 1
+    assert graph._handle.branch_state.refresh().version == version + 1
 
 
 @pytest.mark.parametrize(
     ("mine", "theirs", "error"),
     [
-        (
-            'insert Person { name: "x", mail: "m@x" }',
-            'insert Person { name: "y", mail: "m@x" }',
-            UniqueViolation,
-        ),
+        ('insert Person { name: "x", mail: "m@x" }', 'insert Person { name: "y", mail: "m@x" }', UniqueViolation),
         (
             'insert LivesIn { from: "ann", to: "rome" }',
             'insert LivesIn { from: "ann", to: "oslo" }',
@@ -189,12 +179,7 @@ def test_a_load_has_the_ceiling_that_it_is_given_and_no_other(graph: Graph) -> N
     ],
 )
 def test_of_two_writes_that_break_a_rule_together_one_lands(
-    graph: Graph,
-    other: Graph,
-    monkeypatch: pytest.MonkeyPatch,
-    mine: str,
-    theirs: str,
-    error: type[Exception],
+    graph: Graph, other: Graph, monkeypatch: pytest.MonkeyPatch, mine: str, theirs: str, error: type[Exception]
 ) -> None:
     after_first(monkeypatch, lambda: other.mutate(theirs))
     before = len(graph.log())
@@ -204,9 +189,7 @@ def test_of_two_writes_that_break_a_rule_together_one_lands(
     assert contents(graph) == contents(other.refresh())
 
 
-def test_a_strict_update_passes_indexes_that_were_built_elsewhere(
-    graph: Graph, other: Graph
-) -> None:
+def test_a_strict_update_passes_indexes_that_were_built_elsewhere(graph: Graph, other: Graph) -> None:
     assert other.maintenance.ensure_indices()
     assert graph.update("Person", where='name = "ann"', set={"age": 31}).nodes == {"Person": 1}
     assert other.query("match { $p: Person  $p.age = 31 } return { $p.name }").scalar() == "ann"

@@ -31,9 +31,7 @@ shell = cli.omnigraph  # the program, in this process
 def fill(graph: Graph) -> None:
     """A few commits on main, a branch and a tag."""
     graph.load({"City": [{"name": "oslo"}], "Person": [{"name": "ada", "age": 36}]}, mode="append")
-    graph.load(
-        {"Person": [{"name": n, "age": a} for n, a in (("bob", 2), ("cid", 3))]}, mode="append"
-    )
+    graph.load({"Person": [{"name": n, "age": a} for n, a in (("bob", 2), ("cid", 3))]}, mode="append")
     graph.mutate('insert Knows { from: "ada", to: "bob" }')
     graph.maintenance.ensure_indices()
     graph.tag("v1")
@@ -84,14 +82,12 @@ def smuggle(graph: Graph, key: str, rows: Sequence[Row]) -> None:
         given = pa.Table.from_pylist([dict(one) for one in rows], schema=table.schema)
         return PublishPlan("smuggled", {TableKey(key): stage_append(txn.store, table, given)})
 
-    publish(graph._handle.branch_head, prepare)
+    publish(graph._handle.branch_state, prepare)
 
 
 def names(graph: Graph) -> list[str]:
     """Who is there, as a query tells."""
-    return sorted(
-        row["p.name"] for row in again(graph).query("match { $p: Person } return { $p.name }")
-    )
+    return sorted(row["p.name"] for row in again(graph).query("match { $p: Person } return { $p.name }"))
 
 
 def kinds(graph: Graph, **how: Any) -> list[tuple[str, str | None]]:

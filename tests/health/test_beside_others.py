@@ -14,9 +14,7 @@ from tests.health.conftest import again
 from tests.rig.plugin import S3
 
 
-def test_a_branch_that_moves_on_and_is_cleaned_up_meanwhile(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_that_moves_on_and_is_cleaned_up_meanwhile(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the check began with is gone before it looks at the files."""
     moves = iter(range(2))
 
@@ -68,14 +66,7 @@ def test_every_type_of_value(tmp_path: Path) -> None:
     """
     graph = omnigraph.init(tmp_path / "g", schema, durability="os")
     rows = [
-        {
-            "a": n,
-            "b": n / 3,
-            "day": "2024-01-02",
-            "at": "2024-01-02T03:04:05Z",
-            "raw": "base64:AAEC",
-        }
-        for n in range(3)
+        {"a": n, "b": n / 3, "day": "2024-01-02", "at": "2024-01-02T03:04:05Z", "raw": "base64:AAEC"} for n in range(3)
     ]
     graph.load({"Thing": rows}, mode="append")
     ids = graph.table("Thing").to_table(columns=["id"])["id"].to_pylist()

@@ -91,9 +91,7 @@ def test_an_erasure_refuses_to_rewrite_damaged_files(graph: Graph) -> None:
     assert not graph.maintenance.check()
 
 
-def test_a_file_that_the_disk_cannot_read_is_named(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_the_disk_cannot_read_is_named(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     path = data_files(graph)[0]
     real = LocalBackend.read_blocks
 
@@ -109,9 +107,7 @@ def test_a_file_that_the_disk_cannot_read_is_named(
 
 
 @pytest.mark.parametrize("step", [61, pytest.param(3, marks=pytest.mark.full)])
-def test_a_flipped_bit_in_the_newest_manifest_drops_no_commit(
-    graph: Graph, tmp_path: Path, step: int
-) -> None:
+def test_a_flipped_bit_in_the_newest_manifest_drops_no_commit(graph: Graph, tmp_path: Path, step: int) -> None:
     """A version that was written to its end may have been acknowledged: it is never set aside."""
     graph.insert("Person", {"name": "walter"})
     newest = min(Path(graph.uri, "__manifest", "_versions").iterdir())
@@ -173,9 +169,7 @@ def test_a_copy_keeps_the_checksums(graph: Graph, tmp_path: Path) -> None:
     assert read["verified"] == graph.maintenance.check().read["verified"]
 
 
-def test_files_are_compared_before_their_first_use_if_asked_for(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_compared_before_their_first_use_if_asked_for(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     path = rotten(graph)
     with pytest.raises(DamagedError, match=f"{path.name} is damaged"):
         omnigraph.open(graph.uri, verify=True).query(PEOPLE)
@@ -222,9 +216,7 @@ def test_checksums_survive_merges_schema_changes_and_optimize(graph: Graph) -> N
     assert checkup.read["unrecorded"] == 0
 
 
-def test_a_graph_from_before_checksums_is_valid_and_says_so(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_from_before_checksums_is_valid_and_says_so(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("omnigraph.maintenance.check.read_checksums", lambda *_: {})
     checkup = graph.maintenance.check()
     assert checkup

@@ -39,10 +39,8 @@ def test_blobs_of_compacted_files_have_checksums(graph: Graph) -> None:
         graph.insert("P", {"name": f"q{number}", "raw": bytes([number + 9]) * 100_000})
     graph.maintenance.optimize()
     fresh = omnigraph.open(graph.uri)
-    blobs = [
-        one.name for one in fresh._handle.store.objects.list("nodes") if one.name.endswith(".blob")
-    ]
-    state = fresh._handle.branch_head.refresh().state
+    blobs = [one.name for one in fresh._handle.store.objects.list("nodes") if one.name.endswith(".blob")]
+    state = fresh._handle.branch_state.refresh().state
     recorded = collect_checksums(fresh._handle.store, [state])
     assert set(blobs) <= recorded.keys()
 
@@ -66,9 +64,7 @@ def test_objects_that_trade_places_are_named(graph: Graph, kind: str) -> None:
     assert told & {first, second}
 
 
-def test_checksums_stay_valid_when_a_graph_moves_to_a_disk_and_back(
-    graph: Graph, tmp_path: Path
-) -> None:
+def test_checksums_stay_valid_when_a_graph_moves_to_a_disk_and_back(graph: Graph, tmp_path: Path) -> None:
     graph.maintenance.copy_to(tmp_path / "local")
     local = omnigraph.open(tmp_path / "local")
     read = local.maintenance.check().read

@@ -59,9 +59,7 @@ def version_file(graph: Graph, key: str = PERSON) -> Path:
 
 def deletion_file(graph: Graph) -> Path:
     entry = graph.snapshot.tables[PERSON]
-    (found,) = version_files(
-        graph._handle.store, entry.location, entry.lance_version
-    ).deletion_files
+    (found,) = version_files(graph._handle.store, entry.location, entry.lance_version).deletion_files
     return Path(graph.uri, found)
 
 
@@ -93,9 +91,7 @@ def test_a_sound_graph_is_well_and_nothing_is_written(graph: Graph) -> None:
         pytest.param(deletion_file, empty, marks=FULL),
     ],
 )
-def test_files_of_the_newest_state(
-    graph: Graph, spoil: Spoil, place: Callable[[Graph], Path]
-) -> None:
+def test_files_of_the_newest_state(graph: Graph, spoil: Spoil, place: Callable[[Graph], Path]) -> None:
     path = place(graph)
     spoil(path)
     found = look(graph)
@@ -108,9 +104,7 @@ def test_files_of_the_newest_state(
     assert newest is not None
     assert newest == graph.head.parent
     assert found.readable["side"] == graph.checkout("side").head.id
-    told_again = repair_graph(
-        open_store(graph.uri, effects=Effects(read_only=True)), graph._handle.branch_head
-    )
+    told_again = repair_graph(open_store(graph.uri, effects=Effects(read_only=True)), graph._handle.branch_state)
     assert told_again.damage or spoil is scramble
 
 
@@ -129,11 +123,7 @@ def test_a_lost_file_is_one_finding_that_names_all_who_need_it(graph: Graph) -> 
     found = look(graph)
     names_told = [one.name for one in found.findings]
     assert len(names_told) == len(set(names_told)) > 1
-    assert {branch for one in found.findings for branch in one.all_branches} == {
-        "main",
-        "side",
-        "tag v1",
-    }
+    assert {branch for one in found.findings for branch in one.all_branches} == {"main", "side", "tag v1"}
     assert not any("another program" in one.reason for one in found.findings)
     (row,) = (one for one in graph.maintenance.repair().datasets if one.type_key == PERSON)
     assert (row.classification, row.action, row.skipped) == ("unverifiable", "preview", "damaged")
@@ -163,9 +153,7 @@ def test_what_a_cleanup_took_is_no_damage(graph: Graph) -> None:
         graph.load({"Person": [{"name": "ada", "age": number}]}, mode="merge")
     graph.tags.delete("v1")
     graph.branches.delete("side")
-    assert (
-        graph.maintenance.cleanup(keep=1, grace=timedelta(0), confirm=True).old_versions_removed > 3
-    )
+    assert graph.maintenance.cleanup(keep=1, grace=timedelta(0), confirm=True).old_versions_removed > 3
     assert look(graph).findings == ()
 
 
@@ -192,9 +180,7 @@ def test_a_quick_look_sees_what_a_listing_shows(graph: Graph, spoil: Spoil) -> N
 @pytest.mark.parametrize("spoil", [lose, pytest.param(empty, marks=FULL)])
 def test_a_lost_index_is_named_and_answers_stay_right(graph: Graph, spoil: Spoil) -> None:
     entry = graph.snapshot.tables[PERSON]
-    places = version_files(
-        graph._handle.store, entry.location, entry.lance_version
-    ).index_directories
+    places = version_files(graph._handle.store, entry.location, entry.lance_version).index_directories
     for place in places:
         for one in Path(graph.uri, place).iterdir():
             spoil(one)
@@ -237,9 +223,7 @@ def test_lost_rows_are_a_typed_failure(graph: Graph) -> None:
     assert "check" in (told.value.hint or "")
 
 
-def test_indexes_that_answer_wrongly(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_indexes_that_answer_wrongly(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of an index over other values, in the place of the right ones."""
     other = omnigraph.init(tmp_path / "other", graph.schema.source, durability="os")
     other.load({"City": [{"name": "rom"}]}, mode="append")
@@ -282,9 +266,7 @@ def test_pieces_of_the_log(graph: Graph, spoil: Spoil, monkeypatch: pytest.Monke
     assert found.readable["main"] == graph.refresh().head.id
 
 
-@pytest.mark.parametrize(
-    "spoil", [pytest.param(lose, marks=FULL), pytest.param(empty, marks=FULL), scramble]
-)
+@pytest.mark.parametrize("spoil", [pytest.param(lose, marks=FULL), pytest.param(empty, marks=FULL), scramble])
 def test_manifests_names_schemas_and_intents(graph: Graph, spoil: Spoil) -> None:
     ref = next(Path(graph.uri, "_refs", "branches", "side").iterdir())
     if spoil is not lose:

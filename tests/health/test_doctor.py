@@ -40,9 +40,7 @@ def test_nothing_is_written_unless_it_may_be(graph: Graph) -> None:
     assert "store clock" not in told(diagnose_environment(graph.uri, probe=False))
 
 
-def test_what_is_missing_or_wrong_is_told(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_is_missing_or_wrong_is_told(graph: Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(_: object) -> None:
         raise StorageError("two creators of one name both win", kind="configuration")
 

@@ -12,16 +12,7 @@ from omnigraph.errors import OmnigraphError, ReadOnlyError, UsageError
 from omnigraph.storage import table_head as heads
 from omnigraph.storage.effects import Fault
 from omnigraph.values.table_key import TableKey
-from tests.health.conftest import (
-    Foreign,
-    again,
-    files,
-    foreign_append,
-    head,
-    kinds,
-    names,
-    path_of,
-)
+from tests.health.conftest import Foreign, again, files, foreign_append, head, kinds, names, path_of
 
 PERSON = TableKey("node:Person")
 EVE = {"id": "eve", "name": "eve", "age": 5}
@@ -85,8 +76,7 @@ MORE = [(compact, "appended", "refused"), (overwrite, "suspicious", "refused")]
 
 
 @pytest.mark.parametrize(
-    ("did", "classification", "action"),
-    [*DRIFTS, *(pytest.param(*one, marks=pytest.mark.full) for one in MORE)],
+    ("did", "classification", "action"), [*DRIFTS, *(pytest.param(*one, marks=pytest.mark.full) for one in MORE)]
 )
 def test_what_others_did_is_told_and_changes_nothing(
     graph: Graph, did: Foreign, classification: str, action: str
@@ -95,9 +85,7 @@ def test_what_others_did_is_told_and_changes_nothing(
     did(graph)
     assert names(graph) == shown
     found = again(graph).maintenance.check()
-    assert [(f.kind, f.type_key, f.severity) for f in found.findings] == [
-        ("drift", PERSON, "warning")
-    ]
+    assert [(f.kind, f.type_key, f.severity) for f in found.findings] == [("drift", PERSON, "warning")]
     assert found
     assert "another program" in str(found.findings[0])
     before = files(graph)
@@ -141,9 +129,7 @@ def test_appended_rows_are_taken_over_once(graph: Graph, did: Foreign) -> None:
     assert (row.action, row.committed, row.skipped, row.error) == ("forced", True, None, None)
     assert graph.head.actor == "omnigraph:repair:force"
     assert done.manifest_version == graph.head.manifest_version
-    assert [(o.kind, o.commit_id) for o in graph.maintenance.operations.recoveries()] == [
-        ("repaired", graph.head.id)
-    ]
+    assert [(o.kind, o.commit_id) for o in graph.maintenance.operations.recoveries()] == [("repaired", graph.head.id)]
     assert names(graph) == expected
     assert not again(graph).maintenance.check().findings
     again_done = again(graph).maintenance.repair(confirm=True, force=True)
@@ -169,19 +155,14 @@ def test_writes_go_on_beside_maintenance_of_others(graph: Graph) -> None:
     assert told.operations == ("ReserveFragments", "Rewrite")
     graph.mutate('delete Person where name = "eve"')
     assert names(graph) == ["ada", "bob", "cid", "fay"]
-    assert one(graph.maintenance.repair(confirm=True, force=True)).action == "no_op", (
-        "it stays deleted"
-    )
+    assert one(graph.maintenance.repair(confirm=True, force=True)).action == "no_op", "it stays deleted"
 
 
 def test_upkeep_goes_on_beside_what_others_did(graph: Graph) -> None:
     """HEAD is nothing that a graph stands on: neither is skipped, nor refused, nor taken over."""
     foreign_append(graph, "Person", {"id": "eve", "name": "eve"})
     done = {one.type_key: one for one in graph.maintenance.optimize().datasets}
-    assert (done[TableKey("node:Person")].committed, done[TableKey("node:Person")].skipped) == (
-        True,
-        None,
-    )
+    assert (done[TableKey("node:Person")].committed, done[TableKey("node:Person")].skipped) == (True, None)
     assert not graph.maintenance.cleanup(keep=1, grace=0, confirm=True).failed
     assert "eve" not in names(graph)
     (told,) = [one for one in graph.maintenance.repair().datasets if one.type_key == "node:Person"]
@@ -206,12 +187,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(
-    ("type_name", "row", "why"),
-    [*BAD[::2], *(pytest.param(*one, marks=pytest.mark.full) for one in BAD[1::2])],
+    ("type_name", "row", "why"), [*BAD[::2], *(pytest.param(*one, marks=pytest.mark.full) for one in BAD[1::2])]
 )
-def test_rows_that_break_a_rule_stay_out(
-    graph: Graph, type_name: str, row: dict[str, Any], why: str
-) -> None:
+def test_rows_that_break_a_rule_stay_out(graph: Graph, type_name: str, row: dict[str, Any], why: str) -> None:
     foreign_append(graph, type_name, row)
     foreign_append(graph, "City", {"id": "rom", "name": "rom"})
     done = graph.maintenance.repair(confirm=True, force=True)
@@ -224,9 +202,7 @@ def test_rows_that_break_a_rule_stay_out(
 
 
 @pytest.mark.parametrize("did", [delete, index])
-def test_what_can_only_be_left_alone_is_told_until_somebody_heard_it(
-    graph: Graph, did: Foreign
-) -> None:
+def test_what_can_only_be_left_alone_is_told_until_somebody_heard_it(graph: Graph, did: Foreign) -> None:
     did(graph)
     for _ in range(2):
         assert kinds(graph) == [("drift", PERSON)], "a preview, or a repair without force, is none"
@@ -276,9 +252,7 @@ def test_an_operation_without_a_name_is_maintenance_only_if_nothing_changed(
     assert one(graph.maintenance.repair()).classification == "suspicious"
 
 
-def test_a_compaction_that_changed_rows_is_none(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compaction_that_changed_rows_is_none(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     compact(graph)
     monkeypatch.setattr(heads, "rows_digest", lambda rows: str(id(rows)))
     assert one(graph.maintenance.repair()).classification == "suspicious"
@@ -316,10 +290,7 @@ def test_repair_cut_off_at_any_effect_takes_every_row_once(graph: Graph, when: A
     shown = names(graph)
     for at in range(1, 40):
         handle = again(graph)
-        with (
-            suppress(OmnigraphError, OSError),
-            handle._handle.store.effects.failing(Fault(at, when)),
-        ):
+        with suppress(OmnigraphError, OSError), handle._handle.store.effects.failing(Fault(at, when)):
             handle.maintenance.repair(confirm=True, force=True)
         now = names(graph)
         assert now in (shown, sorted([*shown, "eve"])), at

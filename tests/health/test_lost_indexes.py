@@ -97,9 +97,7 @@ def test_whole_indexes_are_well_and_nothing_is_built(docs: Graph) -> None:
         ),
     ],
 )
-def test_check_names_it_and_ensure_indices_builds_it(
-    docs: Graph, spoil: Callable[[Path], object], name: str
-) -> None:
+def test_check_names_it_and_ensure_indices_builds_it(docs: Graph, spoil: Callable[[Path], object], name: str) -> None:
     before = answers(docs)
     path = index_file(docs, name)
     spoil(path)
@@ -119,10 +117,7 @@ def test_check_names_it_and_ensure_indices_builds_it(
     assert not again(docs).maintenance.ensure_indices()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["auxiliary.idx", *(pytest.param(one, marks=FULL) for one, _ in FILES)],
-)
+@pytest.mark.parametrize("name", ["auxiliary.idx", *(pytest.param(one, marks=FULL) for one, _ in FILES)])
 def test_check_sees_other_bytes_of_the_same_length(docs: Graph, name: str) -> None:
     scramble(index_file(docs, name))
     (found,) = look(docs).findings

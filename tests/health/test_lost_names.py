@@ -119,9 +119,7 @@ def test_a_lost_ref_object_is_reported_spared_and_restored(root: Path, name: str
     manifest = {one for one in files(open_store(str(root))) if ulid in one}
     graph = open_again(root)
     done = graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
-    assert [(one["manifest"], one["name"]) for one in done.unnamed] == [
-        (f"__branches/{ulid}", name)
-    ]
+    assert [(one["manifest"], one["name"]) for one in done.unnamed] == [(f"__branches/{ulid}", name)]
     assert manifest <= set(files(open_store(str(root))))
     left = files(open_store(str(root)))
     (row,) = graph.maintenance.repair().names
@@ -229,9 +227,7 @@ def test_a_damaged_name_that_leads_nowhere_can_be_dropped(root: Path) -> None:
     ref_objects(root, "used")[-1].write_bytes(b"{")
     assert [one.branch for one in check(root).findings] == ["used"]
     assert [one.action for one in graph.maintenance.repair(confirm=True).names] == ["refused"]
-    assert [one.action for one in graph.maintenance.repair(confirm=True, drop="used").names] == [
-        "dropped"
-    ]
+    assert [one.action for one in graph.maintenance.repair(confirm=True, drop="used").names] == ["dropped"]
     assert not check(root).findings
     add(graph.branches.create("used"), "new")
 
@@ -245,9 +241,7 @@ def test_a_name_whose_manifest_is_missing(root: Path, name: str) -> None:
     (finding,) = check(root).findings
     assert (finding.kind, ulid in str(finding.name)) == ("manifest", True)
     graph = open_again(root)
-    assert [one.action for one in graph.maintenance.repair(confirm=True, drop=name).names] == [
-        "dropped"
-    ]
+    assert [one.action for one in graph.maintenance.repair(confirm=True, drop=name).names] == ["dropped"]
     assert not check(root).findings
 
 
@@ -286,9 +280,7 @@ def test_a_deleted_branch_that_lost_its_closing_version(root: Path) -> None:
     assert "used" not in open_again(root).branches
 
 
-def test_what_an_older_release_left_is_spared_and_warned_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_an_older_release_left_is_spared_and_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "g"
     _as_older_release(monkeypatch)
     graph = omnigraph.init(root, SCHEMA, durability="os")
@@ -314,9 +306,7 @@ def _as_older_release(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
     real: Callable[..., GraphState] = branch_lifecycle.forked_state
-    monkeypatch.setattr(
-        branch_lifecycle, "forked_state", lambda *given: replace(real(*given), origin=None)
-    )
+    monkeypatch.setattr(branch_lifecycle, "forked_state", lambda *given: replace(real(*given), origin=None))
 
 
 def test_a_lost_name_race_leaves_garbage_and_no_damage(root: Path) -> None:

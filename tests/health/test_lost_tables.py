@@ -53,9 +53,7 @@ def lose_data(graph: Graph) -> None:
         *(pytest.param(lose_data, verb, marks=FULL) for verb in VERBS),
     ],
 )
-def test_files_of_the_head_are_lost_not_cleaned_up(
-    graph: Graph, lose: Callable[[Graph], None], verb: str
-) -> None:
+def test_files_of_the_head_are_lost_not_cleaned_up(graph: Graph, lose: Callable[[Graph], None], verb: str) -> None:
     if lose is lose_data and verb == "ensure_indices":
         graph.load({"Person": [{"name": "new"}]}, mode="append")  # else there is nothing to build
     lose(graph)
@@ -77,9 +75,7 @@ def test_what_a_cleanup_took_is_still_said_to_be_reclaimed(graph: Graph) -> None
 
 
 @pytest.mark.parametrize("lose", [lose_table, pytest.param(lose_data, marks=FULL)])
-def test_status_marks_the_damaged_table(
-    graph: Graph, lose: Callable[[Graph], None], shell: Program
-) -> None:
+def test_status_marks_the_damaged_table(graph: Graph, lose: Callable[[Graph], None], shell: Program) -> None:
     whole = {one.type_key: one.to_json() for one in graph.maintenance.status().datasets}
     lose(graph)
     told = json.loads(shell("status", graph.uri, "--json").out)

@@ -49,8 +49,7 @@ def test_check_names_a_version_that_makes_lance_panic(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb",
-    ["query", "insert", *(pytest.param(one, marks=FULL) for one in ("export", "ensure_indices"))],
+    "verb", ["query", "insert", *(pytest.param(one, marks=FULL) for one in ("export", "ensure_indices"))]
 )
 def test_readers_and_writers_get_a_typed_error(graph: Graph, verb: str) -> None:
     spoil_type(version_file(graph))

@@ -23,28 +23,14 @@ BROKEN: list[tuple[str, str, list[dict[str, Any]], str, str]] = [
     ("value", PERSON, [{"id": "x", "name": "x", "age": 151}], "x", "151 is not in 0..150"),
     ("key", PERSON, [{"id": "ada", "name": "ada"}], "ada", "2 rows have this id"),
     ("key", PERSON, [{"id": "x", "name": "y"}], "x", "its key requires the id 'y'"),
-    (
-        "unique",
-        PERSON,
-        [{"id": n, "name": n, "badge": "7"} for n in ("x", "y")],
-        "y",
-        "also belongs to 'x'",
-    ),
+    ("unique", PERSON, [{"id": n, "name": n, "badge": "7"} for n in ("x", "y")], "y", "also belongs to 'x'"),
     ("endpoint", KNOWS, [{"id": "k", "src": "ada", "dst": "no"}], "k", "dst 'no' not found"),
-    (
-        "cardinality",
-        KNOWS,
-        [{"id": f"k{n}", "src": "cid", "dst": "bob"} for n in range(3)],
-        "cid",
-        "3 edges",
-    ),
+    ("cardinality", KNOWS, [{"id": f"k{n}", "src": "cid", "dst": "bob"} for n in range(3)], "cid", "3 edges"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "key", "rows", "entity", "why"), BROKEN)
-def test_every_rule(
-    graph: Graph, kind: str, key: str, rows: list[dict[str, Any]], entity: str, why: str
-) -> None:
+def test_every_rule(graph: Graph, kind: str, key: str, rows: list[dict[str, Any]], entity: str, why: str) -> None:
     smuggle(graph, key, rows)
     found = again(graph).maintenance.check()
     assert not found
@@ -59,12 +45,10 @@ def test_every_rule(
 def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
     def prepare(txn: WriteTxn) -> PublishPlan:
         entry = txn.base.state.tables[PERSON]
-        wrong = replace(
-            entry, row_count=entry.row_count + 5, max_field_id=1, version=entry.version + 1
-        )
+        wrong = replace(entry, row_count=entry.row_count + 5, max_field_id=1, version=entry.version + 1)
         return PublishPlan("forged", adopted_tables={PERSON: wrong})
 
-    publish(graph._handle.branch_head, prepare)
+    publish(graph._handle.branch_state, prepare)
     found = again(graph).maintenance.check()
     assert {one.kind for one in found.findings} == {"field"}
 
@@ -73,7 +57,7 @@ def test_rows_and_field_ids_are_compared_with_the_state(graph: Graph) -> None:
         wrong = replace(entry, max_field_id=99, version=entry.version + 1)
         return PublishPlan("forged", adopted_tables={PERSON: wrong})
 
-    publish(graph._handle.branch_head, counted)
+    publish(graph._handle.branch_state, counted)
     (told,) = again(graph).maintenance.check().findings
     assert told.kind == "count"
     assert "but there are 3" in told.reason
@@ -88,18 +72,14 @@ FORGED: list[tuple[Callable[[GraphState], GraphState], str]] = [
         "",  # numbers are for people
     ),
     (
-        lambda s: replace(
-            s, tables={**s.tables, PERSON: replace(s.tables[PERSON], lance_version=1, row_count=0)}
-        ),
+        lambda s: replace(s, tables={**s.tables, PERSON: replace(s.tables[PERSON], lance_version=1, row_count=0)}),
         "the state and the log disagree on node:Person",
     ),
 ]
 
 
 @pytest.mark.parametrize(("forge", "why"), FORGED)
-def test_a_state_that_contradicts_its_log(
-    graph: Graph, forge: Callable[[GraphState], GraphState], why: str
-) -> None:
+def test_a_state_that_contradicts_its_log(graph: Graph, forge: Callable[[GraphState], GraphState], why: str) -> None:
     opened = read_manifest(graph._handle.store)
     swap_state(graph._handle.store, opened, forge(opened.state))
     found = check_graph(open_store(graph.uri), quick=True)

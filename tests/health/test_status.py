@@ -73,9 +73,7 @@ def test_every_limit_warns_with_a_command(graph: Graph, monkeypatch: pytest.Monk
     assert f"omnigraph cleanup {graph.uri}" in told["bytes that no branch references"].command
 
 
-def test_a_write_says_it_once(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_write_says_it_once(graph: Graph, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(limits, "FRAGMENTS", 1)
     with caplog.at_level(logging.WARNING, "omnigraph"):
         graph.load({"Person": [{"name": "x"}]}, mode="append")
@@ -88,15 +86,13 @@ def test_a_write_says_it_once(
     assert again(graph).warnings == []
 
 
-def test_a_write_asks_the_store_for_nothing_more(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_asks_the_store_for_nothing_more(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "FRAGMENTS", 1)
     monkeypatch.setattr(limits, "UNINDEXED", -1)
     graph.load({"Person": [{"name": "x"}]}, mode="append")
     from omnigraph.maintenance.commit_warnings import commit_warnings
 
-    opened, commit = graph._handle.branch_head.last_known(), graph.head
+    opened, commit = graph._handle.branch_state.last_known(), graph.head
     held = graph._handle.store.dataset_cache.get(
         opened.state.tables[PERSON].location, opened.state.tables[PERSON].lance_version
     )
@@ -106,9 +102,7 @@ def test_a_write_asks_the_store_for_nothing_more(
     assert held.io_stats_snapshot().read_iops == before
 
 
-def test_the_shell_tells_on_standard_error(
-    shell: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_shell_tells_on_standard_error(shell: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
     graph.load({"City": [{"name": "a"}]}, mode="append")
     monkeypatch.setattr(limits, "FRAGMENTS", 1)
@@ -127,10 +121,7 @@ def test_the_shell_tells_on_standard_error(
 
 
 def test_a_write_warns_of_a_full_cache(
-    graph: Graph,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     place = tmp_path / "cache"
     place.mkdir()
@@ -150,9 +141,7 @@ def test_a_write_warns_of_a_full_cache(
     assert [one.getMessage() for one in caplog.records] == [str(told)]
 
 
-def test_a_write_warns_of_bytes_that_no_branch_shows(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_warns_of_bytes_that_no_branch_shows(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_warnings, "TABLE_CHECK_INTERVAL", 1)
     graph.load({"City": [{"name": f"n{n}"} for n in range(500)]}, mode="append")
     graph.load({"City": [{"name": "only"}]}, mode="overwrite")
@@ -169,15 +158,11 @@ def test_a_write_warns_of_bytes_that_no_branch_shows(
     assert f"run `omnigraph cleanup {graph.uri} --keep 10 --older-than 7d --confirm`" in str(told)
 
 
-def test_the_look_at_bytes_is_rare_and_one_request(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_look_at_bytes_is_rare_and_one_request(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     real = objects.ControlObjects.list_first
 
-    def first(
-        self: objects.ControlObjects, prefix: str, most: int
-    ) -> Sequence[object_backend.ListedObject]:
+    def first(self: objects.ControlObjects, prefix: str, most: int) -> Sequence[object_backend.ListedObject]:
         asked.append(prefix)
         return real(self, prefix, most)
 

@@ -22,16 +22,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.cell import SwapConflict
 from omnigraph.storage.store import Store, open_store
 from tests.history.apart import apart, once, people, version_file, write_while
-from tests.rig.writes import (
-    PERSON,
-    append,
-    check_invariants,
-    init_small,
-    read_branch,
-    read_graph,
-    rewrite,
-    write,
-)
+from tests.rig.writes import PERSON, append, check_invariants, init_small, read_branch, read_graph, rewrite, write
 
 
 @pytest.fixture
@@ -65,9 +56,7 @@ def test_a_stale_writer_learns_that_its_branch_was_deleted(root: Path) -> None:
     assert "f" not in list_branches(line.store)
 
 
-def test_without_the_closing_version_it_would_be_acknowledged(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_closing_version_it_would_be_acknowledged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(branch_lifecycle, "publish_closing_version", lambda *_: False)
     line = apart(root, "f")
     assert write_while(line, people(1), lambda: _delete(root)) is not None
@@ -84,16 +73,12 @@ def test_a_stale_writer_does_not_reach_the_next_branch_of_that_name(root: Path) 
     check_invariants(root)
 
 
-def test_in_a_directory_of_the_same_name_it_would(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_a_directory_of_the_same_name_it_would(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "_is_same_history", lambda *_: True)
     line = apart(root, "f")
     write(line, append({"old": 1}))
     real = branch_lifecycle._branch_intent
-    monkeypatch.setattr(
-        branch_lifecycle, "_branch_intent", lambda *a: replace(real(*a), created_ulid=line.ulid)
-    )
+    monkeypatch.setattr(branch_lifecycle, "_branch_intent", lambda *a: replace(real(*a), created_ulid=line.ulid))
 
     def again() -> None:
         _delete(root)
@@ -168,9 +153,7 @@ def test_a_late_deletion_does_not_touch_the_successor(root: Path) -> None:
     assert read_graph(root)["f"][PERSON] == [("base", 0), ("p0", 0)]
 
 
-def test_deleting_a_name_would_take_it_from_the_successor(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleting_a_name_would_take_it_from_the_successor(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def release(store: Store, ref: refs.Ref) -> None:
         for one in store.objects.list(layout.ref_name(ref.name, 0).rpartition("/")[0]):
             store.objects.remove(one.name)
@@ -215,18 +198,14 @@ def _fork_while_swept(root: Path, monkeypatch: pytest.MonkeyPatch) -> BranchStat
     return _create(root, "g")
 
 
-def test_a_fork_is_protected_while_its_source_moves_on(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fork_is_protected_while_its_source_moves_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _delete(root)
     _fork_while_swept(root, monkeypatch)
     assert read_graph(root)["g"][PERSON] == [("base", 0)]
     check_invariants(root)
 
 
-def test_without_an_intent_a_fork_would_name_what_was_swept(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_an_intent_a_fork_would_name_what_was_swept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _delete(root)
     monkeypatch.setattr(intent, "arm", lambda *_: None)
     monkeypatch.setattr(intent, "decide", lambda *_: "publish")
@@ -301,9 +280,7 @@ def test_a_name_left_behind_is_no_obstacle_for_finding_a_commit(root: Path) -> N
     assert find_commit(store, open_branch(store, "main"), late.id)[2] == late
 
 
-def test_two_names_one_above_the_other_never_both_stay(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_names_one_above_the_other_never_both_stay(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _delete(root)
     real = create_manifest
     race = once(lambda: _create(root, "r/a"))
@@ -319,9 +296,7 @@ def test_two_names_one_above_the_other_never_both_stay(
     check_invariants(root)
 
 
-def test_a_branch_that_is_deleted_at_once_is_not_acknowledged(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_that_is_deleted_at_once_is_not_acknowledged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, listed = refs.list_highest_numbers, list[int]()
 
     def listing(store: Store) -> dict[str, int]:
@@ -336,9 +311,7 @@ def test_a_branch_that_is_deleted_at_once_is_not_acknowledged(
     assert list_branches(open_store(str(root))) == ["f", "main"]
 
 
-def test_a_closing_that_loses_to_writers_goes_on(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closing_that_loses_to_writers_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = [1, 2, 3]
 
     def losing(*args: Any) -> Any:

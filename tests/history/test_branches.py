@@ -4,14 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.errors import (
-    AlreadyExists,
-    BranchBusy,
-    BranchNotFound,
-    CommitNotFound,
-    InputError,
-    NotFound,
-)
+from omnigraph.errors import AlreadyExists, BranchBusy, BranchNotFound, CommitNotFound, InputError, NotFound
 from omnigraph.history.branch_state import BranchState, branch_state_of
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.log import HistoryLog, sort_newest_first
@@ -46,9 +39,7 @@ def test_a_new_branch_adds_no_commit_and_touches_no_table(store: Store) -> None:
     assert (ref.parent, ref.fork_commit) == ("main", before.state.head.commit_id)
 
 
-@pytest.mark.parametrize(
-    "name", ["", "  ", "main", "a//b", "/a", "a/", "x.lock", "__x", "a b", "é", ".."]
-)
+@pytest.mark.parametrize("name", ["", "  ", "main", "a//b", "/a", "a/", "x.lock", "__x", "a b", "é", ".."])
 def test_a_bad_name_is_refused_before_anything_is_written(store: Store, name: str) -> None:
     before = files(store)
     with pytest.raises(InputError):

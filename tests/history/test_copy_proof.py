@@ -21,16 +21,7 @@ from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import open_table
 from tests.history.apart import once
 from tests.rig.invariants import check_invariants
-from tests.rig.writes import (
-    PERSON,
-    append,
-    delete,
-    init_small,
-    line_at,
-    overwrite,
-    read_graph,
-    write,
-)
+from tests.rig.writes import PERSON, append, delete, init_small, line_at, overwrite, read_graph, write
 
 
 @pytest.fixture
@@ -148,9 +139,7 @@ def test_blobs_that_go_after_their_data_file_are_noticed(
     assert read_graph(target.root.path)["main"][PERSON] == [("only", 1)]
 
 
-def test_files_that_a_graph_lost_are_told_and_not_waited_for(
-    line: BranchState, target: Store
-) -> None:
+def test_files_that_a_graph_lost_are_told_and_not_waited_for(line: BranchState, target: Store) -> None:
     (lost, *_) = data_files(line, entry_of(line))
     lost.unlink()
     with pytest.raises(StorageError, match="missing") as caught:
@@ -159,9 +148,7 @@ def test_files_that_a_graph_lost_are_told_and_not_waited_for(
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_history_that_was_reclaimed_is_reclaimed_in_the_copy(
-    line: BranchState, target: Store, half: bool
-) -> None:
+def test_history_that_was_reclaimed_is_reclaimed_in_the_copy(line: BranchState, target: Store, half: bool) -> None:
     old = entry_of(line)
     write(line, overwrite({"only": 1}))
     past = line.last_known().state.tail[-2].id

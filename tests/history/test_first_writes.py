@@ -60,11 +60,7 @@ def test_a_write_to_one_table_makes_a_version_of_that_table_only(store: Store) -
     before = _names(store, "nodes/", "edges/")
     write(line, append({"own": 1}))
     made = _names(store, "nodes/", "edges/") - before
-    assert {one.rpartition("/")[0].rpartition("/")[2] for one in made} == {
-        "data",
-        "_versions",
-        "_transactions",
-    }
+    assert {one.rpartition("/")[0].rpartition("/")[2] for one in made} == {"data", "_versions", "_transactions"}
     assert all(one.startswith(entries[PERSON].location) for one in made)
     after = line.last_known().state.tables
     assert {key for key in TABLES if entries[key] != after[key]} == {PERSON}
@@ -96,10 +92,7 @@ def test_a_first_write_that_is_cut_off_leaves_the_branch_as_it_was(store: Store,
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_an_interrupt_while_staging_changes_nothing(store: Store, at: int) -> None:
     line = _f(store)
-    with (
-        line.store.effects.failing(Fault(at, "after", KeyboardInterrupt())),
-        pytest.raises(KeyboardInterrupt),
-    ):
+    with line.store.effects.failing(Fault(at, "after", KeyboardInterrupt())), pytest.raises(KeyboardInterrupt):
         write(line, append({"own": 1}))
     assert read_branch(_f(store))[PERSON] == [("base", 0)]
     assert write(line, append({"own": 1})) is not None

@@ -60,9 +60,7 @@ def test_a_quiet_graph_is_not_listed_again(tmp_path: Path, listings: list[str]) 
     assert listings == []
 
 
-def test_what_just_changed_is_looked_at_until_it_rests(
-    tmp_path: Path, listings: list[str], looks: list[str]
-) -> None:
+def test_what_just_changed_is_looked_at_until_it_rests(tmp_path: Path, listings: list[str], looks: list[str]) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
     graph.insert("Person", {"name": "Ada"})
     listings.clear()
@@ -73,9 +71,7 @@ def test_what_just_changed_is_looked_at_until_it_rests(
     assert len(looks) == 2 * 2  # what would be next, and what is there
 
 
-def test_a_write_lists_no_versions_however_many_there_are(
-    tmp_path: Path, listings: list[str]
-) -> None:
+def test_a_write_lists_no_versions_however_many_there_are(tmp_path: Path, listings: list[str]) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
     graph.insert("Person", {"name": "first"})
     listings.clear()

@@ -23,11 +23,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def _keyed(root: Path, n: int, key: str | None = "k", request: str = "r") -> Commit:
-    made = write(
-        apart(root),
-        people(1, n),
-        signature=CommitMetadata(idempotency_key=key, request_hash=request),
-    )
+    made = write(apart(root), people(1, n), signature=CommitMetadata(idempotency_key=key, request_hash=request))
     assert made is not None
     return made
 

@@ -50,9 +50,7 @@ def ancestors(history: dict[str, Commit], at: str) -> set[str]:
 
 
 @given(histories(), st.data())
-def test_merge_bases_are_the_best_common_ancestors(
-    history: dict[str, Commit], data: st.DataObject
-) -> None:
+def test_merge_bases_are_the_best_common_ancestors(history: dict[str, Commit], data: st.DataObject) -> None:
     a, b = (data.draw(st.sampled_from(sorted(history))) for _ in "ab")
     above = {one: ancestors(history, one) for one in history}
     shared = above[a] & above[b]
@@ -64,9 +62,7 @@ def test_merge_bases_are_the_best_common_ancestors(
 
 
 @given(histories(), st.randoms(use_true_random=False))
-def test_the_order_is_newest_first_and_children_before_parents(
-    history: dict[str, Commit], dice: Random
-) -> None:
+def test_the_order_is_newest_first_and_children_before_parents(history: dict[str, Commit], dice: Random) -> None:
     shuffled = list(history.values())
     dice.shuffle(shuffled)
     found = sort_newest_first(shuffled)
@@ -87,9 +83,7 @@ def _could_swap(history: dict[str, Commit], found: list[Commit], at: int) -> boo
 
 
 @given(histories(), st.data())
-def test_read_piece_by_piece_the_order_is_the_same(
-    history: dict[str, Commit], data: st.DataObject
-) -> None:
+def test_read_piece_by_piece_the_order_is_the_same(history: dict[str, Commit], data: st.DataObject) -> None:
     head = data.draw(st.sampled_from(sorted(history)))
     state = GraphState(BranchHead(head, "main"), SCHEMA, {}, tuple(history.values()))
     log = HistoryLog(None, state)  # type: ignore[arg-type]
@@ -125,14 +119,9 @@ def test_the_tail_stays_short_and_chunks_grow(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), durability="os")
     state = grown(store, 128 + 64 * 8)
     assert len(state.tail) == 64
-    assert [(one.commit_count, one.last_commit_id) for one in state.chunks] == [
-        (512, "c00511"),
-        (64, "c00575"),
-    ]
+    assert [(one.commit_count, one.last_commit_id) for one in state.chunks] == [(512, "c00511"), (64, "c00575")]
     assert state.tail[-1].id == state.head.commit_id
-    ids = [
-        one.id for chunk in state.chunks for one in HistoryLog(store, state).chunk_commits(chunk)
-    ]
+    ids = [one.id for chunk in state.chunks for one in HistoryLog(store, state).chunk_commits(chunk)]
     assert ids + [one.id for one in state.tail] == [f"c{n:05}" for n in range(640)]
 
 
@@ -188,12 +177,7 @@ def test_a_chunk_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(logs, "_read_chunk_object", reading)
     for _ in range(3):
         HistoryLog(store, state).find("nothing")
-        assert (
-            HistoryLog(store, state)
-            .tables_and_schema_at("c00010")[0][TableKey("node:T0")]
-            .content_id
-            == "c00010"
-        )
+        assert HistoryLog(store, state).tables_and_schema_at("c00010")[0][TableKey("node:T0")].content_id == "c00010"
     assert sorted(read) == sorted(one.name for one in state.chunks)
 
 

@@ -59,9 +59,7 @@ def test_a_replay_shows_nothing_that_was_never_shown(root: Path) -> None:
     assert again.require_unchanged([PERSON]).contents == ()
 
 
-def test_a_replay_after_a_lost_race_shows_nothing_either(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replay_after_a_lost_race_shows_nothing_either(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process made the same request, on a change that this handle never showed."""
     line, other = apart(root), apart(root)
     shown = ReadSet(line.last_known().state.tables)

@@ -24,15 +24,7 @@ from omnigraph.storage.local_objects import LocalBackend
 from omnigraph.storage.objects import ControlObjects
 from omnigraph.storage.store import Store, open_store
 from tests.history.apart import apart, once, people, version_file
-from tests.rig.writes import (
-    PERSON,
-    append,
-    check_invariants,
-    init_small,
-    read_branch,
-    write,
-    write_long,
-)
+from tests.rig.writes import PERSON, append, check_invariants, init_small, read_branch, write, write_long
 
 
 @pytest.fixture
@@ -66,17 +58,13 @@ def _create_with_a_lost_answer(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
         create_branch(main.store, "f", main)
 
 
-def test_our_own_object_is_not_taken_for_that_of_another(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_own_object_is_not_taken_for_that_of_another(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _create_with_a_lost_answer(root, monkeypatch)
     assert list_branches(open_store(str(root))) == ["f", "main"]
     check_invariants(root)
 
 
-def test_without_a_nonce_who_won_would_be_told_that_he_lost(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_nonce_who_won_would_be_told_that_he_lost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = ControlObjects.read_json
 
     def forgetful(self: ControlObjects, name: str) -> dict[str, Any] | None:
@@ -116,9 +104,7 @@ def _discarded_while_its_owner_slept(root: Path, monkeypatch: pytest.MonkeyPatch
         write_long(line, append({"big": 1}))
 
 
-def test_a_verdict_on_an_operation_that_is_over_is_void(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_verdict_on_an_operation_that_is_over_is_void(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConcurrentCommit, match="discarded"):
         _discarded_while_its_owner_slept(root, monkeypatch)
     assert _ids(apart(root)) == []
@@ -167,9 +153,7 @@ def _fork_and_sweep_the_source(root: Path) -> tuple[BranchState, list[str]]:
     return apart(root, "g"), line[2:]
 
 
-def test_a_branch_keeps_the_history_of_the_one_it_was_made_from(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_keeps_the_history_of_the_one_it_was_made_from(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
     g, line = _fork_and_sweep_the_source(root)
     log = HistoryLog(g.store, g.last_known().state)
@@ -206,9 +190,7 @@ def test_a_commit_that_a_fork_merely_holds_is_not_its_history(root: Path) -> Non
     assert _repeat_on_a_fork(root) == ["base", "later"]
 
 
-def test_by_presence_alone_a_write_on_the_fork_would_be_swallowed(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_presence_alone_a_write_on_the_fork_would_be_swallowed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Whole(HistoryLog):
         """A log that takes all it holds for history."""
 
@@ -272,9 +254,7 @@ def _state_bytes(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     return largest
 
 
-def test_large_commits_do_not_make_every_later_state_large(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_commits_do_not_make_every_later_state_large(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _state_bytes(root, monkeypatch) < 2 * logs.MAX_TAIL_BYTES
 
 

@@ -94,18 +94,14 @@ def test_by_the_gap_alone_the_newest_version_would_be_taken_back(
         clean(line, newest)
         late()
 
-    monkeypatch.setattr(
-        manifest, "_all_files_exist", lambda _: False
-    )  # as if it lacked what it names
+    monkeypatch.setattr(manifest, "_all_files_exist", lambda _: False)  # as if it lacked what it names
     after_swap(monkeypatch, happen)
     with suppress(OmnigraphError):
         write(line, append({"mine": 1}))
     assert "c" not in people(root)  # which was acknowledged long ago
 
 
-def test_nor_by_a_later_look(
-    root: str, late: Callable[[], LoadedManifest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nor_by_a_later_look(root: str, late: Callable[[], LoadedManifest], monkeypatch: pytest.MonkeyPatch) -> None:
     line = apart(root)
     newest = line.last_known().version + 1
     after_swap(monkeypatch, lambda: clean(line, newest))

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.errors import (
-    ConcurrentCommit,
-    KeyConflict,
-    PreconditionFailed,
-    ReadSetConflict,
-    VersionConflict,
-)
+from omnigraph.errors import ConcurrentCommit, KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
 from omnigraph.history import log as logs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.log import HistoryLog
@@ -64,9 +58,7 @@ def _lose(monkeypatch: pytest.MonkeyPatch, root: Path, times: int) -> list[int]:
     return tried
 
 
-def test_the_fifth_attempt_still_uses_the_first_preparation(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fifth_attempt_still_uses_the_first_preparation(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried, prepared = _lose(monkeypatch, root, 4), list[str]()
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
@@ -79,9 +71,7 @@ def test_the_fifth_attempt_still_uses_the_first_preparation(
     check_invariants(root, acknowledged=[made])
 
 
-def test_a_write_that_always_loses_says_so_and_leaves_nothing(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_always_loses_says_so_and_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 2)
     tried = _lose(monkeypatch, root, 100)
     with pytest.raises(ConcurrentCommit) as caught:
@@ -118,9 +108,7 @@ def test_maintenance_that_others_did_meanwhile_is_not_done_again(root: Path) -> 
     assert line.last_known().state.tables[PERSON].version == 5
 
 
-def test_id_and_creation_time_survive_every_retry(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_id_and_creation_time_survive_every_retry(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line, seen = apart(root), list[tuple[str, int]]()
     _lose(monkeypatch, root, 6)
 
@@ -137,9 +125,7 @@ def test_id_and_creation_time_survive_every_retry(
 
 
 @pytest.mark.parametrize("landed", [True, False])
-def test_a_swap_without_an_answer_is_looked_up(
-    root: Path, monkeypatch: pytest.MonkeyPatch, landed: bool
-) -> None:
+def test_a_swap_without_an_answer_is_looked_up(root: Path, monkeypatch: pytest.MonkeyPatch, landed: bool) -> None:
     real, lost = swap_state, [True]
 
     def wrapped(*args: Any) -> Any:
@@ -157,9 +143,7 @@ def test_a_swap_without_an_answer_is_looked_up(
     check_invariants(root, acknowledged=[made])
 
 
-def test_a_lost_swap_that_was_our_own_is_recognised(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_swap_that_was_our_own_is_recognised(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, lost = swap_state, [True]
 
     def wrapped(*args: Any) -> Any:
@@ -184,9 +168,7 @@ def _long_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> BranchState:
     return line
 
 
-def test_the_look_reads_only_pieces_of_the_log_that_are_new(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_look_reads_only_pieces_of_the_log_that_are_new(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = _long_log(root, monkeypatch)
     for one in line.last_known().state.chunks:
         line.store.objects.remove(one.name)

@@ -29,17 +29,7 @@ from omnigraph.storage import table as tables
 from omnigraph.storage.table import StagedChange, create_table, open_table
 from omnigraph.values import ids
 from tests.history.apart import apart, held, people, version_file, write_while
-from tests.rig.writes import (
-    CITY,
-    PERSON,
-    append,
-    check_invariants,
-    init_small,
-    read_branch,
-    update,
-    upsert,
-    write,
-)
+from tests.rig.writes import CITY, PERSON, append, check_invariants, init_small, read_branch, update, upsert, write
 
 
 @pytest.fixture
@@ -62,9 +52,7 @@ def _outrun(root: Path, line: BranchState) -> None:
         version_file(line, version).unlink()
 
 
-def test_a_number_that_is_free_again_is_not_taken_for_the_newest(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_number_that_is_free_again_is_not_taken_for_the_newest(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = apart(root)
     with held(monkeypatch, lambda: _outrun(root, line)):
         made = write(line, append({"mine": 1}))
@@ -73,9 +61,7 @@ def test_a_number_that_is_free_again_is_not_taken_for_the_newest(
     assert HistoryLog(line.store, line.last_known().state).find(made.id) is not None
 
 
-def test_without_the_look_at_the_end_it_would_be_lost(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_look_at_the_end_it_would_be_lost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = apart(root)
     monkeypatch.setattr(swapping, "is_newest", lambda _: True)
     with held(monkeypatch, lambda: _outrun(root, line)):
@@ -86,18 +72,13 @@ def test_without_the_look_at_the_end_it_would_be_lost(
 def test_who_loses_builds_on_what_won(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
     line = apart(root)
-    won = [
-        write_while(line, people(1, n), partial(write, apart(root), people(1, 10 + n)))
-        for n in range(6)
-    ]
+    won = [write_while(line, people(1, n), partial(write, apart(root), people(1, 10 + n))) for n in range(6)]
     assert all(won)
     assert len(_ids(line)) == 12
     check_invariants(root, acknowledged=[one for one in won if one])
 
 
-def test_a_loser_that_keeps_its_first_tail_would_lose_the_winner(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loser_that_keeps_its_first_tail_would_lose_the_winner(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first: dict[str, Any] = {}
     real = next_state.build_next_state
 
@@ -166,10 +147,7 @@ def _append_over_a_schema_change(root: Path) -> list[dict[str, Any]]:
 
 
 def test_rows_of_an_older_schema_are_planned_again(root: Path) -> None:
-    assert _append_over_a_schema_change(root) == [
-        {"id": "new", "m": 5},
-        {"id": "old", "m": None},
-    ]
+    assert _append_over_a_schema_change(root) == [{"id": "new", "m": 5}, {"id": "old", "m": None}]
 
 
 def test_without_the_field_ids_a_value_would_move_to_another_column(
@@ -206,9 +184,7 @@ def test_rows_of_a_dropped_table_are_not_carried_into_its_successor(root: Path) 
     check_invariants(root)
 
 
-def test_without_the_directory_they_would_be_and_could_not_be_read(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_directory_they_would_be_and_could_not_be_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(next_state, "can_replay", lambda *_: True)
     line = apart(root)
     write_while(line, append({"mine": 1}), lambda: _register_again(root))
@@ -216,9 +192,7 @@ def test_without_the_directory_they_would_be_and_could_not_be_read(
         _ids(line)
 
 
-def test_a_plan_that_touched_fragments_is_made_again(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_that_touched_fragments_is_made_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = apart(root)
     write(line, append({"a": 1, "b": 1}))
     write_while(line, upsert({"a": 2}), lambda: write(apart(root), upsert({"b": 2})))
@@ -226,9 +200,7 @@ def test_a_plan_that_touched_fragments_is_made_again(
     check_invariants(root)
 
 
-def test_replayed_all_the_same_it_would_undo_the_other(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replayed_all_the_same_it_would_undo_the_other(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(next_state, "can_replay", lambda *_: True)
     monkeypatch.setattr(publishing, "_plan_still_holds", lambda *_: True)
     line = apart(root)
@@ -250,9 +222,7 @@ def test_a_key_is_looked_for_in_every_attempt(root: Path) -> None:
     assert _ids(line) == ["first"]
 
 
-def test_looked_for_only_once_it_would_be_written_twice(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looked_for_only_once_it_would_be_written_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "find_replayed_commit", lambda *_: None)
     line, signature = apart(root), CommitMetadata(idempotency_key="k", request_hash="r")
     write_while(
@@ -278,9 +248,7 @@ def _seal_beside_an_abandoned_chunk(root: Path) -> BranchState:
     return line
 
 
-def test_a_chunk_is_never_written_under_a_name_that_was_used(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chunk_is_never_written_under_a_name_that_was_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
     line = _seal_beside_an_abandoned_chunk(root)
     assert line.last_known().state.chunks
@@ -302,9 +270,7 @@ def _fence_and_sweep(root: Path, staged: list[Path]) -> None:
     """A collector fences the branch, then deletes files that nothing names."""
     other = apart(root)
     state = other.reload().state
-    swap_state(
-        other.store, other.last_known(), replace(state, head=replace(state.head, gc_epoch=1))
-    )
+    swap_state(other.store, other.last_known(), replace(state, head=replace(state.head, gc_epoch=1)))
     for one in staged:
         one.unlink()
 
@@ -319,9 +285,7 @@ def test_what_was_staged_before_a_fence_is_staged_again(root: Path) -> None:
     assert _ids(line) == ["mine"]
 
 
-def test_without_the_epoch_the_state_would_name_a_swept_file(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_epoch_the_state_would_name_a_swept_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "_plan_still_holds", lambda *_: True)
     line = apart(root)
     write_while(line, append({"mine": 1}), lambda: _fence_and_sweep(root, _staged_files(root)))
@@ -381,9 +345,7 @@ def _same_number_other_content(root: Path) -> tuple[BranchState, SameContent]:
     assert theirs is not None
     assert (shown.version, shown.content_id) != (adopted.version, adopted.content_id)
     assert shown.version == adopted.version == 2
-    plan = PublishPlan(
-        "merge", adopted_tables={PERSON: adopted}, incoming_commits=(theirs,), merged_head=theirs.id
-    )
+    plan = PublishPlan("merge", adopted_tables={PERSON: adopted}, incoming_commits=(theirs,), merged_head=theirs.id)
     publish(main, lambda _: plan)
     return main, SameContent(PERSON, shown.content_id, shown.version)
 
@@ -394,9 +356,7 @@ def test_two_contents_of_one_number_are_told_apart(root: Path) -> None:
         write(main, update({"on-f": 2}), conditions=[condition])
 
 
-def test_by_its_number_alone_a_stale_write_would_pass(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_its_number_alone_a_stale_write_would_pass(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def check(self: SameContent, txn: WriteTxn) -> None:
         assert txn.base.state.tables[self.table_key].version == self.version
 

@@ -105,9 +105,7 @@ def refused(line: BranchState) -> None:
 
 @pytest.mark.parametrize("rows", [(), ("x",), ("x", "y"), ("x", "y", "z")])
 @pytest.mark.parametrize("looked", [True, False])
-def test_a_write_of_before_does_not_reach_the_new_graph(
-    root: str, rows: tuple[str, ...], looked: bool
-) -> None:
+def test_a_write_of_before_does_not_reach_the_new_graph(root: str, rows: tuple[str, ...], looked: bool) -> None:
     make(root, "a")
     old = apart(root)
     old.last_known()
@@ -145,12 +143,9 @@ def test_a_swap_that_lands_in_the_new_graph_is_withdrawn(
 
 
 @pytest.mark.parametrize(
-    ("rows", "looked"),
-    [(("x",), False), (("x",), True), pytest.param((), True, marks=pytest.mark.full)],
+    ("rows", "looked"), [(("x",), False), (("x",), True), pytest.param((), True, marks=pytest.mark.full)]
 )
-def test_a_write_of_before_does_not_stay_in_the_new_graph_on_s3(
-    s3: S3, rows: tuple[str, ...], looked: bool
-) -> None:
+def test_a_write_of_before_does_not_stay_in_the_new_graph_on_s3(s3: S3, rows: tuple[str, ...], looked: bool) -> None:
     make(s3.url, "a")
     old = apart(s3.url)
     old.last_known()

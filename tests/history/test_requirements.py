@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.errors import (
-    KeyConflict,
-    OmnigraphError,
-    PreconditionFailed,
-    ReadSetConflict,
-    VersionConflict,
-)
+from omnigraph.errors import KeyConflict, OmnigraphError, PreconditionFailed, ReadSetConflict, VersionConflict
 from omnigraph.publish.plan import (
     AbsentIds,
     ExpectedHead,
@@ -62,9 +56,7 @@ def test_it_holds_until_somebody_changes_what_was_read(
 
 def test_a_schema_is_compared_by_its_hash(root: Path) -> None:
     txn = _txn(root)
-    check_requirements(
-        [requirement_from_json(SameSchema(txn.base.state.schema.hash).to_json())], txn
-    )
+    check_requirements([requirement_from_json(SameSchema(txn.base.state.schema.hash).to_json())], txn)
     with pytest.raises(ReadSetConflict):
         check_requirements([SameSchema("sha256:other")], txn)
 

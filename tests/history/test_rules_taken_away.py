@@ -12,13 +12,7 @@ import pytest
 from lance import LanceOperation
 
 from omnigraph.api import opening as graphs
-from omnigraph.errors import (
-    ConcurrentCommit,
-    InternalError,
-    OmnigraphError,
-    ReadSetConflict,
-    StorageError,
-)
+from omnigraph.errors import ConcurrentCommit, InternalError, OmnigraphError, ReadSetConflict, StorageError
 from omnigraph.history import log as logs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, TableEntry
@@ -37,16 +31,7 @@ from omnigraph.storage.store import open_store
 from omnigraph.values import ids
 from omnigraph.values.table_key import TableKey
 from tests.history.apart import apart, once, people
-from tests.rig.writes import (
-    PERSON,
-    append,
-    check_invariants,
-    init_small,
-    read_branch,
-    shaped,
-    write,
-    write_long,
-)
+from tests.rig.writes import PERSON, append, check_invariants, init_small, read_branch, shaped, write, write_long
 
 
 @pytest.fixture
@@ -80,16 +65,12 @@ def _write_without_an_answer(root: Path, monkeypatch: pytest.MonkeyPatch) -> lis
     return _ids(apart(root))
 
 
-def test_a_write_without_an_answer_is_there_once(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_without_an_answer_is_there_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _write_without_an_answer(root, monkeypatch) == ["p0"]
     check_invariants(root)
 
 
-def test_tried_again_without_a_look_it_would_be_there_twice(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tried_again_without_a_look_it_would_be_there_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def blind(write: Any, *_: object) -> bool:
         write.branch_state.reload()
         write.unresolved_swap.mark_resolved()
@@ -106,9 +87,7 @@ def _plain_schema(schema: Any, fragments: Any) -> Any:
     return LanceOperation.Overwrite(schema.to_pyarrow().remove_metadata(), fragments)
 
 
-def test_a_publish_keeps_the_stamp_or_says_that_it_was_lost(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_publish_keeps_the_stamp_or_says_that_it_was_lost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = apart(root)
     for n in range(3):
         write(line, people(1, n))
@@ -119,9 +98,7 @@ def test_a_publish_keeps_the_stamp_or_says_that_it_was_lost(
             write(line, people(1, 3))
 
 
-def test_unnoticed_the_loss_would_make_the_graph_look_damaged(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unnoticed_the_loss_would_make_the_graph_look_damaged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = apart(root)
     with monkeypatch.context() as faulty:
         faulty.setattr(cells, "LanceOperation", SimpleNamespace(Overwrite=_plain_schema))
@@ -143,17 +120,12 @@ def read_stamp(root: Path) -> str | None:
 def fold(txn: WriteTxn, rows: Mapping[str, int]) -> PublishPlan:
     """New rows, and all rows that are there in one fragment with them, row ids kept."""
     table = txn.table(PERSON)
-    there = table.dataset.to_table(
-        columns=["id", "n"], with_row_id=True, with_row_address=True
-    ).to_pylist()
+    there = table.dataset.to_table(columns=["id", "n"], with_row_id=True, with_row_address=True).to_pylist()
     staged = stage_rows.stage_change(
         txn.store,
         table,
         removed_addresses=[one["_rowaddr"] for one in there],
-        replacements=(
-            [one["_rowid"] for one in there],
-            shaped(table, {one["id"]: one["n"] for one in there}),
-        ),
+        replacements=([one["_rowid"] for one in there], shaped(table, {one["id"]: one["n"] for one in there})),
         added_rows=shaped(table, rows),
     )
     return PublishPlan("insert", {PERSON: staged}, gc_epoch=0)
@@ -191,9 +163,7 @@ def test_an_insert_that_lost_with_its_fold_lands_without_it(root: Path) -> None:
     check_invariants(root, acknowledged=[made])
 
 
-def test_an_insert_that_keeps_folding_would_never_land(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_insert_that_keeps_folding_would_never_land(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 4)
     with pytest.raises(ConcurrentCommit):
         _insert_among_folders(root, drops=False)
@@ -211,9 +181,7 @@ def _register(line: BranchState, column: str) -> None:
         location = layout.table_directory(TableKey("node:Extra"), ids.new_ulid())
         schema = pa.schema([pa.field("id", pa.string(), nullable=False), (column, pa.int64())])
         version = tables.create_table(txn.store, location, schema).version
-        entry = TableEntry(
-            TableKey("node:Extra"), location, 1, version, txn.commit_id, 0, line.name, 2
-        )
+        entry = TableEntry(TableKey("node:Extra"), location, 1, version, txn.commit_id, 0, line.name, 2)
         return PublishPlan("schema_apply", new_tables={TableKey("node:Extra"): entry})
 
     publish(line, prepare)
@@ -233,17 +201,13 @@ def _two_branches_add_one_type(root: Path) -> None:
     _register(apart(root, "f"), "there")
 
 
-def test_two_branches_that_add_one_type_have_two_tables(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_branches_that_add_one_type_have_two_tables(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _two_branches_add_one_type(root)
     assert (_columns(root, "main"), _columns(root, "f")) == (["id", "here"], ["id", "there"])
     check_invariants(root)
 
 
-def test_under_the_hash_alone_the_second_could_not_have_its_own(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_under_the_hash_alone_the_second_could_not_have_its_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = layout.table_directory
     monkeypatch.setattr(layout, "table_directory", lambda key, _: real(key, "").rstrip("-"))
     with pytest.raises((OSError, OmnigraphError), match="already exists"):
@@ -298,9 +262,7 @@ def test_a_batch_that_is_delivered_twice_is_there_once(root: Path) -> None:
     check_invariants(root)
 
 
-def test_a_token_that_is_not_looked_at_again_would_let_it_in_twice(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_that_is_not_looked_at_again_would_let_it_in_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TokenWas, "check", lambda *_: None)
     assert _deliver_twice(root) == ["batch7", "batch7"]
 
@@ -312,9 +274,7 @@ def test_a_merge_does_not_carry_the_tokens_of_a_stream(root: Path) -> None:
     made = publish(f, lambda txn: _batch(txn, "7", {"on-f": 7}))
     assert made is not None
     entry = f.last_known().state.tables[PERSON]
-    plan = PublishPlan(
-        "merge", adopted_tables={PERSON: entry}, incoming_commits=(made,), merged_head=made.id
-    )
+    plan = PublishPlan("merge", adopted_tables={PERSON: entry}, incoming_commits=(made,), merged_head=made.id)
     publish(main, lambda _: plan)
     assert apart(root).last_known().state.streams == {}
     # The stream of this branch begins at its own place.
@@ -366,15 +326,11 @@ def _largest_number(root: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     return max(found)
 
 
-def test_no_number_in_a_graph_is_too_large_for_json(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_number_in_a_graph_is_too_large_for_json(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _largest_number(root, monkeypatch) < 1 << 53
 
 
-def test_written_as_a_number_a_version_would_be_rounded(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_written_as_a_number_a_version_would_be_rounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = TableEntry.to_json
 
     def number(self: TableEntry) -> list[Any]:

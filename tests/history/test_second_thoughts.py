@@ -201,9 +201,7 @@ def test_a_name_of_which_nothing_is_known_is_left_to_recovery(
     assert intents.list_intents(line.store).pending == ()
 
 
-def test_a_branch_that_was_deleted_is_not_named_again_by_recovery(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_that_was_deleted_is_not_named_again_by_recovery(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = apart(root)
     with monkeypatch.context() as patch:
         patch.setattr(intents, "retire", lambda *_: None)  # cut off when all was done
@@ -244,10 +242,7 @@ def test_a_fork_of_the_past_claims_no_batch_that_came_later(root: Path) -> None:
     create_branch(main.store, "tip", main)
     create_branch(main.store, "both", main, commit_id=both)
     create_branch(main.store, "first", main, commit_id=first)
-    streams = {
-        name: dict(apart(root, name).last_known().state.streams)
-        for name in list_branches(main.store)
-    }
+    streams = {name: dict(apart(root, name).last_known().state.streams) for name in list_branches(main.store)}
     assert streams == {
         "main": {"s": "2", "t": "1"},
         "tip": {"s": "2", "t": "1"},

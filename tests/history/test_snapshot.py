@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.errors import (
-    HistoryReclaimed,
-    InputError,
-    SnapshotNotFound,
-    StorageError,
-)
+from omnigraph.errors import HistoryReclaimed, InputError, SnapshotNotFound, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.snapshot import load_snapshot

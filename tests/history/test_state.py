@@ -37,9 +37,7 @@ SCHEMAS = st.builds(SchemaRow, TEXT, TEXT)
 
 @st.composite
 def table_maps(draw: st.DrawFn, *, drops: bool = False) -> dict[str, TableEntry | None]:
-    found: dict[str, TableEntry | None] = {
-        one.key: one for one in draw(st.lists(ENTRIES, max_size=3))
-    }
+    found: dict[str, TableEntry | None] = {one.key: one for one in draw(st.lists(ENTRIES, max_size=3))}
     if drops:
         found |= dict.fromkeys(draw(st.lists(TEXT, max_size=2)))
     return found
@@ -87,10 +85,7 @@ def test_commits_are_the_same_after_they_were_sealed(commits: list[Commit]) -> N
 def test_numbers_beyond_63_bits_are_text(state: GraphState) -> None:
     for row in to_rows(state, 1).to_pylist():
         if row["object_type"] == "table":
-            assert (
-                f'"lance_version":"{state.tables[row["table_key"]].lance_version}"'
-                in row["metadata"]
-            )
+            assert f'"lance_version":"{state.tables[row["table_key"]].lance_version}"' in row["metadata"]
 
 
 def test_rows_of_a_kind_that_is_not_known_are_passed_over() -> None:
@@ -100,9 +95,7 @@ def test_rows_of_a_kind_that_is_not_known_are_passed_over() -> None:
 
 
 @given(STATES, st.data())
-def test_a_row_that_changed_or_belongs_to_another_version_is_refused(
-    state: GraphState, data: st.DataObject
-) -> None:
+def test_a_row_that_changed_or_belongs_to_another_version_is_refused(state: GraphState, data: st.DataObject) -> None:
     rows = to_rows(state, 7).select(READ_COLUMNS).to_pylist()
     with pytest.raises(StateMismatch):
         from_rows(rows, 8)

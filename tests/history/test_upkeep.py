@@ -52,9 +52,7 @@ class Busy:
         return PublishPlan("optimize", {PERSON: staged}, maintenance=True)
 
 
-def test_smaller_bites_land_where_the_whole_never_does(
-    line: BranchState, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_smaller_bites_land_where_the_whole_never_does(line: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 6)
     monkeypatch.setattr(BranchState, "back_off", staticmethod(lambda _: None))
     monkeypatch.setattr(ids, "random_fraction", lambda: 0.0)  # the first fragments
@@ -75,9 +73,7 @@ def test_smaller_bites_land_where_the_whole_never_does(
 
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 0.99])
-def test_at_most_so_many_fragments_go_in(
-    line: BranchState, monkeypatch: pytest.MonkeyPatch, place: float
-) -> None:
+def test_at_most_so_many_fragments_go_in(line: BranchState, monkeypatch: pytest.MonkeyPatch, place: float) -> None:
     monkeypatch.setattr(ids, "random_fraction", lambda: place)
 
     def some(txn: WriteTxn) -> PublishPlan | None:

@@ -36,9 +36,7 @@ def test_dataclasses_name_their_types(world: World) -> None:
 
 
 def test_dicts_and_dataclasses_under_a_type(world: World) -> None:
-    world.load(
-        {"User": [{"login": "cyd"}, User("dan", 4)], "follows": [{"from": "cyd", "to": "dan"}]}
-    )
+    world.load({"User": [{"login": "cyd"}, User("dan", 4)], "follows": [{"from": "cyd", "to": "dan"}]})
     assert world.ids("node:User") == ["ann", "bob", "cyd", "dan"]
 
 
@@ -63,9 +61,7 @@ class OldFrame:
 
 
 @pytest.mark.parametrize("wrap", [lambda t: t, Frame, OldFrame])
-def test_columns_are_cast_where_nothing_is_lost(
-    world: World, wrap: Callable[[pa.Table], Any]
-) -> None:
+def test_columns_are_cast_where_nothing_is_lost(world: World, wrap: Callable[[pa.Table], Any]) -> None:
     moment = datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
     users = pa.table(
         {
@@ -78,11 +74,7 @@ def test_columns_are_cast_where_nothing_is_lost(
         }
     )
     events = pa.table(
-        {
-            "title": ["t"],
-            "at": ["2024-01-01T00:00:00Z"],
-            "v": pa.array([[1.0, 2.0]], pa.list_(pa.float64())),
-        }
+        {"title": ["t"], "at": ["2024-01-01T00:00:00Z"], "v": pa.array([[1.0, 2.0]], pa.list_(pa.float64()))}
     )
     assert world.load({"User": wrap(users), "Event": wrap(events)}).total == 3
     cyd, dan = world.user("cyd"), world.user("dan")

@@ -48,9 +48,7 @@ def test_append_is_strict_and_merge_replaces(world: World) -> None:
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
 def test_a_key_twice_in_one_input(world: World, mode: str) -> None:
     with pytest.raises(UniqueViolation) as twice:
-        world.load(
-            [user(login="ann"), user(login="bob"), user(login="zed"), user(login="zed")], mode
-        )
+        world.load([user(login="ann"), user(login="bob"), user(login="zed"), user(login="zed")], mode)
     facts = twice.value
     assert (facts.property, facts.line, facts.first_input_position) == ("login", 4, 3)
 
@@ -137,9 +135,7 @@ def test_overwrite_replaces_the_types_it_names(world: World) -> None:
 
 
 def test_a_type_can_be_emptied(world: World) -> None:
-    done = world.load(
-        b'{"edge":"Follows","truncate":true}\n{"type":"User","truncate":true}', "overwrite"
-    )
+    done = world.load(b'{"edge":"Follows","truncate":true}\n{"type":"User","truncate":true}', "overwrite")
     assert done.commit is not None
     assert (world.ids("node:User"), world.ids("edge:Follows")) == ([], [])
     before = world.head
@@ -159,10 +155,7 @@ def test_an_input_without_records_is_no_commit(world: World) -> None:
 
 def test_a_merge_writes_only_what_changes(make: Callable[[str], World]) -> None:
     world = make("node N { k: String @key  f: F64?  v: Vector(2)?  l: [String]?  b: Blob? }")
-    rows: list[dict[str, Any]] = [
-        {"k": "a", "f": 0.0, "v": [1, 2], "l": ["x", ""], "b": "base64:aGk="},
-        {"k": "b"},
-    ]
+    rows: list[dict[str, Any]] = [{"k": "a", "f": 0.0, "v": [1, 2], "l": ["x", ""], "b": "base64:aGk="}, {"k": "b"}]
     world.load({"N": rows}, "merge")
     before = world.head
     done = world.load({"N": rows}, "merge")
@@ -281,11 +274,7 @@ def test_defaults_fill_what_is_left_out(make: Callable[[str], World]) -> None:
     world = make('node N { k: String @key  a: I32 @default(7)  b: String? @default("x") }')
     world.load([{"type": "N", "data": {"k": "1"}}, {"type": "N", "data": {"k": "2", "b": None}}])
     world.do('insert N { k: "3" }')
-    assert [(one["a"], one["b"]) for one in world.rows("node:N")] == [
-        (7, "x"),
-        (7, None),
-        (7, "x"),
-    ]
+    assert [(one["a"], one["b"]) for one in world.rows("node:N")] == [(7, "x"), (7, None), (7, "x")]
 
 
 def test_an_overwrite_lands_only_on_what_its_caller_saw(world: World) -> None:

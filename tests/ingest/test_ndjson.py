@@ -107,9 +107,7 @@ def test_two_packed_files_joined_are_one(tmp_path: Any) -> None:
     assert list(iter_lines(path, 100)) == [b"a", b"b"]
 
 
-@pytest.mark.parametrize(
-    "damage", [b"\x1f\x8b\x08\x00junkjunkjunk", gzip.compress(b"a" * 99, mtime=0)[:-9]]
-)
+@pytest.mark.parametrize("damage", [b"\x1f\x8b\x08\x00junkjunkjunk", gzip.compress(b"a" * 99, mtime=0)[:-9]])
 def test_a_damaged_file_is_bad_input(damage: bytes) -> None:
     with pytest.raises(ClientError, match="cannot read"):
         list(iter_lines(damage, 100))

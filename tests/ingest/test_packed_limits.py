@@ -73,9 +73,7 @@ def test_what_is_behind_the_limit_cannot_be_read(bombs: dict[Pack, bytes], pack:
 
 
 @PACKINGS
-def test_a_load_is_refused_at_the_limit(
-    bombs: dict[Pack, bytes], pack: Pack, unpacked: list[int]
-) -> None:
+def test_a_load_is_refused_at_the_limit(bombs: dict[Pack, bytes], pack: Pack, unpacked: list[int]) -> None:
     with new_graph("node A { k: String @key }") as graph:
         with pytest.raises(ResourceLimitExceeded) as refusal:
             graph.load(bombs[pack], mode="append")
@@ -84,9 +82,7 @@ def test_a_load_is_refused_at_the_limit(
 
 
 @PACKINGS
-def test_a_report_ends_at_the_limit(
-    bombs: dict[Pack, bytes], pack: Pack, tmp_path: Path, unpacked: list[int]
-) -> None:
+def test_a_report_ends_at_the_limit(bombs: dict[Pack, bytes], pack: Pack, tmp_path: Path, unpacked: list[int]) -> None:
     path = tmp_path / "a.ndjson.gz"
     path.write_bytes(bombs[pack])
     with new_graph("node A { k: String @key }") as graph:
@@ -123,14 +119,8 @@ def test_memory_holds_no_more_than_the_limit() -> None:
     assert most == 2 * MIB + 1
 
 
-@given(
-    st.lists(st.text("ab", max_size=12).map(str.encode), max_size=12),
-    st.integers(1, 30),
-    st.integers(1, 8),
-)
-def test_lines_are_cut_the_same_whatever_the_pieces(
-    lines: list[bytes], size: int, longest: int
-) -> None:
+@given(st.lists(st.text("ab", max_size=12).map(str.encode), max_size=12), st.integers(1, 30), st.integers(1, 8))
+def test_lines_are_cut_the_same_whatever_the_pieces(lines: list[bytes], size: int, longest: int) -> None:
     text = b"".join(one + b"\n" for one in lines)
     pieces = (text[at : at + size] for at in range(0, len(text), size))
     blocks = list(cut_blocks(pieces, longest, 10))

@@ -99,9 +99,7 @@ def seen(ir: SchemaIR, text: bytes, quick: bool, **limits: Any) -> Any:
     failed = None
     try:
         if quick:
-            for _ in read_blocks(
-                intake, [text], allow_truncate=True, report_all=True, first_number=5
-            ):
+            for _ in read_blocks(intake, [text], allow_truncate=True, report_all=True, first_number=5):
                 pass
         else:
             lines = (one[: made.line_bytes + 1] for one in text.split(b"\n"))

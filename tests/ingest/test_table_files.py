@@ -19,9 +19,7 @@ def parquet(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("mapping", [{}, {"name": "title", "absent": "x"}])
-def test_whole_and_in_batches(
-    parquet: Path, monkeypatch: pytest.MonkeyPatch, mapping: dict[str, str]
-) -> None:
+def test_whole_and_in_batches(parquet: Path, monkeypatch: pytest.MonkeyPatch, mapping: dict[str, str]) -> None:
     monkeypatch.setattr(table_files, "_BATCH_ROWS", 3)
     whole = read_table(parquet, "parquet", mapping)
     with parquet.open("rb") as file:
@@ -42,10 +40,7 @@ def test_row_groups(parquet: Path) -> None:
 
 def test_no_rows_keep_their_columns(tmp_path: Path) -> None:
     pq.write_table(TABLE.slice(0, 0), tmp_path / "none.parquet")
-    assert read_table(tmp_path / "none.parquet", "parquet", {"age": "years"}).column_names == [
-        "name",
-        "years",
-    ]
+    assert read_table(tmp_path / "none.parquet", "parquet", {"age": "years"}).column_names == ["name", "years"]
     assert sum(one.num_rows for one in iter_tables(tmp_path / "none.parquet", "parquet", {})) == 0
 
 

@@ -77,10 +77,7 @@ def _calls(arguments: Strategy) -> Strategy:
         rankings(arguments),
         st.builds(m.Call, st.just("rrf"), st.tuples(rankings(arguments), rankings(arguments))),
         st.builds(
-            m.Aggregate,
-            st.sampled_from(["count", "sum", "avg", "min", "max", "collect"]),
-            arguments,
-            st.booleans(),
+            m.Aggregate, st.sampled_from(["count", "sum", "avg", "min", "max", "collect"]), arguments, st.booleans()
         ),
     )
 
@@ -96,21 +93,14 @@ expressions: Strategy = _brief(_simple | _calls(_simple | _calls(_simple)))
 text_calls: Strategy = st.builds(
     m.Call, st.sampled_from(["search", "match_text", "fuzzy"]), st.tuples(_simple, _simple)
 )
-operands: Strategy = _brief(
-    st.one_of(variables, fields, literals, null, lists, now, _calls(_simple))
-)
+operands: Strategy = _brief(st.one_of(variables, fields, literals, null, lists, now, _calls(_simple)))
 
 # Conditions -------------------------------------------------------------------------------------
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 atoms: Strategy = _brief(
     st.one_of(
-        st.builds(
-            m.Comparison,
-            operands,
-            st.sampled_from([*COMPARISONS, "contains", "starts_with"]),
-            operands,
-        ),
+        st.builds(m.Comparison, operands, st.sampled_from([*COMPARISONS, "contains", "starts_with"]), operands),
         st.builds(m.Membership, operands, lists | variables),
         st.builds(m.IsNull, operands, st.booleans()),
         st.builds(m.TextMatch, text_calls),
@@ -153,10 +143,7 @@ row_conditions: Strategy = _brief(combined(row_atoms))
 
 bindings: Strategy = _brief(
     st.builds(
-        m.Binding,
-        variables,
-        type_names,
-        st.lists(st.builds(m.InlinePredicate, names(), values), max_size=3).map(tuple),
+        m.Binding, variables, type_names, st.lists(st.builds(m.InlinePredicate, names(), values), max_size=3).map(tuple)
     )
 )
 hops: Strategy = st.builds(m.Hops, st.integers(0, 9), st.none() | st.integers(0, 9))
@@ -173,27 +160,13 @@ traversals: Strategy = _brief(
     st.one_of(
         st.builds(m.Traversal, variables, _alternatives(*PAIRING), variables, st.just(False)),
         st.builds(m.Traversal, variables, _alternatives(), variables, st.just(False), hops),
-        st.builds(
-            m.Traversal, variables, _alternatives(), variables, st.just(True), hops | st.none()
-        ),
-        st.builds(
-            m.Traversal,
-            variables,
-            _alternatives(),
-            variables,
-            st.booleans(),
-            hops | st.none(),
-            variables,
-        ),
+        st.builds(m.Traversal, variables, _alternatives(), variables, st.just(True), hops | st.none()),
+        st.builds(m.Traversal, variables, _alternatives(), variables, st.booleans(), hops | st.none(), variables),
     )
 )
-pairs: Strategy = st.builds(
-    m.WordPair, variables, st.builds(m.Name, st.sampled_from(PAIRING)), variables
-)
+pairs: Strategy = st.builds(m.WordPair, variables, st.builds(m.Name, st.sampled_from(PAIRING)), variables)
 plain_clauses: Strategy = _brief(
-    st.one_of(
-        bindings, traversals, pairs, st.builds(m.Filter, conditions), st.builds(m.Filter, atoms)
-    )
+    st.one_of(bindings, traversals, pairs, st.builds(m.Filter, conditions), st.builds(m.Filter, atoms))
 )
 
 
@@ -214,9 +187,7 @@ def _is_nearest(node: Any) -> bool:
 
 
 orderings: Strategy = st.builds(m.Ordering, expressions) | st.builds(
-    m.Ordering,
-    expressions.filter(lambda e: not _is_nearest(e)),
-    st.sampled_from(["asc", "desc"]),
+    m.Ordering, expressions.filter(lambda e: not _is_nearest(e)), st.sampled_from(["asc", "desc"])
 )
 amounts: Strategy = st.none() | variables
 amounts |= st.builds(m.Literal, st.just("int"), st.integers(0, 10**6).map(str))
@@ -237,18 +208,11 @@ statements: Strategy = st.one_of(
     st.builds(m.Update, type_names, _assigned.map(tuple), row_conditions),
     st.builds(m.Delete, type_names, row_conditions),
 )
-writes: Strategy = _brief(
-    st.builds(m.WriteBody, st.lists(statements, min_size=1, max_size=3).map(tuple))
-)
+writes: Strategy = _brief(st.builds(m.WriteBody, st.lists(statements, min_size=1, max_size=3).map(tuple)))
 
 _scalars = st.sampled_from([s for s in ScalarType if s is not ScalarType.VECTOR])
 types: Strategy = st.builds(PropertyType, _scalars, st.booleans(), st.booleans())
-types |= st.builds(
-    PropertyType,
-    st.just(ScalarType.VECTOR),
-    st.booleans(),
-    vector_dim=st.integers(1, 4096),
-)
+types |= st.builds(PropertyType, st.just(ScalarType.VECTOR), st.booleans(), vector_dim=st.integers(1, 4096))
 parameters: Strategy = st.builds(m.Parameter, words(), types, st.none() | literals | null | lists)
 
 

@@ -69,9 +69,7 @@ def test_a_parser_from_tables_reads_like_one_from_the_grammar() -> None:
 
 
 @pytest.mark.parametrize("language", tables.LANGUAGES)
-def test_the_grammar_leaves_nothing_to_be_guessed(
-    language: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_grammar_leaves_nothing_to_be_guessed(language: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG", logger="lark"):
         Lark(tables._read_grammar(language), **tables._LARK_OPTIONS, debug=True)
     assert [r.getMessage() for r in caplog.records if "conflict" in r.getMessage().lower()] == []

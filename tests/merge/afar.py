@@ -31,21 +31,14 @@ class Here(SparkMerge):
         if rows:
             grouped = pa.Table.from_batches(rows).group_by("id")
             matched = grouped.aggregate([(name, "max") for name in compare.ROW_ID_COLUMNS])
-            matched = matched.rename_columns(
-                [name.removesuffix("_max") for name in matched.column_names]
-            )
-            for cell in compare.make_compare_task(trio)(
-                iter(matched.combine_chunks().to_batches())
-            ):
+            matched = matched.rename_columns([name.removesuffix("_max") for name in matched.column_names])
+            for cell in compare.make_compare_task(trio)(iter(matched.combine_chunks().to_batches())):
                 kind, data = (cell.column(at)[0].as_py() for at in (0, 1))
                 found.setdefault(kind, []).append(unpack_table(data))
         return found
 
     def write(self, store: Any, source: Any, target: Any, row_ids: Any, kept: Any) -> Any:
-        pinned = {
-            compare.SOURCE: (source.location, source.version),
-            compare.TARGET: (target.location, target.version),
-        }
+        pinned = {compare.SOURCE: (source.location, source.version), compare.TARGET: (target.location, target.version)}
         order = np.lexsort((row_ids, kept >= 0))
         units = pa.RecordBatch.from_pydict({"row": row_ids[order], "kept": kept[order]})
         cells = compare.make_write_task(pin_graph(store, pinned))(iter([units]))

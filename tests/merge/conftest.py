@@ -110,10 +110,7 @@ class Both:
 
 def conflicts(found: Any) -> set[tuple[str, ...]]:
     """Conflicts as the model tells them; which holder of a value is named does not matter."""
-    return {
-        (one.kind, f"{one.entity_kind}:{one.type_name}", _named(one.kind, one.entity_id))
-        for one in found
-    }
+    return {(one.kind, f"{one.entity_kind}:{one.type_name}", _named(one.kind, one.entity_id)) for one in found}
 
 
 def told(found: Any) -> set[tuple[str, ...]]:

@@ -46,9 +46,7 @@ def histories(draw: st.DrawFn) -> list[tuple[int, ...]]:
 
 
 @given(histories(), st.data())
-def test_the_walk_finds_the_best_common_ancestors(
-    parents: list[tuple[int, ...]], data: st.DataObject
-) -> None:
+def test_the_walk_finds_the_best_common_ancestors(parents: list[tuple[int, ...]], data: st.DataObject) -> None:
     log = _Log(parents)
     one, other = (f"{data.draw(st.integers(0, len(parents) - 1)):04}" for _ in range(2))
     mine, theirs = log.ancestors(one), log.ancestors(other)

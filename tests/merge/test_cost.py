@@ -41,10 +41,7 @@ def _merged(root: Path, rows: int, *, compacted: bool = False) -> int:
     before = _read()
     assert fresh.merge("side").outcome == "merged"
     read = _read() - before
-    assert (fresh["Doc", "d000007"].properties["n"], fresh["Doc", "d004321"].properties["n"]) == (
-        -1,
-        -2,
-    )
+    assert (fresh["Doc", "d000007"].properties["n"], fresh["Doc", "d004321"].properties["n"]) == (-1, -2)
     return read
 
 

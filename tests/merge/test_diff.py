@@ -35,19 +35,9 @@ NAN = math.nan
         (pa.string(), ["", None, "a", "a"], [None, None, "a", "A"], [0, 1, 1, 0]),
         (pa.large_binary(), [b"", None, b"a"], [None, None, b"a"], [0, 1, 1]),
         (pa.int64(), [0, None, 2**60 + 1], [None, None, 2**60], [0, 1, 0]),
-        (
-            pa.list_(pa.string()),
-            [[], ["a"], ["a", None], None],
-            [None, ["b"], ["a", None], []],
-            [0, 0, 1, 0],
-        ),
+        (pa.list_(pa.string()), [[], ["a"], ["a", None], None], [None, ["b"], ["a", None], []], [0, 0, 1, 0]),
         (pa.list_(pa.float64()), [[NAN], [0.0], [1.0, 2.0]], [[NAN], [-0.0], [1.0]], [1, 0, 0]),
-        (
-            pa.list_(pa.float32(), 2),
-            [[1, NAN], [0, 0], None],
-            [[1, NAN], [0, -0.0], None],
-            [1, 0, 1],
-        ),
+        (pa.list_(pa.float32(), 2), [[1, NAN], [0, 0], None], [[1, NAN], [0, -0.0], None], [1, 0, 1]),
     ],
     ids=str,
 )
@@ -102,13 +92,9 @@ def _compacted(graph: Graph, key: str) -> None:
 
     def prepare(txn: Any) -> PublishPlan | None:
         staged = stage_compaction(txn.store, txn.table(TableKey(key)))
-        return (
-            None
-            if staged is None
-            else PublishPlan("optimize", {TableKey(key): staged}, maintenance=True)
-        )
+        return None if staged is None else PublishPlan("optimize", {TableKey(key): staged}, maintenance=True)
 
-    assert publish(graph._handle.branch_head, prepare) is not None
+    assert publish(graph._handle.branch_state, prepare) is not None
     graph.refresh()
 
 
@@ -118,20 +104,12 @@ def test_three_changes_in_order_and_nothing_for_maintenance(both: Both) -> None:
     both.put("dev", {"node:Person": {"d": person("d"), "b": person("b", 1)}})
     both.drop("dev", "node:Person", "a")
     dev = both.on("dev")
-    assert [(c.id, c.op) for c in dev.diff("main")] == [
-        ("a", "delete"),
-        ("b", "update"),
-        ("d", "insert"),
-    ]
+    assert [(c.id, c.op) for c in dev.diff("main")] == [("a", "delete"), ("b", "update"), ("d", "insert")]
     before = dev.head.id
     _compacted(dev, "node:Person")
     assert dev.head.id != before
     assert list(dev.diff(before)) == []
-    assert [(c.id, c.op) for c in dev.diff("main")] == [
-        ("a", "delete"),
-        ("b", "update"),
-        ("d", "insert"),
-    ]
+    assert [(c.id, c.op) for c in dev.diff("main")] == [("a", "delete"), ("b", "update"), ("d", "insert")]
     assert dev.diff("main").summary() == {
         "inserts": 1,
         "updates": 1,
@@ -145,9 +123,7 @@ def test_what_was_removed_and_added_again_is_an_update_or_nothing(both: Both) ->
     start = both.on("main").head.id
     both.drop("main", "node:Person", "a", "b")
     both.put("main", {"node:Person": {"a": person("a", 0), "b": person("b", 9)}})
-    assert [(c.id, c.op, c.changed) for c in both.on("main").diff(start)] == [
-        ("b", "update", ("p",))
-    ]
+    assert [(c.id, c.op, c.changed) for c in both.on("main").diff(start)] == [("b", "update", ("p",))]
 
 
 def test_an_overwrite_that_keeps_rows_changes_only_the_others(both: Both) -> None:
@@ -162,9 +138,7 @@ def test_an_overwrite_that_keeps_rows_changes_only_the_others(both: Both) -> Non
 
 def test_edges_tell_their_ends_and_moves(both: Both) -> None:
     people = {n: person(n) for n in "abc"}
-    both.put(
-        "main", {"node:Person": people, "edge:Knows": {"k": edge("a", "b"), "l": edge("b", "c")}}
-    )
+    both.put("main", {"node:Person": people, "edge:Knows": {"k": edge("a", "b"), "l": edge("b", "c")}})
     start = both.on("main").head.id
     both.put("main", {"edge:Knows": {"k": edge("a", "c", 1)}})
     both.drop("main", "edge:Knows", "l")
@@ -213,12 +187,10 @@ def test_a_type_with_other_properties_is_a_boundary(both: Both) -> None:
     assert [one.id for one in both.on("main").diff(start, types="Person")] == ["b"]
 
 
-def test_tables_of_the_same_content_are_never_opened(
-    both: Both, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_of_the_same_content_are_never_opened(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     both.put("main", {"node:Person": {"a": person("a")}, "node:Note": {"n": {"p": 1, "q": None}}})
     start = both.on("main").head.id
-    ensure_indices(both.graph._handle.branch_head)
+    ensure_indices(both.graph._handle.branch_state)
     both.put("main", {"node:Person": {"b": person("b")}})
     opened: list[str] = []
     import omnigraph.history.diff as module
@@ -235,9 +207,7 @@ def test_tables_of_the_same_content_are_never_opened(
 
 
 @pytest.mark.parametrize("many", [4_096, 0], ids=["at once", "in stretches"])
-def test_the_quick_comparison_equals_the_whole_one(
-    both: Both, monkeypatch: pytest.MonkeyPatch, many: int
-) -> None:
+def test_the_quick_comparison_equals_the_whole_one(both: Both, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
     """Shadow mode over a small life with everything that rewrites fragments."""
     monkeypatch.setattr("omnigraph.history.diff._MAX_DIRECT_ROWS", many)
     both.put("main", {"node:Person": {f"p{n:02}": person(f"p{n:02}", 0) for n in range(40)}})
@@ -245,10 +215,7 @@ def test_the_quick_comparison_equals_the_whole_one(
     commits = [both.on("main").head.id]
     for step in range(6):
         branch = ("main", "dev")[step % 2]
-        both.put(
-            branch,
-            {"node:Person": {f"p{n:02}": person(f"p{n:02}", step) for n in range(step, 40, 7)}},
-        )
+        both.put(branch, {"node:Person": {f"p{n:02}": person(f"p{n:02}", step) for n in range(step, 40, 7)}})
         both.drop(branch, "node:Person", f"p{30 + step:02}")
         both.put(branch, {"node:Person": {f"n{branch}{step}": person(f"n{branch}{step}")}})
         if step == 3:

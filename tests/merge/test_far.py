@@ -38,8 +38,7 @@ def row_ids(graph: Any) -> dict[str, dict[str, int]]:
     shown = graph.refresh().snapshot
     found = {key: read_rows(shown.table(key), ["id"], with_row_ids=True) for key in KEYS}
     return {
-        key: dict(zip(rows["id"].to_pylist(), rows["_rowid"].to_pylist(), strict=True))
-        for key, rows in found.items()
+        key: dict(zip(rows["id"].to_pylist(), rows["_rowid"].to_pylist(), strict=True)) for key, rows in found.items()
     }
 
 

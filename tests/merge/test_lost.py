@@ -14,11 +14,7 @@ def prepared(both: Both) -> Both:
     """Four people who know one another, a note, and a branch."""
     people: Any = {one: person(one, 0) for one in "abcd"}
     knows = {"ab": edge("a", "b"), "bc": edge("b", "c"), "cd": edge("c", "d"), "ca": edge("c", "a")}
-    rows: Any = {
-        "node:Person": people,
-        "edge:Knows": knows,
-        "node:Note": {"n": {"p": 1, "q": None}},
-    }
+    rows: Any = {"node:Person": people, "edge:Knows": knows, "node:Note": {"n": {"p": 1, "q": None}}}
     both.put("main", {**rows, "edge:About": {"nb": edge("n", "b")}})
     both.fork("dev")
     return both

@@ -44,11 +44,7 @@ def test_a_merge_has_two_parents_and_is_done_once(forked: Both) -> None:
     done = forked.graph.merge("dev", message="weekly", actor="ann")
     assert done.outcome == "fast_forward"
     assert done.commit.parents == (before, source)
-    assert (done.commit.message, done.commit.actor, done.commit.operation) == (
-        "weekly",
-        "ann",
-        "merge",
-    )
+    assert (done.commit.message, done.commit.actor, done.commit.operation) == ("weekly", "ann", "merge")
     assert stored(forked.on("main")) == stored(forked.on("dev"))
     again = forked.graph.merge("dev")
     assert (again.outcome, again.commit, list(again.delta)) == ("already_up_to_date", None, [])
@@ -79,9 +75,7 @@ def test_a_table_that_only_the_source_changed_is_taken_as_it_is(forked: Both) ->
     _people(forked, "dev", a=1)
     forked.put("main", {"node:Note": {"n": {"p": 1, "q": None}}})
     assert forked.merge("dev") == "merged"
-    tables = [
-        forked.on(one).snapshot.tables["node:Person"].lance_version for one in ("dev", "main")
-    ]
+    tables = [forked.on(one).snapshot.tables["node:Person"].lance_version for one in ("dev", "main")]
     assert tables[0] == tables[1]
 
 
@@ -152,9 +146,7 @@ def test_a_conflict_changes_nothing_and_writes_no_intent(forked: Both) -> None:
     assert said in str(caught.value)
     assert caught.value.effect == "none"
     assert pickle.loads(pickle.dumps(caught.value)).conflicts == caught.value.conflicts
-    assert caught.value.to_arrow()["theirs"].to_pylist() == [
-        '{"mail": null, "name": "a", "p": 2, "q": null}'
-    ]
+    assert caught.value.to_arrow()["theirs"].to_pylist() == ['{"mail": null, "name": "a", "p": 2, "q": null}']
 
 
 def test_a_preview_tells_what_would_happen(forked: Both) -> None:
@@ -164,11 +156,7 @@ def test_a_preview_tells_what_would_happen(forked: Both) -> None:
     head = forked.on("main").head.id
     tried = forked.graph.merge("dev", dry_run=True)
     assert (tried.outcome, tried.commit) == ("merged", None)
-    assert [(c.id, c.op) for c in tried.delta] == [
-        ("b", "update"),
-        ("c", "delete"),
-        ("d", "insert"),
-    ]
+    assert [(c.id, c.op) for c in tried.delta] == [("b", "update"), ("c", "delete"), ("d", "insert")]
     assert forked.on("main").head.id == head
     done = forked.graph.merge("dev")
     assert list(done.delta) == list(tried.delta)
@@ -312,9 +300,7 @@ def test_the_merged_branch_can_be_deleted_with_it(forked: Both) -> None:
     assert "this handle is on branch 'dev'" in str(done.branch_delete_error)
 
 
-def test_a_branch_that_moved_on_after_the_merge_is_kept(
-    forked: Both, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_that_moved_on_after_the_merge_is_kept(forked: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     _people(forked, "dev", a=1)
     real = publish_merge
 
@@ -332,9 +318,7 @@ def test_a_branch_that_moved_on_after_the_merge_is_kept(
 
 
 @pytest.mark.parametrize("diverged", [False, True], ids=["fast_forward", "merged"])
-def test_a_target_that_moved_loses_nothing(
-    forked: Both, monkeypatch: pytest.MonkeyPatch, diverged: bool
-) -> None:
+def test_a_target_that_moved_loses_nothing(forked: Both, monkeypatch: pytest.MonkeyPatch, diverged: bool) -> None:
     _people(forked, "dev", a=1)
     if diverged:
         _people(forked, "main", b=1)
@@ -354,9 +338,7 @@ def test_a_target_that_moved_loses_nothing(
     assert forked.merge("dev") == "merged"
 
 
-def test_maintenance_of_the_target_is_no_reason_to_give_up(
-    forked: Both, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_maintenance_of_the_target_is_no_reason_to_give_up(forked: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     _people(forked, "main", x=1)
     _people(forked, "dev", a=1)
     real = publish_merge
@@ -371,9 +353,7 @@ def test_maintenance_of_the_target_is_no_reason_to_give_up(
     assert stored(forked.on("main"))["node:Person"]["a"]["p"] == 1
 
 
-def test_a_racing_merge_of_the_same_lands_once(
-    forked: Both, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_racing_merge_of_the_same_lands_once(forked: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     forked.put("dev", {"edge:Knows": {"k": edge("a", "b")}})
     forked.drop("dev", "edge:Knows", "k")
     real = publish_merge
@@ -389,9 +369,7 @@ def test_a_racing_merge_of_the_same_lands_once(
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["deleted", "recreated"])
-def test_a_source_that_is_gone_is_not_merged(
-    forked: Both, monkeypatch: pytest.MonkeyPatch, again: bool
-) -> None:
+def test_a_source_that_is_gone_is_not_merged(forked: Both, monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
     _people(forked, "dev", a=1)
     real = publish_merge
 
@@ -447,9 +425,7 @@ def test_values_that_a_new_schema_gave_to_both_branches_are_no_changes(tmp_path:
     dev.update("Thing", where="k = 'y'", set={"n": "new"})
     graph.update("Thing", where="k = 'z'", set={"n": "ours"})
     assert graph.merge("dev").stats["updates"] == 1
-    rows = graph.query(
-        "match { $t: Thing } return { $t.k as k, $t.n as n, $t.c as c }"
-    ).to_records()
+    rows = graph.query("match { $t: Thing } return { $t.k as k, $t.n as n, $t.c as c }").to_records()
     assert sorted(map(tuple, rows)) == [("y", "new", 3), ("z", "ours", 3)]
 
 

@@ -33,9 +33,7 @@ def graph(tmp_path: Path) -> Graph:
 
 @pytest.mark.parametrize(("name", "value"), [("text", None), ("_row_notes", "y")])
 @pytest.mark.parametrize("diverged", [False, True], ids=["fast_forward", "merged"])
-def test_every_change_of_a_value_is_one(
-    graph: Graph, name: str, value: Any, diverged: bool
-) -> None:
+def test_every_change_of_a_value_is_one(graph: Graph, name: str, value: Any, diverged: bool) -> None:
     graph.checkout("dev").update("Item", where="code = 'a'", set={name: value})
     if diverged:
         graph.update("Item", where="code = 'b'", set={"size": "m"})
@@ -51,12 +49,9 @@ def _forge(graph: Graph, key: str, **values: Any) -> None:
     def prepare(txn: Any) -> PublishPlan:
         table = txn.table(TableKey(key))
         row = {name: [values.get(name)] for name in table.schema.names}
-        return PublishPlan(
-            "load",
-            {TableKey(key): stage_append(txn.store, table, pa.table(row, schema=table.schema))},
-        )
+        return PublishPlan("load", {TableKey(key): stage_append(txn.store, table, pa.table(row, schema=table.schema))})
 
-    assert publish(graph._handle.branch_head, prepare) is not None
+    assert publish(graph._handle.branch_state, prepare) is not None
 
 
 def test_a_value_that_no_rule_has_seen_is_refused_by_a_merge(graph: Graph) -> None:
@@ -74,9 +69,7 @@ def test_an_overwrite_that_keeps_rows_merges_only_the_others(both: Both) -> None
     both.put("main", {"node:Person": {n: person(n, 0) for n in "abcde"}})
     both.fork("dev")
     dev = both.on("dev")
-    dev.load(
-        {"Person": [{"name": n, "p": 0 if n in "abc" else 1} for n in "abcd"]}, mode="overwrite"
-    )
+    dev.load({"Person": [{"name": n, "p": 0 if n in "abc" else 1} for n in "abcd"]}, mode="overwrite")
     both.put("main", {"node:Person": {"a": person("a", 7)}})
     done = both.graph.merge("dev")
     assert [(c.id, c.op) for c in done.delta] == [("d", "update"), ("e", "delete")]

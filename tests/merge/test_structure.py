@@ -68,9 +68,7 @@ def prepared(both: Both) -> Both:
 
 @pytest.mark.parametrize("turned", [False, True], ids=["here", "there"])
 @pytest.mark.parametrize("name", CASES)
-def test_a_rule_that_only_both_together_break_is_a_conflict(
-    prepared: Both, name: str, turned: bool
-) -> None:
+def test_a_rule_that_only_both_together_break_is_a_conflict(prepared: Both, name: str, turned: bool) -> None:
     one, other, kind = CASES[name]
     mine, theirs = (other, one) if turned else (one, other)
     mine(prepared, "main")
@@ -91,10 +89,7 @@ def test_a_deleted_node_takes_the_edges_of_its_own_side_only(prepared: Both) -> 
     prepared.drop("dev", "node:Person", "c")
     assert prepared.merge("dev") == "conflict"
     found = prepared.graph.merge("dev", dry_run=True).conflicts
-    assert [(c.kind, c.entity_id) for c in found] == [
-        ("delete_vs_update", "old"),
-        ("orphan_edge", "old"),
-    ]
+    assert [(c.kind, c.entity_id) for c in found] == [("delete_vs_update", "old"), ("orphan_edge", "old")]
 
 
 def test_edges_that_went_with_a_node_stay_gone(prepared: Both) -> None:
@@ -121,10 +116,7 @@ def test_a_value_that_one_side_frees_may_be_used_by_the_other(prepared: Both) ->
 
 def test_conflicts_of_many_tables_are_told_together(prepared: Both) -> None:
     for branch, at in (("main", 1), ("dev", 2)):
-        rows: Any = {
-            "node:Person": {"b": person("b", at)},
-            "edge:Knows": {"old": edge("c", "d", at)},
-        }
+        rows: Any = {"node:Person": {"b": person("b", at)}, "edge:Knows": {"old": edge("c", "d", at)}}
         prepared.put(branch, rows)
     prepared.put("main", {"edge:Boss": {"b1": {"src": "a", "dst": "b"}}})
     prepared.put("dev", {"edge:Boss": {"b2": {"src": "a", "dst": "c"}}})

@@ -10,9 +10,7 @@ from tests.merge.conftest import Both, conflicts, edge, person, stored, told
 
 NEW = ("none", "insert y", "insert z")
 OLD = ("none", "update p", "update q", "other p", "delete", "delete, same", "delete, other")
-CASES = [(False, *pair) for pair in product(NEW, NEW)] + [
-    (True, *pair) for pair in product(OLD, OLD)
-]
+CASES = [(False, *pair) for pair in product(NEW, NEW)] + [(True, *pair) for pair in product(OLD, OLD)]
 VALUES = {
     "insert y": (1, "y"),
     "insert z": (1, "z"),
@@ -32,12 +30,7 @@ def _row(key: str, one: str, p: int, q: str) -> Any:
     return edge("a", "b", p, q) if key == "edge:Knows" else edge("n", "a", p, q)
 
 
-KEYS = (
-    TableKey("node:Person"),
-    TableKey("node:Note"),
-    TableKey("edge:Knows"),
-    TableKey("edge:About"),
-)
+KEYS = (TableKey("node:Person"), TableKey("node:Note"), TableKey("edge:Knows"), TableKey("edge:About"))
 
 
 def _prepared(both: Both) -> None:

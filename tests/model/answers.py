@@ -178,8 +178,4 @@ def _same(value: Value) -> Any:
     """Something to compare by: equal values, equal things."""
     if isinstance(value, dict):
         return tuple((name, _same(one)) for name, one in sorted(value.items()))
-    return (
-        tuple(map(_same, value))
-        if isinstance(value, Iterable) and not isinstance(value, str | bytes)
-        else value
-    )
+    return tuple(map(_same, value)) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else value

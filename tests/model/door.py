@@ -46,9 +46,7 @@ class Templates:
         return target
 
 
-def answer_of(
-    graph: Graph, text: str, given: Mapping[str, Any]
-) -> tuple[tuple[str, ...], list[list[Any]]]:
+def answer_of(graph: Graph, text: str, given: Mapping[str, Any]) -> tuple[tuple[str, ...], list[list[Any]]]:
     """The columns and rows of a read, spelled as in cases."""
     found = graph.query(text, params=given).to_arrow()
     columns = [column.to_pylist() for column in found.columns]
@@ -82,12 +80,7 @@ def _plain(value: Any) -> Any:
 def comparable(world: World, known: set[str]) -> dict[str, Any]:
     """The content of a graph without ids that chance made, and without blobs."""
     kinds: list[NodeType | EdgeType] = [*world.catalog.nodes, *world.catalog.edges]
-    blobs = {
-        (kind.name, one.name)
-        for kind in kinds
-        for one in kind.properties
-        if one.type.scalar is ScalarType.BLOB
-    }
+    blobs = {(kind.name, one.name) for kind in kinds for one in kind.properties if one.type.scalar is ScalarType.BLOB}
     found: dict[str, Any] = {}
     for word, tables in (("node", world.nodes), ("edge", world.edges)):
         for name, rows in tables.items():

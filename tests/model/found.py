@@ -7,26 +7,8 @@ FOUND: dict[str, Program] = {
     # and said that the store had failed.
     "a_base_of_bases_that_a_cleanup_took": (
         ("fork", "main", "s", None),
-        (
-            "put",
-            "main",
-            (
-                (
-                    ("node:Person", "d"),
-                    (("name", "d"), ("age", None), ("nick", "B"), ("score", 1.5)),
-                ),
-            ),
-        ),
-        (
-            "put",
-            "s",
-            (
-                (
-                    ("node:Person", "b"),
-                    (("name", "b"), ("age", 2), ("nick", None), ("score", -0.0)),
-                ),
-            ),
-        ),
+        ("put", "main", ((("node:Person", "d"), (("name", "d"), ("age", None), ("nick", "B"), ("score", 1.5))),)),
+        ("put", "s", ((("node:Person", "b"), (("name", "b"), ("age", 2), ("nick", None), ("score", -0.0))),)),
         ("optimize", "main"),
         ("fork", "main", "r", None),
         ("rewrite", "s"),
@@ -35,5 +17,5 @@ FOUND: dict[str, Program] = {
         ("fault", 8, "after", ("merge", "r", "main", "none")),
         ("cleanup", 1),
         ("merge", "s", "main", "none"),
-    ),
+    )
 }

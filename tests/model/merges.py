@@ -109,18 +109,14 @@ class History:
         return value
 
 
-def _merge(
-    ours: Graph, theirs: Graph, base: Any, rules: Rules, side: str | None, by_property: bool
-) -> Outcome:
+def _merge(ours: Graph, theirs: Graph, base: Any, rules: Rules, side: str | None, by_property: bool) -> Outcome:
     """Decide entity by entity, then look at the whole; a side is chosen until nothing is left."""
     chosen: dict[Entity, str] = {}
     sides = {"ours": ours, "theirs": theirs}
     while True:
         graph, found = _copy(ours), {}
         for entity in _entities(ours, theirs):
-            value, kind = _decide(
-                base(entity), _get(ours, entity), _get(theirs, entity), by_property
-            )
+            value, kind = _decide(base(entity), _get(ours, entity), _get(theirs, entity), by_property)
             if entity in chosen:
                 mixed = value if by_property else None
                 value = _chosen(chosen[entity], mixed, sides, entity, base(entity), kind)
@@ -151,9 +147,7 @@ def _decide(base: Any, ours: Any, theirs: Any, by_property: bool) -> tuple[Any, 
     return ours, "divergent_update"
 
 
-def _chosen(
-    side: str, mixed: Any, sides: dict[str, Graph], entity: Entity, was: Any, kind: Any
-) -> Any:
+def _chosen(side: str, mixed: Any, sides: dict[str, Graph], entity: Entity, was: Any, kind: Any) -> Any:
     """What an entity becomes when a side is chosen; `mixed` has the properties of both."""
     if mixed is None or kind != "divergent_update" or was is DOUBT:
         return _get(sides[side], entity)

@@ -58,9 +58,7 @@ class Oracle:
                 raise ParameterError(parameter=one.name, expected="a number that is not negative")
         return answer(self.world, tree.body, values)
 
-    def mutate(
-        self, text: str, given: Mapping[str, Any], fresh: Iterator[str] | None = None
-    ) -> dict[str, int]:
+    def mutate(self, text: str, given: Mapping[str, Any], fresh: Iterator[str] | None = None) -> dict[str, int]:
         """Change the graph; the number of entities by type."""
         tree, values = read(self.catalog, text, given)
         assert isinstance(tree.body, m.WriteBody)

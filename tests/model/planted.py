@@ -69,9 +69,7 @@ def _choosing(patch: Patch, choose: Callable[[Ids, Ancestors], Ids]) -> None:
 
 def swapped_sides(patch: Patch) -> None:
     """What the target changed is taken for what the source changed."""
-    patch.setattr(
-        planner, "TableSides", lambda key, ours, theirs, how: TableSides(key, theirs, ours, how)
-    )
+    patch.setattr(planner, "TableSides", lambda key, ours, theirs, how: TableSides(key, theirs, ours, how))
 
 
 def resurrected_edges(patch: Patch) -> None:
@@ -174,41 +172,17 @@ DEFECTS: dict[str, Defect] = {
         one_of_several_bases,
         (
             ("fork", "main", "p", None),
-            (
-                "put",
-                "main",
-                (
-                    (
-                        ("node:Person", "a"),
-                        (("name", "a"), ("age", 5), ("nick", "A"), ("score", 0.0)),
-                    ),
-                ),
-            ),
+            ("put", "main", ((("node:Person", "a"), (("name", "a"), ("age", 5), ("nick", "A"), ("score", 0.0))),)),
             ("fork", "main", "q", None),
-            (
-                "put",
-                "p",
-                (
-                    (
-                        ("node:Person", "b"),
-                        (("name", "b"), ("age", 6), ("nick", None), ("score", None)),
-                    ),
-                ),
-            ),
+            ("put", "p", ((("node:Person", "b"), (("name", "b"), ("age", 6), ("nick", None), ("score", None))),)),
             ("merge", "p", "main", "none"),
             ("merge", "q", "p", "none"),
             (
                 "put",
                 "main",
                 (
-                    (
-                        ("node:Person", "a"),
-                        (("name", "a"), ("age", 7), ("nick", "A"), ("score", 0.0)),
-                    ),
-                    (
-                        ("node:Person", "b"),
-                        (("name", "b"), ("age", 8), ("nick", None), ("score", None)),
-                    ),
+                    (("node:Person", "a"), (("name", "a"), ("age", 7), ("nick", "A"), ("score", 0.0))),
+                    (("node:Person", "b"), (("name", "b"), ("age", 8), ("nick", None), ("score", None))),
                 ),
             ),
             ("merge", "p", "main", "none"),
@@ -237,16 +211,7 @@ DEFECTS: dict[str, Defect] = {
         (
             ("fork", "main", "s", None),
             ("cut", "main", ("node:Person", "b")),
-            (
-                "put",
-                "s",
-                (
-                    (
-                        ("node:Person", "d"),
-                        (("name", "d"), ("age", 2), ("nick", "B"), ("score", 0.0)),
-                    ),
-                ),
-            ),
+            ("put", "s", ((("node:Person", "d"), (("name", "d"), ("age", 2), ("nick", "B"), ("score", 0.0))),)),
             ("merge", "s", "main", "collapse"),
         ),
     ),
@@ -263,26 +228,8 @@ DEFECTS: dict[str, Defect] = {
         no_unique_check,
         (
             ("fork", "main", "q", None),
-            (
-                "put",
-                "main",
-                (
-                    (
-                        ("node:Person", "c"),
-                        (("name", "c"), ("age", None), ("nick", "B"), ("score", 1.5)),
-                    ),
-                ),
-            ),
-            (
-                "put",
-                "q",
-                (
-                    (
-                        ("node:Person", "d"),
-                        (("name", "d"), ("age", 3), ("nick", "B"), ("score", 0.0)),
-                    ),
-                ),
-            ),
+            ("put", "main", ((("node:Person", "c"), (("name", "c"), ("age", None), ("nick", "B"), ("score", 1.5))),)),
+            ("put", "q", ((("node:Person", "d"), (("name", "d"), ("age", 3), ("nick", "B"), ("score", 0.0))),)),
             ("merge", "q", "main", "values"),
         ),
     ),
@@ -295,10 +242,7 @@ DEFECTS: dict[str, Defect] = {
                 "put",
                 "main",
                 (
-                    (
-                        ("node:Person", "d"),
-                        (("name", "d"), ("age", 1), ("nick", None), ("score", -0.0)),
-                    ),
+                    (("node:Person", "d"), (("name", "d"), ("age", 1), ("nick", None), ("score", -0.0))),
                     (("edge:Leads", "l1"), (("src", "d"), ("dst", "s"))),
                 ),
             ),
@@ -309,27 +253,9 @@ DEFECTS: dict[str, Defect] = {
         carried_row_ids,
         (
             ("fork", "main", "s", None),
-            (
-                "put",
-                "s",
-                (
-                    (
-                        ("node:Person", "d"),
-                        (("name", "d"), ("age", 3), ("nick", None), ("score", 1.5)),
-                    ),
-                ),
-            ),
+            ("put", "s", ((("node:Person", "d"), (("name", "d"), ("age", 3), ("nick", None), ("score", 1.5))),)),
             ("fork", "s", "r", None),
-            (
-                "put",
-                "main",
-                (
-                    (
-                        ("node:Person", "d"),
-                        (("name", "d"), ("age", None), ("nick", None), ("score", -0.0)),
-                    ),
-                ),
-            ),
+            ("put", "main", ((("node:Person", "d"), (("name", "d"), ("age", None), ("nick", None), ("score", -0.0))),)),
             ("merge", "main", "r", "values"),
         ),
     ),
@@ -341,13 +267,7 @@ DEFECTS: dict[str, Defect] = {
             ("merge", "main", "p", "collapse"),
         ),
     ),
-    "merged_again": Defect(
-        merged_again,
-        (
-            ("fork", "main", "r", 0),
-            ("merge", "r", "main", "rows"),
-        ),
-    ),
+    "merged_again": Defect(merged_again, (("fork", "main", "r", 0), ("merge", "r", "main", "rows"))),
     "columns_by_name": Defect(
         columns_by_name,
         (

@@ -30,10 +30,7 @@ edge Knows: Person -> Person { since: I32? }
 edge Leads: Person -> Team @card(1..2)
 edge Likes: Person -> Person { @unique(src, dst) }
 """
-PERSON, TEAM, KNOWS, LEADS, LIKES = (
-    *("node:Person", "node:Team"),
-    *("edge:Knows", "edge:Leads", "edge:Likes"),
-)
+PERSON, TEAM, KNOWS, LEADS, LIKES = (*("node:Person", "node:Team"), *("edge:Knows", "edge:Leads", "edge:Likes"))
 RULES = Rules(
     unique={PERSON: (("nick",),), LIKES: (("src", "dst"),)},
     ends={KNOWS: (PERSON, PERSON), LEADS: (PERSON, TEAM), LIKES: (PERSON, PERSON)},
@@ -58,10 +55,7 @@ _IDS = {
     LEADS: ("l1", "l2", "l3"),
     LIKES: ("i1", "i2"),
 }
-STRATEGIES = (
-    *("none", "none", "ours", "theirs", "session"),
-    *("rows", "values", "wrong", "property", "collapse"),
-)
+STRATEGIES = (*("none", "none", "ours", "theirs", "session"), *("rows", "values", "wrong", "property", "collapse"))
 _KINDS = (
     *("put",) * 14,
     *("cut",) * 4,
@@ -73,10 +67,7 @@ _KINDS = (
 _COLUMNS = ("more", "other")  # that a schema may add
 _BEGIN = ("fork", "put", "put")  # what programs begin with, or else with one of these:
 _CROSSED = ("cross_fork", "cross_main", "cross_other", "cross_keep", "cross_one", "cross_two")
-_SHAPED = (
-    *("shape_add", "value_main", "cross_fork", "shape_rename"),
-    *("value_p", "value_main", "cross_look"),
-)
+_SHAPED = (*("shape_add", "value_main", "cross_fork", "shape_rename"), *("value_p", "value_main", "cross_look"))
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 _CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
 
@@ -104,12 +95,7 @@ class Author:
     def _step(self, kind: str) -> Step:
         if kind == "fault":
             inner = self._step(self.dice.choice(_FAULTY))
-            return (
-                "fault",
-                self.dice.randint(1, _EFFECTS[inner[0]]),
-                self.dice.choice(("before", "after")),
-                inner,
-            )
+            return ("fault", self.dice.randint(1, _EFFECTS[inner[0]]), self.dice.choice(("before", "after")), inner)
         if kind.startswith("cross"):
             return self._cross(kind)
         if kind.startswith("nick"):
@@ -233,10 +219,7 @@ class Author:
         if key == TEAM:
             return (key, own), {"title": dice.choice((None, "", "x", "y"))}
         source, target = RULES.ends[key]
-        row: dict[str, Any] = {
-            "src": dice.choice(_IDS[source]),
-            "dst": dice.choice(_IDS[target]),
-        }
+        row: dict[str, Any] = {"src": dice.choice(_IDS[source]), "dst": dice.choice(_IDS[target])}
         return (key, own), {**row, "since": dice.choice((None, 1))} if key == KNOWS else row
 
     def _imagine(self, step: Step) -> None:

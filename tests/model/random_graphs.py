@@ -85,9 +85,7 @@ def records(dice: Random) -> list[dict[str, Any]]:
     held = {"Person": dice.sample(PEOPLE, dice.choice([1, 4, 5, 6]))}
     held["Firm"] = dice.sample(FIRMS, dice.randint(0, len(FIRMS)))
     lines: list[dict[str, Any]] = [
-        {"type": kind, "data": {"name": name} | values(dice, kind)}
-        for kind, names in held.items()
-        for name in names
+        {"type": kind, "data": {"name": name} | values(dice, kind)} for kind, names in held.items() for name in names
     ]
     number = 0
     for edge, (source, target) in ENDS.items():

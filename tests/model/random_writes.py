@@ -113,9 +113,7 @@ class Scribe:
         return self.dice.choice(tests)
 
     def where_event(self) -> str:
-        return self.dice.choice(
-            [f"title = {self.text()}", f"id = {self.some('Event')}", "day is not null"]
-        )
+        return self.dice.choice([f"title = {self.text()}", f"id = {self.some('Event')}", "day is not null"])
 
     def login(self) -> str:
         roll = self.dice.random()

@@ -37,9 +37,7 @@ class Matcher:
         rows, self.kinds = self.solve(clauses, {}, {})
         return rows
 
-    def solve(
-        self, clauses: tuple[m.Clause, ...], given: Row, kinds: Kinds
-    ) -> tuple[list[Row], Kinds]:
+    def solve(self, clauses: tuple[m.Clause, ...], given: Row, kinds: Kinds) -> tuple[list[Row], Kinds]:
         """The rows that clauses allow beside one row of variables bound outside."""
         reading = Reading(self.world.catalog, dict(kinds), frozenset(given))
         reading.take(clauses, self.parameters)
@@ -225,9 +223,7 @@ class Matcher:
             case m.Now():
                 return self.parameters["__now"]
             case m.Variable():
-                return (
-                    self.parameters[node.name] if node.name in self.parameters else row[node.name]
-                )
+                return self.parameters[node.name] if node.name in self.parameters else row[node.name]
             case m.Field():
                 entity = row[node.variable]
                 return None if entity is None else self.property(entity, node.name)

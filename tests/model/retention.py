@@ -89,11 +89,7 @@ def _guarded(w: World, intent: Intent, source: int, head: Version | None) -> Ite
 def _create(w: World, kind: str, wish: Wish | None) -> Actor:
     """A branch or a tag from a commit of the past, or from a head."""
     names = w.tags if kind == "t" else w.branches
-    at_random = (
-        w.chance.choice(w.open(w.branches))[0],
-        w.chance.randrange(5),
-        w.chance.randrange(3),
-    )
+    at_random = (w.chance.choice(w.open(w.branches))[0], w.chance.randrange(5), w.chance.randrange(3))
     source_name, back, place = wish or at_random
     source = w.ref(w.branches, source_name)
     head = w.head(source) if source is not None else None

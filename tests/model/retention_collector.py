@@ -71,11 +71,7 @@ def _look(w: World, run: int) -> Generator[str, None, Files]:
     if w.without != "heads again":
         yield from _heads(w, live)
     born = w.files
-    return Files(
-        one
-        for one in listed
-        if one not in live and not any(born.get(one, -1) >= armed for armed in newer)
-    )
+    return Files(one for one in listed if one not in live and not any(born.get(one, -1) >= armed for armed in newer))
 
 
 def _fence(w: World, name: str, ulid: int) -> Actor:

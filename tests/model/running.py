@@ -43,14 +43,7 @@ from tests.model.programs import (
     strategy_of,
 )
 from tests.model.shapes import Entity, Row
-from tests.model.spoken import (
-    asked,
-    changes_of,
-    decided,
-    records,
-    remove,
-    same_conflicts,
-)
+from tests.model.spoken import asked, changes_of, decided, records, remove, same_conflicts
 from tests.model.versions import Merge, Versions, difference
 from tests.rig.writes import rewrite, write
 
@@ -255,7 +248,7 @@ class Run(Compared):
         if branch not in self.model.heads:
             return
         graph = self.handle(branch)
-        made = write(graph._handle.branch_head, rewrite(), list(graph.snapshot.tables))
+        made = write(graph._handle.branch_state, rewrite(), list(graph.snapshot.tables))
         if made is not None:
             self.model.commit(branch, made.id, self.model.graph(branch))
             self.order.append(made.id)
@@ -373,9 +366,7 @@ class Run(Compared):
 
     def _diff(self, one: int, other: int) -> None:
         """What the product says about two commits, applied to the first, gives the second."""
-        known = sorted(
-            {c for head in self.model.heads.values() for c in self.model.ancestors(head)}
-        )
+        known = sorted({c for head in self.model.heads.values() for c in self.model.ancestors(head)})
         old, new = (known[at % len(known)] for at in (one, other))
         was, now = self.model.commits[old], self.model.commits[new]
         wanted = difference(was.shape.fit(was.graph, now.shape), now.graph)

@@ -48,10 +48,7 @@ def changes_of(found: Any) -> dict[Entity, tuple[Row | None, Row | None]]:
     for one in found:
         before, after = (
             None if row is None else {**(ends or {}), **row}
-            for row, ends in (
-                (one.before, one.endpoints_before),
-                (one.after, one.endpoints_after),
-            )
+            for row, ends in ((one.before, one.endpoints_before), (one.after, one.endpoints_after))
         )
         made[f"{one.kind}:{one.type}", one.id] = (before, after)
         op = "insert" if before is None else "delete" if after is None else "update"
@@ -73,9 +70,7 @@ def same_conflicts(found: Any, wanted: tuple[Conflict, ...]) -> None:
         if entity in rows and one.kind == rows[entity].kind:
             told = (one.base, one.ours, one.theirs)
             known = rows[entity]
-            assert [bits(row) for row in told] == [
-                bits(row) for row in (known.base, known.ours, known.theirs)
-            ]
+            assert [bits(row) for row in told] == [bits(row) for row in (known.base, known.ours, known.theirs)]
             assert set(one.changed) == set(known.changed)
     places = [(one.entity_kind != "node", one.type_name, one.entity_id, one.kind) for one in found]
     assert places == sorted(places)

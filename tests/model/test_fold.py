@@ -76,9 +76,7 @@ def _foreign(world: World, length: int, start: str) -> Iterator[Commit]:
         tables, schema = world.known[parent]
         entry = _entry(TableKey("node:Side"), one, n + 1)
         world.known[one] = ({**tables, entry.key: entry}, schema)
-        yield Commit(
-            one, (parent,), "insert", "side", 1, 0, 0, tables={TableKey("node:Side"): entry}
-        )
+        yield Commit(one, (parent,), "insert", "side", 1, 0, 0, tables={TableKey("node:Side"): entry})
         parent = one
 
 
@@ -117,15 +115,11 @@ def _publish(world: World, line: BranchState, kind: str, dice: st.DataObject) ->
         return write(line, rewrite(), [CITY])
     if kind == "fence":
         base = line.reload()
-        head = replace(
-            base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.new_nonce()
-        )
+        head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.new_nonce())
         line.advance(swap_state(line.store, base, replace(base.state, head=head)))
         return None
     plan = _plan(world, kind, dice)
-    signature = (
-        CommitMetadata("me", f"{kind} é", f"key{world.count}", "r") if world.count % 2 else None
-    )
+    signature = CommitMetadata("me", f"{kind} é", f"key{world.count}", "r") if world.count % 2 else None
     return publish(line, lambda _: plan, signature)
 
 
@@ -149,9 +143,7 @@ def _agree(world: World, line: BranchState) -> None:
     assert counted == dict.fromkeys(counted, 1)
     assert set(log.ancestors(world.head)) <= set(counted) == set(world.known)
     assert fresh.tail[-1].id == world.head
-    assert [one.commit_count for one in fresh.chunks] == [
-        len(log.chunk_commits(chunk)) for chunk in fresh.chunks
-    ]
+    assert [one.commit_count for one in fresh.chunks] == [len(log.chunk_commits(chunk)) for chunk in fresh.chunks]
 
 
 def _every_commit_shows_what_it_showed(world: World) -> None:
@@ -160,9 +152,7 @@ def _every_commit_shows_what_it_showed(world: World) -> None:
         assert HistoryLog(world.writers[0].store, state).tables_and_schema_at(one) == then
 
 
-def _run(
-    template: Path, seal: int, fan: int, steps: list[tuple[str, int]], dice: st.DataObject
-) -> None:
+def _run(template: Path, seal: int, fan: int, steps: list[tuple[str, int]], dice: st.DataObject) -> None:
     with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         patch.setattr(logs, "CHUNK_COMMITS", seal)
         patch.setattr(logs, "MERGE_FAN_IN", fan)

@@ -18,13 +18,7 @@ from hypothesis import strategies as st
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import (
-    InputError,
-    OmnigraphError,
-    ParameterError,
-    PropertyValueError,
-    ResourceLimitExceeded,
-)
+from omnigraph.errors import InputError, OmnigraphError, ParameterError, PropertyValueError, ResourceLimitExceeded
 
 SCHEMA = """
 node N { k: String @key  s: String?  tags: [String]? }
@@ -96,10 +90,7 @@ def check(graph: Graph, texts: list[str], other: Path) -> None:
     """Every door, with every text."""
     half = len(texts) // 2
     for text in texts[:half]:
-        graph.mutate(
-            "query q($k: String) { insert N { k: $k, s: $k } }",
-            params={"k": text},
-        )
+        graph.mutate("query q($k: String) { insert N { k: $k, s: $k } }", params={"k": text})
     lines = [{"type": "N", "data": {"k": one, "s": one, "tags": [one]}} for one in texts[half:]]
     lines += [{"edge": "E", "from": one, "to": texts[0], "data": {"note": one}} for one in texts]
     graph.load("".join(f"{json.dumps(one)}\n" for one in lines).encode(), mode="append")
@@ -115,9 +106,7 @@ def check(graph: Graph, texts: list[str], other: Path) -> None:
 def _found(graph: Graph, text: str) -> None:
     """One text as a parameter of every test that has texts."""
     for test in ("$n.k = $t", "$n.s = $t", "$n.id = $t", "$n.s in [$x]".replace("[$x]", "$l")):
-        query = (
-            f"query q($t: String, $l: [String]) {{ match {{ $n: N  {test} }} return {{ $n.s }} }}"
-        )
+        query = f"query q($t: String, $l: [String]) {{ match {{ $n: N  {test} }} return {{ $n.s }} }}"
         assert _column(graph, query, t=text, l=[text]) == [text]
     for word in ("contains", "starts_with"):
         query = f"query q($t: String) {{ match {{ $n: N  $n.k {word} $t }} return {{ $n.k }} }}"
@@ -128,9 +117,7 @@ def _found(graph: Graph, text: str) -> None:
         assert _column(graph, literal) == [text]
     walk = "query q($t: String) { match { $n: N { k: $t }  $n $w:e $m } return { $w.note } }"
     assert _column(graph, walk, t=text) == [text]
-    assert _column(
-        graph, "query q($t: String) { match { $n: N } return { $t } limit 1 }", t=text
-    ) == [text]
+    assert _column(graph, "query q($t: String) { match { $n: N } return { $t } limit 1 }", t=text) == [text]
 
 
 def _exported(graph: Graph, other: Path) -> None:
@@ -252,15 +239,9 @@ def test_not_a_number_is_no_value(tmp_path: Path) -> None:
         _refused(
             graph,
             ParameterError,
-            lambda value=value: graph.mutate(
-                'query q($f: F64) { insert N { k: "x", f: $f } }', params={"f": value}
-            ),
+            lambda value=value: graph.mutate('query q($f: F64) { insert N { k: "x", f: $f } }', params={"f": value}),
         )
-        _refused(
-            graph,
-            InputError,
-            lambda value=value: graph.insert("N", {"k": "x", "f": value}),
-        )
+        _refused(graph, InputError, lambda value=value: graph.insert("N", {"k": "x", "f": value}))
 
 
 def test_empty_input_is_no_commit(graph: Graph, tmp_path: Path) -> None:

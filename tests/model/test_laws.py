@@ -70,9 +70,7 @@ ARGUMENTS = {
 }
 
 
-def check_partition(
-    shelf: Shelf, number: int, dice: Random, kind: str, form: str, mode: str
-) -> None:
+def check_partition(shelf: Shelf, number: int, dice: Random, kind: str, form: str, mode: str) -> None:
     """True, false and unknown together are everything."""
     match, writer = matched(dice, kind)
     graph, tail = shelf.graph(number, form), f"return {{ {names_of(writer)} }}"

@@ -106,9 +106,7 @@ class GraphMachine(RuleBasedStateMachine):
     def pick(self, dice: Random) -> str:
         return dice.choice(sorted(self.graphs))
 
-    def perform(
-        self, branch: str, do: Callable[[Graph], Any], foretell: Callable[[Any], Any]
-    ) -> None:
+    def perform(self, branch: str, do: Callable[[Graph], Any], foretell: Callable[[Any], Any]) -> None:
         """One write: the product and the oracle refuse both, or do both the same."""
         graph = self.graphs[branch].refresh()
         before = graph.head.id
@@ -236,7 +234,7 @@ class GraphMachine(RuleBasedStateMachine):
         if how == "index":
             graph.maintenance.ensure_indices()
         else:
-            write(graph._handle.branch_head, rewrite(), list(graph.snapshot.tables))
+            write(graph._handle.branch_state, rewrite(), list(graph.snapshot.tables))
         self.remember(branch)
 
 
@@ -297,8 +295,7 @@ def test_a_graph_lived_in_at_random() -> None:
 def test_many_graphs_lived_in_at_random(steps: int, capsys: pytest.CaptureFixture[str]) -> None:
     GraphMachine.hits.clear()
     run_state_machine_as_test(
-        GraphMachine,
-        settings=settings(max_examples=100, stateful_step_count=steps, suppress_health_check=QUIET),
+        GraphMachine, settings=settings(max_examples=100, stateful_step_count=steps, suppress_health_check=QUIET)
     )
     with capsys.disabled():
         print(f"\nproductions hit: {dict(sorted(GraphMachine.hits.items()))}")

@@ -95,13 +95,13 @@ class Shelf:
 
 
 def _indexed(graph: Graph) -> None:
-    assert ensure_indices(graph._handle.branch_head) is not None
+    assert ensure_indices(graph._handle.branch_state) is not None
 
 
 def _compacted(graph: Graph) -> None:
     keys = list(graph.snapshot.tables)
     before = {key: len(graph.snapshot.table(key).dataset.get_fragments()) for key in keys}
-    if write(graph._handle.branch_head, rewrite(), keys) is None:
+    if write(graph._handle.branch_state, rewrite(), keys) is None:
         assert max(before.values()) <= 1
 
 
@@ -110,13 +110,9 @@ def _worn(graph: Graph, lines: list[dict[str, Any]]) -> Graph:
     for at in range(0, len(lines), 5):
         graph.load(ndjson(lines[at : at + 5]).encode(), mode="append")
     graph.mutate('insert Person { name: "gone", age: 7 } insert Firm { name: "gone" }')
-    graph.mutate(
-        'insert WorksAt { from: "gone", to: "gone" } update Person set { n: 5 } where id = "gone"'
-    )
+    graph.mutate('insert WorksAt { from: "gone", to: "gone" } update Person set { n: 5 } where id = "gone"')
     graph.refresh().mutate('delete Person where name = "gone" delete Firm where name = "gone"')
-    again = [one for one in lines if "type" in one][::2] + [one for one in lines if "edge" in one][
-        ::3
-    ]
+    again = [one for one in lines if "type" in one][::2] + [one for one in lines if "edge" in one][::3]
     if again:
         graph.load(ndjson(again).encode(), mode="merge")
     return graph.refresh()
@@ -130,10 +126,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 @contextmanager
 def traversal(mode: str) -> Iterator[None]:
     """Look for neighbours in one way only, at the moment that the oracle takes for now."""
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        ids.deterministic_ids(datetime.fromtimestamp(NOW / 1000, UTC)),
-    ):
+    with pytest.MonkeyPatch.context() as patch, ids.deterministic_ids(datetime.fromtimestamp(NOW / 1000, UTC)):
         patch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
         yield
 
@@ -178,12 +171,7 @@ def count(hits: Counter[str], text: str) -> None:
 
 @pytest.mark.timeout(300)
 @settings(max_examples=100, suppress_health_check=QUIET)
-@given(
-    number=st.integers(0, 2),
-    seed=SEEDS,
-    form=st.sampled_from(FORMS),
-    mode=st.sampled_from(MODES),
-)
+@given(number=st.integers(0, 2), seed=SEEDS, form=st.sampled_from(FORMS), mode=st.sampled_from(MODES))
 def test_every_form_of_a_graph_answers_as_the_oracle_does(
     shelf: Shelf, number: int, seed: int, form: str, mode: str
 ) -> None:
@@ -195,9 +183,7 @@ def test_every_form_of_a_graph_answers_as_the_oracle_does(
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("half", [0, 1])
-def test_many_queries_on_all_forms_of_many_graphs(
-    shelf: Shelf, half: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_queries_on_all_forms_of_many_graphs(shelf: Shelf, half: int, capsys: pytest.CaptureFixture[str]) -> None:
     hits: Counter[str] = Counter()
 
     @settings(max_examples=800, suppress_health_check=QUIET)

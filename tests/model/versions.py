@@ -95,20 +95,12 @@ def differing(one: Row, other: Row) -> tuple[str, ...]:
 def difference(old: Graph, new: Graph) -> dict[Entity, tuple[Row | None, Row | None]]:
     """What changed: each entity before and after."""
     every = {*old, *new}
-    return {
-        one: (old.get(one), new.get(one))
-        for one in sorted(every)
-        if not same(old.get(one), new.get(one))
-    }
+    return {one: (old.get(one), new.get(one)) for one in sorted(every) if not same(old.get(one), new.get(one))}
 
 
 def without(graph: Graph, gone: Entity, rules: Rules) -> dict[Entity, Row]:
     """A graph without an entity; the edges of a node go with it."""
-    return {
-        one: row
-        for one, row in graph.items()
-        if one != gone and gone not in ends_of(rules, one, row)
-    }
+    return {one: row for one, row in graph.items() if one != gone and gone not in ends_of(rules, one, row)}
 
 
 def ends_of(rules: Rules, one: Entity, row: Row) -> tuple[Entity, ...]:
@@ -145,9 +137,7 @@ def _not_unique(rules: Rules, graph: Graph) -> Iterator[Broken]:
                     yield Broken("unique_violation", min(many), frozenset(many))
 
 
-def _miscounted(
-    rules: Rules, old: Graph, new: Graph, touched: Iterable[Entity]
-) -> Iterator[Broken]:
+def _miscounted(rules: Rules, old: Graph, new: Graph, touched: Iterable[Entity]) -> Iterator[Broken]:
     """Sources whose edges changed, unless they went in the same step."""
     for key, (low, high) in rules.card.items():
         kind = rules.ends[key][0]
@@ -269,9 +259,7 @@ class _Work:
         every |= {one for base in self.bases for one in self.versions.commits[base].graph}
         found = {one: self.versions.base_of(self.bases, one, self.shape) for one in sorted(every)}
         self.doubtful = {one for one, (_, doubt) in found.items() if doubt}
-        self.base = {
-            one: row for one, (row, doubt) in found.items() if row is not None and not doubt
-        }
+        self.base = {one: row for one, (row, doubt) in found.items() if row is not None and not doubt}
         self.every = sorted(every)
         self.contested: dict[Entity, Conflict] = {}
         self.taken: dict[Entity, Row | None] = {}
@@ -389,9 +377,7 @@ class _Work:
 
     def _parallel(self) -> Iterator[tuple[str, str, str]]:
         """Equal edges with other ids that both sides added, the first ids first."""
-        added = [
-            one for one in self.every if one not in self.base and one[0] in self.versions.rules.ends
-        ]
+        added = [one for one in self.every if one not in self.base and one[0] in self.versions.rules.ends]
         mine = [one for one in added if one in self.ours and one not in self.theirs]
         other = [one for one in added if one in self.theirs and one not in self.ours]
         taken: set[Entity] = set()

@@ -95,9 +95,7 @@ def canonical_id(node: NodeType, properties: Mapping[str, Value]) -> str:
     return entity_id(kinds, [stored(properties[name]) for name in names], names)
 
 
-def properties_of(
-    kind: NodeType | EdgeType, given: Mapping[str, Any], line: int | None = None
-) -> Properties:
+def properties_of(kind: NodeType | EdgeType, given: Mapping[str, Any], line: int | None = None) -> Properties:
     """All properties of a loaded entity: as given, by default, or null."""
     found: Properties = {}
     for one in kind.properties:

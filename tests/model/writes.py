@@ -53,9 +53,7 @@ class Delta:
         self.removed.setdefault(key, {})[own] = self.world.rows(key).pop(own)
 
 
-def mutate(
-    world: World, body: m.WriteBody, parameters: Mapping[str, Value], fresh: Iterator[str]
-) -> Delta:
+def mutate(world: World, body: m.WriteBody, parameters: Mapping[str, Value], fresh: Iterator[str]) -> Delta:
     """The graph after a mutation; `fresh` gives the ids of what has no key."""
     delta = Delta(world.copy(), before=world)
     for statement in body.statements:
@@ -70,9 +68,7 @@ def mutate(
     return delta
 
 
-def _insert(
-    delta: Delta, node: m.Insert, parameters: Mapping[str, Value], fresh: Iterator[str]
-) -> None:
+def _insert(delta: Delta, node: m.Insert, parameters: Mapping[str, Value], fresh: Iterator[str]) -> None:
     catalog = delta.world.catalog
     kind = catalog.node(node.type_name.text) or catalog.edge(node.type_name.text)
     assert kind is not None
@@ -113,10 +109,7 @@ def _own_id(kind: NodeType, properties: Properties, fresh: Iterator[str]) -> str
 
 
 def _assigned(
-    delta: Delta,
-    kind: NodeType | EdgeType,
-    assignments: Iterable[m.Assignment],
-    parameters: Mapping[str, Value],
+    delta: Delta, kind: NodeType | EdgeType, assignments: Iterable[m.Assignment], parameters: Mapping[str, Value]
 ) -> dict[str, Value]:
     matcher = Matcher(delta.world, parameters)
     found: dict[str, Value] = {}
@@ -126,9 +119,7 @@ def _assigned(
         if declared is not None and value is not None:
             place = {"type_name": kind.name, "property_name": name}
             try:
-                value = native(
-                    declared.type, coerce_assigned(declared.type, stored(value), **place)
-                )
+                value = native(declared.type, coerce_assigned(declared.type, stored(value), **place))
             except OmnigraphError as error:
                 raise Refused(error.code, property=name) from None
         found[name] = value
@@ -147,9 +138,7 @@ def _update(delta: Delta, node: m.Update, parameters: Mapping[str, Value]) -> No
     delta.counts[f"node:{kind.name}"] += len(matched)
 
 
-def _delete(
-    delta: Delta, committed: World, node: m.Delete, parameters: Mapping[str, Value]
-) -> None:
+def _delete(delta: Delta, committed: World, node: m.Delete, parameters: Mapping[str, Value]) -> None:
     """Deletes see what was committed; what two of them match is counted once."""
     name = node.type_name.text
     key = f"node:{name}" if committed.catalog.node(name) else f"edge:{name}"
@@ -171,9 +160,7 @@ def _cascade(delta: Delta, name: str, gone: set[str]) -> None:
                 delta.counts[f"edge:{edge.name}"] += 1
 
 
-def _passes(
-    world: World, name: str, own: str, test: m.Condition, parameters: Mapping[str, Value]
-) -> bool:
+def _passes(world: World, name: str, own: str, test: m.Condition, parameters: Mapping[str, Value]) -> bool:
     """Whether a row passes a `where`; its bare words are properties of the row."""
     matcher = _RowMatcher(world, parameters)
     return matcher.truth(test, {"_": (name, own)}) is True
@@ -189,9 +176,7 @@ class _RowMatcher(Matcher):
 # Loads ------------------------------------------------------------------------------------------
 
 
-def load(
-    world: World, records: Iterable[Mapping[str, Any]], mode: str, fresh: Iterator[str]
-) -> Delta:
+def load(world: World, records: Iterable[Mapping[str, Any]], mode: str, fresh: Iterator[str]) -> Delta:
     """The graph after a load of well-formed records."""
     delta = Delta(world.copy(), before=world)
     entities = [_loaded(world.catalog, one, fresh) for one in records]
@@ -212,9 +197,7 @@ def load(
     return delta
 
 
-def _loaded(
-    catalog: Catalog, record: Mapping[str, Any], fresh: Iterator[str]
-) -> tuple[str, str, Properties, bool]:
+def _loaded(catalog: Catalog, record: Mapping[str, Any], fresh: Iterator[str]) -> tuple[str, str, Properties, bool]:
     data = dict(record.get("data", {}))
     given = data.pop("id", None)
     kind: NodeType | EdgeType | None
@@ -295,27 +278,20 @@ def _unique(delta: Delta, key: str) -> None:
                 raise Refused("UniqueViolation", type_name=kind.name)
 
 
-def _tuple(
-    kind: NodeType | EdgeType, columns: tuple[str, ...], row: Properties
-) -> tuple[str, ...] | None:
+def _tuple(kind: NodeType | EdgeType, columns: tuple[str, ...], row: Properties) -> tuple[str, ...] | None:
     ends = {"src": "from", "dst": "to"} if isinstance(kind, EdgeType) else {}
     held = [(name, row[ends.get(name, name)]) for name in columns]
     if any(value is None for _, value in held):
         return None
     return tuple(
-        value
-        if name in ends
-        else canonical_spelling(kind.properties_by_name[name].type, stored(value))
+        value if name in ends else canonical_spelling(kind.properties_by_name[name].type, stored(value))
         for name, value in held
     )
 
 
 def _endpoints(delta: Delta, edge: EdgeType) -> None:
     for own, row in delta.world.edges[edge.name].items():
-        for kind, end, word in (
-            (edge.source, row["from"], "src"),
-            (edge.target, row["to"], "dst"),
-        ):
+        for kind, end, word in ((edge.source, row["from"], "src"), (edge.target, row["to"], "dst")):
             if end not in delta.world.nodes[kind]:
                 raise Refused("ConstraintViolation", rule="endpoint", entity_id=own, property=word)
 

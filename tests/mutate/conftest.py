@@ -46,7 +46,7 @@ class World:
 
     def __init__(self, root: Path, schema: str = SCHEMA, data: bytes = DATA) -> None:
         self.graph = omnigraph.init(root, schema, durability="os")
-        self.line: BranchState = self.graph._handle.branch_head
+        self.line: BranchState = self.graph._handle.branch_state
         if data:
             self.load(data)
 

@@ -35,10 +35,8 @@ def test_writes_cost_what_the_list_says(s3: S3) -> None:
     bill = Bill(s3.proxy)
     with deterministic_ids():
         graph = omnigraph.init(s3.url, SCHEMA)
-        line, catalog = graph._handle.branch_head, graph.schema.ir.catalog
-        load(
-            line, {"User": [{"login": "ann"}, {"login": "bob"}], "Note": [{"text": "t"}]}, "append"
-        )
+        line, catalog = graph._handle.branch_state, graph.schema.ir.catalog
+        load(line, {"User": [{"login": "ann"}, {"login": "bob"}], "Note": [{"text": "t"}]}, "append")
         for title, statements in STEPS:
             with bill.item(f"{title}, warm") as made:
                 do(line, catalog, statements)

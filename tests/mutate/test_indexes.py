@@ -40,28 +40,16 @@ def table(world: World, key: str) -> Table:
 
 def truthful(world: World) -> None:
     """The index and a scan find the same rows, by every indexed column."""
-    for key, columns in (
-        ("node:Item", ("id", "code", "n", "tag", "f")),
-        ("edge:Near", ("src", "w")),
-    ):
+    for key, columns in (("node:Item", ("id", "code", "n", "tag", "f")), ("edge:Near", ("src", "w"))):
         dataset = table(world, key).dataset
         values = dataset.to_table(columns=list(columns)).to_pydict()
-        known: dict[str, list[object]] = {
-            "n": [5, 150, 5000],
-            "f": [2.5, 75.0, 9.0],
-            "w": [5, 7, 4999],
-        }
+        known: dict[str, list[object]] = {"n": [5, 150, 5000], "f": [2.5, 75.0, 9.0], "w": [5, 7, 4999]}
         for column in columns:
-            asked = [
-                *values[column][:3],
-                *values[column][-3:],
-                *known.get(column, ["c5", "t5", "x"]),
-            ]
+            asked = [*values[column][:3], *values[column][-3:], *known.get(column, ["c5", "t5", "x"])]
             for value in asked:
                 where = pc.field(column) == value
                 found = [
-                    dataset.to_table(columns=["id"], filter=where, use_scalar_index=use)["id"]
-                    for use in (True, False)
+                    dataset.to_table(columns=["id"], filter=where, use_scalar_index=use)["id"] for use in (True, False)
                 ]
                 assert sorted(found[0].to_pylist()) == sorted(found[1].to_pylist())
 
@@ -70,13 +58,7 @@ def test_what_is_indexed(items: World) -> None:
     commit = ensure_indices(items.line)
     assert commit is not None
     assert (commit.actor, commit.operation) == ("omnigraph:maintenance", "ensure_indices")
-    assert set(index_coverage(table(items, "node:Item"))) == {
-        "id",
-        "code",
-        "n",
-        "tag",
-        "f",
-    }
+    assert set(index_coverage(table(items, "node:Item"))) == {"id", "code", "n", "tag", "f"}
     assert set(index_coverage(table(items, "edge:Near"))) == {"id", "src", "dst", "w"}
     assert ensure_indices(items.line) is None
     truthful(items)
@@ -90,9 +72,7 @@ def test_content_stays(items: World) -> None:
     assert items.rows("node:Item") == rows
 
 
-def test_the_index_tells_the_truth_whatever_happens_after_it(
-    items: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_index_tells_the_truth_whatever_happens_after_it(items: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "_MAX_SEGMENTS", 3)
     ensure_indices(items.line)
     changes = (

@@ -60,9 +60,7 @@ def test_the_id_of_a_composite_key(world: World) -> None:
         ('User { login: "p", pic: "https://x/y" }', ExternalBlobPolicyError, "https://x/y"),
     ],
 )
-def test_a_refused_statement_leaves_nothing(
-    world: World, statement: str, error: type[Exception], words: str
-) -> None:
+def test_a_refused_statement_leaves_nothing(world: World, statement: str, error: type[Exception], words: str) -> None:
     before = world.head
     with pytest.raises(error, match=re.escape(words)):
         world.do(f'insert User {{ login: "first" }} insert {statement}')
@@ -78,9 +76,7 @@ def test_a_refused_statement_leaves_nothing(
         ("$r: String | update User set { bio: $r }", "x" * (33 << 20), ResourceLimitExceeded),
     ],
 )
-def test_a_parameter_that_does_not_fit(
-    world: World, declared: str, value: object, error: type[Exception]
-) -> None:
+def test_a_parameter_that_does_not_fit(world: World, declared: str, value: object, error: type[Exception]) -> None:
     with pytest.raises(error):
         world.do(f'{declared} where login = "ann"', {"r": value})
     assert world.user("ann")["age"] == 30
@@ -92,10 +88,7 @@ def test_limits_are_inclusive_and_null_passes(world: World) -> None:
 
 
 def test_a_freed_value_may_be_used_again_in_one_query(world: World) -> None:
-    world.do(
-        'update User set { mail: "n@x" } where login = "ann" '
-        'insert User { login: "cyd", mail: "a@x" }'
-    )
+    world.do('update User set { mail: "n@x" } where login = "ann" insert User { login: "cyd", mail: "a@x" }')
     assert (world.user("ann")["mail"], world.user("cyd")["mail"]) == ("n@x", "a@x")
 
 
@@ -172,11 +165,7 @@ def test_deletes_count_every_row_once(world: World) -> None:
 
 def test_edges_are_deleted_by_their_ends(world: World) -> None:
     done = world.do('delete Follows where to = "bob"')
-    assert (done.nodes, done.edges, len(world.ids("node:User"))) == (
-        {},
-        {"Follows": 1},
-        2,
-    )
+    assert (done.nodes, done.edges, len(world.ids("node:User"))) == ({}, {"Follows": 1}, 2)
 
 
 def test_a_condition_on_the_head(world: World) -> None:

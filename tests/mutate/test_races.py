@@ -9,11 +9,7 @@ import pytest
 from omnigraph.errors import ConstraintViolation, KeyConflict, ReadSetConflict, UniqueViolation
 from omnigraph.ingest import load as loads
 from omnigraph.ingest.stage import stage_tables
-from omnigraph.publish.plan import (
-    SameLookupResult,
-    WriteTxn,
-    check_requirements,
-)
+from omnigraph.publish.plan import SameLookupResult, WriteTxn, check_requirements
 from omnigraph.publish.plan_json import requirement_from_json
 from omnigraph.rules.delta import Delta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
@@ -27,9 +23,7 @@ def txn(world: World) -> WriteTxn:
     return WriteTxn(world.line.store, "main", world.line.last_known(), new_ulid(), 0)
 
 
-def between(
-    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, deed: Callable[[], object]
-) -> None:
+def between(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, deed: Callable[[], object]) -> None:
     """Do something else after the first call of a function, before its answer is used."""
     original, left = getattr(module, name), [deed]
 
@@ -48,7 +42,7 @@ def elsewhere(world: World) -> World:
 
     other = World.__new__(World)
     other.graph = omnigraph.open(world.graph.uri, durability="fsync")
-    other.line = other.graph._handle.branch_head
+    other.line = other.graph._handle.branch_state
     assert other.line is not world.line
     return other
 
@@ -57,29 +51,13 @@ def elsewhere(world: World) -> World:
     ("rival", "data", "error"),
     [
         ('insert User { login: "new" }', {"User": [{"login": "new"}]}, KeyConflict),
-        (
-            'insert User { login: "x", mail: "m@x" }',
-            {"User": [{"login": "y", "mail": "m@x"}]},
-            UniqueViolation,
-        ),
-        (
-            'delete User where login = "bob"',
-            {"Follows": [{"from": "bob", "to": "ann"}]},
-            ConstraintViolation,
-        ),
-        (
-            'insert Follows { from: "bob", to: "ann" }',
-            {"Follows": [{"from": "bob", "to": "ann"}]},
-            UniqueViolation,
-        ),
+        ('insert User { login: "x", mail: "m@x" }', {"User": [{"login": "y", "mail": "m@x"}]}, UniqueViolation),
+        ('delete User where login = "bob"', {"Follows": [{"from": "bob", "to": "ann"}]}, ConstraintViolation),
+        ('insert Follows { from: "bob", to: "ann" }', {"Follows": [{"from": "bob", "to": "ann"}]}, UniqueViolation),
     ],
 )
 def test_a_rival_that_was_faster_is_seen(
-    world: World,
-    monkeypatch: pytest.MonkeyPatch,
-    rival: str,
-    data: dict[str, Any],
-    error: type[Exception],
+    world: World, monkeypatch: pytest.MonkeyPatch, rival: str, data: dict[str, Any], error: type[Exception]
 ) -> None:
     other = elsewhere(world)
     between(monkeypatch, loads, "stage", lambda: other.do(rival))
@@ -87,9 +65,7 @@ def test_a_rival_that_was_faster_is_seen(
         world.load(data)
 
 
-def test_a_rival_beside_it_costs_no_second_staging(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rival_beside_it_costs_no_second_staging(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     other = elsewhere(world)
     between(monkeypatch, loads, "stage", lambda: other.do('insert User { login: "other" }'))
     before = world.line.store.effects.counts_by_kind()["stage"]
@@ -118,8 +94,7 @@ def test_replacing_an_empty_table_does_not_fit_one_that_has_rows(world: World) -
     rows = rows.append_column("v", pa.nulls(1, pa.list_(pa.float32(), 2)))
     base = txn(world)
     staged = stage_tables(
-        base,
-        Delta({TableKey("node:Event"): build_table_delta(TableKey("node:Event"), rows, "replace")}),
+        base, Delta({TableKey("node:Event"): build_table_delta(TableKey("node:Event"), rows, "replace")})
     )
     assert can_replay(staged[TableKey("node:Event")], base.table(TableKey("node:Event")))
     world.do('insert Event { title: "t", at: now() }')

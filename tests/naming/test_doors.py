@@ -59,9 +59,7 @@ REVISIONS: dict[str, Door] = {
     "apply_schema branch": lambda g, v: g.schema.apply(lifecycle.SCHEMA, branch=v),
     "transaction branch": lambda g, v: g.transaction(branch=v),
     "commit_changes": lambda g, v: g.changes.commit_page(v),
-    "stream_load branch": lambda g, v: g.spark.stream_load(
-        None, "Person", name="s", checkpoint="c", branch=v
-    ),
+    "stream_load branch": lambda g, v: g.spark.stream_load(None, "Person", name="s", checkpoint="c", branch=v),
 }
 NEW: dict[str, Door] = {
     "branches.create": lambda g, v: g.branches.create(v),

@@ -79,12 +79,8 @@ def test_an_accepted_name_works_on_s3(s3: S3, names: list[str]) -> None:
             lifecycle.check_refused(graph, name)
 
 
-@pytest.mark.parametrize(
-    "names", [FEW, pytest.param(SOME, marks=pytest.mark.full)], ids=["few", "some"]
-)
-def test_a_root_with_accepted_names_moves_between_disk_and_s3(
-    tmp_path: Path, s3: S3, names: list[str]
-) -> None:
+@pytest.mark.parametrize("names", [FEW, pytest.param(SOME, marks=pytest.mark.full)], ids=["few", "some"])
+def test_a_root_with_accepted_names_moves_between_disk_and_s3(tmp_path: Path, s3: S3, names: list[str]) -> None:
     graph = lifecycle.make_graph(str(tmp_path / "g"))
     created = lifecycle.create_all(graph, list(filter(lifecycle.is_accepted, names)))
     assert set(created) < set(graph.branches.names())

@@ -74,7 +74,7 @@ def operations(graph: Any) -> list[str]:
 
 def settled(graph: Any) -> None:
     """At rest: no operation waits, and everything that can be checked from outside holds."""
-    assert intent.list_intents(graph._handle.branch_head.store).pending == ()
+    assert intent.list_intents(graph._handle.branch_state.store).pending == ()
     check_invariants(graph.uri)
 
 
@@ -92,10 +92,7 @@ def append(site: Site) -> None:
     ]
     done = site.load(graph, files, "append")
     assert (done.nodes, done.edges) == ({"Person": 40}, {"Knows": 1})
-    assert ages(graph) == {
-        "old": 1,
-        **{one: at if at < 20 else None for at, one in enumerate(names)},
-    }
+    assert ages(graph) == {"old": 1, **{one: at if at < 20 else None for at, one in enumerate(names)}}
     assert operations(graph)[0] == "load"
     settled(graph)
 
@@ -299,9 +296,7 @@ def streaming_batch(site: Site) -> None:
     for turn in (1, 2):
         (folder / f"{turn}.json").write_text(f'{{"name":"s{turn}","age":{turn}}}\n')
         rows = site.spark.readStream.schema("name string, age int").json(str(folder))
-        query = graph.spark.stream_load(
-            rows, "Person", name="s", checkpoint=site.folder / "point", available_now=True
-        )
+        query = graph.spark.stream_load(rows, "Person", name="s", checkpoint=site.folder / "point", available_now=True)
         query.awaitTermination(300)
         assert query.exception() is None
         assert not query.isActive

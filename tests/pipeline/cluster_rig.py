@@ -86,9 +86,7 @@ def standalone(folder: Path, limits: tuple[int | None, ...] = (None, None)) -> I
     master = f"spark://127.0.0.1:{port}"
     with ExitStack() as stack:
         deploy = "org.apache.spark.deploy"
-        programs = [
-            run(stack, folder / "master", settings, f"{deploy}.master.Master", "--port", str(port)),
-        ]
+        programs = [run(stack, folder / "master", settings, f"{deploy}.master.Master", "--port", str(port))]
         programs[0].wait_until(lambda: listens(port), PATIENCE)
         for at, (other, limit) in enumerate(zip(others, limits, strict=True)):
             home = folder / f"worker-{at}"
@@ -101,12 +99,7 @@ def standalone(folder: Path, limits: tuple[int | None, ...] = (None, None)) -> I
 
 
 def run(
-    stack: ExitStack,
-    home: Path,
-    settings: Mapping[str, str],
-    name: str,
-    *words: str,
-    limit: int | None = None,
+    stack: ExitStack, home: Path, settings: Mapping[str, str], name: str, *words: str, limit: int | None = None
 ) -> Program:
     """A daemon of Spark, without a page of its own to look at."""
     home.mkdir(parents=True, exist_ok=True)

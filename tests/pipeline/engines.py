@@ -18,9 +18,7 @@ class Engines:
 
     def __init__(self, folder: Path, spark: Any, schema: str, data: str = "") -> None:
         self.folder, self.spark, self.count = folder, spark, 0
-        self.graphs = {
-            name: omnigraph.init(folder / name, schema, durability="os") for name in ENGINES
-        }
+        self.graphs = {name: omnigraph.init(folder / name, schema, durability="os") for name in ENGINES}
         if data:
             for graph in self.graphs.values():
                 graph.load(data.encode(), mode="append")
@@ -39,9 +37,7 @@ class Engines:
         file.write_text(text)
         return self.load(str(file), mode, **how)
 
-    def on(
-        self, engine: Any, data: Any, mode: Any, form: Any = None, mapping: Any = None, **how: Any
-    ) -> Any:
+    def on(self, engine: Any, data: Any, mode: Any, form: Any = None, mapping: Any = None, **how: Any) -> Any:
         """Load on one engine."""
         graph = self.graphs[engine].refresh()
         way = EngineOptions(engine, self.spark, on_error="report", **how)
@@ -49,9 +45,7 @@ class Engines:
             source = resolve_load_source(data, form, mapping or {}, way)
             if source is None:
                 source = Files(data)
-            done = run_load(
-                graph._handle.branch_head, source, mode, way, WriteOptions().commit_metadata(), ()
-            )
+            done = run_load(graph._handle.branch_state, source, mode, way, WriteOptions().commit_metadata(), ())
         except OmnigraphError as error:
             return type(error).__name__, error.message
         if done.problems:
@@ -74,8 +68,7 @@ def Files(data: Any) -> Any:
 def shown(problems: Any) -> Counter[tuple[Any, ...]]:
     """Problems as a multiset; an id that was made tells nothing."""
     return Counter(
-        (one.file and Path(one.file).name, one.line, one.type, given(one.id), one.error.code)
-        for one in problems
+        (one.file and Path(one.file).name, one.line, one.type, given(one.id), one.error.code) for one in problems
     )
 
 

@@ -11,15 +11,7 @@ from typing import Any
 
 from omnigraph.errors import ServerError
 from omnigraph.spark.load import BulkLoad, load_on_spark
-from tests.pipeline.cluster_cases import (
-    Site,
-    ages,
-    knows,
-    operations,
-    person,
-    settled,
-    succeeded,
-)
+from tests.pipeline.cluster_cases import Site, ages, knows, operations, person, settled, succeeded
 from tests.rig.invariants import files
 
 
@@ -114,7 +106,7 @@ def lost_between_stages(site: Site) -> None:
     people = site.spark.range(0, 8, 1, 4).selectExpr("concat('n', id) name", "cast(id as int) age")
     ties = site.spark.range(0, 8, 1, 4).selectExpr("concat('n', id) `from`", "'a' `to`")
     bulk = BulkLoad("append", frames={"Person": people, "Knows": ties}, on_step=told)
-    done = load_on_spark(site.spark, graph._handle.branch_head, bulk)
+    done = load_on_spark(site.spark, graph._handle.branch_state, bulk)
     assert killed
     assert done.commit is not None
     assert len(list(graph.refresh().export(types=["Knows"]))) == 8
@@ -132,7 +124,7 @@ def full_disk(site: Site) -> None:
     done = succeeded(site, graph, frame)
     assert len(ages(graph)) == (40_001 if done else 1)
     assert done
-    written = files(graph._handle.branch_head.store)
+    written = files(graph._handle.branch_state.store)
     limited = [size for name, size in written.items() if name.endswith(".lance")]
     assert max(limited) > 1 << 19  # more than that worker can write
     assert operations(graph) == ["load", "load", "init"]

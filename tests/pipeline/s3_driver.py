@@ -49,9 +49,7 @@ def main(url: str, folder: Path) -> None:
     assert shown.count() == by_name.count() == 8
     print(explained(shown), explained(by_name), repr(graph), repr(graph.spark.frames(spark)))
     more = spark.sql("select 'w' name, 1 age")
-    more.write.format("omnigraph").mode("append").option("graph", graph.uri).option(
-        "type", "Person"
-    ).save()
+    more.write.format("omnigraph").mode("append").option("graph", graph.uri).option("type", "Person").save()
     exported = graph.refresh().spark.frames(spark).export(f"{url}/out", "parquet")
     assert exported.rows["node:Person"] == 9
     last = folder / "last.ndjson"

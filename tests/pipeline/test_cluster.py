@@ -24,9 +24,7 @@ def test_local(spark: Any, tmp_path: Path, case: str) -> None:
     CASES[case](Site(spark, tmp_path, retries=False))
 
 
-def test_an_input_is_found_from_another_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_input_is_found_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Executors have folders of their own."""
     (tmp_path / "in.ndjson").write_text("{}\n")
     monkeypatch.chdir(tmp_path)

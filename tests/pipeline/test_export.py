@@ -36,9 +36,7 @@ def local(graph: Any) -> list[bytes]:
     return list(graph.export())
 
 
-def test_ndjson_in_order_is_the_export_of_this_process(
-    spark: Any, graph: Any, tmp_path: Path
-) -> None:
+def test_ndjson_in_order_is_the_export_of_this_process(spark: Any, graph: Any, tmp_path: Path) -> None:
     done = export_on_spark(spark, graph.snapshot, tmp_path / "out", ordered=True)
     files = [tmp_path / "out" / name for names in done.files.values() for name in names]
     assert b"".join(file.read_bytes() for file in files) == b"".join(local(graph))

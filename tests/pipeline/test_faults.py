@@ -11,13 +11,7 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.errors import (
-    Conflict,
-    OmnigraphError,
-    RecoveryRequired,
-    ServerError,
-    StorageError,
-)
+from omnigraph.errors import Conflict, OmnigraphError, RecoveryRequired, ServerError, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.ingest.input_files import find_input_files
 from omnigraph.publish import intent, long_operations, recover
@@ -58,21 +52,19 @@ def test_a_load_that_is_overtaken_is_staged_again(spark: Any, graph: Any, tmp_pa
         if seen.count("check") == 1 and stage == "check":
             graph.load([{"type": "N", "data": {"k": "other"}}], mode="append")
 
-    done = load_on_spark(spark, graph._handle.branch_head, bulk(tmp_path, "a", "b", told=told))
+    done = load_on_spark(spark, graph._handle.branch_state, bulk(tmp_path, "a", "b", on_step=told))
     assert done.commit is not None
     assert held(graph) == ["a", "b", "old", "other"]
     assert seen == ["stage", "check", "stage", "check", "publish"]
     assert [one.operation for one in graph.log()].count("refused") == 0
-    found = load_on_spark(spark, graph._handle.branch_head, bulk(tmp_path, "b", "c"))
+    found = load_on_spark(spark, graph._handle.branch_state, bulk(tmp_path, "b", "c"))
     assert [one.id for one in found.problems] == ["b"]
-    assert pending(graph._handle.branch_head) == 0
+    assert pending(graph._handle.branch_state) == 0
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("second", "landed"), [("c", 2), ("a", 1)])
-def test_two_loads_race_on_one_branch(
-    spark: Any, graph: Any, tmp_path: Path, second: str, landed: int
-) -> None:
+def test_two_loads_race_on_one_branch(spark: Any, graph: Any, tmp_path: Path, second: str, landed: int) -> None:
     """Both have staged on one base; the later one looks again, and finds what the other wrote."""
     staged = threading.Barrier(2)
 
@@ -85,9 +77,7 @@ def test_two_loads_race_on_one_branch(
                 staged.wait(120)
 
         (tmp_path / name).mkdir()
-        return load_on_spark(
-            spark, graph._handle.branch_head, bulk(tmp_path / name, *keys, told=told)
-        )
+        return load_on_spark(spark, graph._handle.branch_state, bulk(tmp_path / name, *keys, on_step=told))
 
     with ThreadPoolExecutor(2) as pool:
         tries = [pool.submit(racing, "one", "a", "b"), pool.submit(racing, "two", second, "d")]
@@ -98,15 +88,13 @@ def test_two_loads_race_on_one_branch(
     assert [one.operation for one in graph.log()].count("load") == 1 + landed
     lost = [one for load in done for one in load.problems]
     assert {one.error.code for one in lost} == ({"KeyConflict"} if landed == 1 else set())
-    assert pending(graph._handle.branch_head) == 0
+    assert pending(graph._handle.branch_state) == 0
     check_invariants(graph.uri)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("times", "lands"), [(2, True), (3, False)])
-def test_a_load_races_with_mutations(
-    spark: Any, graph: Any, tmp_path: Path, times: int, lands: bool
-) -> None:
+def test_a_load_races_with_mutations(spark: Any, graph: Any, tmp_path: Path, times: int, lands: bool) -> None:
     """Each look at the graph is overtaken; after three of them the load gives up, and says so."""
     wrote: list[str] = []
 
@@ -115,17 +103,17 @@ def test_a_load_races_with_mutations(
             wrote.append(f"m{len(wrote)}")
             graph.mutate('insert N { k: "' + wrote[-1] + '" }')
 
-    load = bulk(tmp_path, "a", "b", told=told)
+    load = bulk(tmp_path, "a", "b", on_step=told)
     if lands:
-        assert load_on_spark(spark, graph._handle.branch_head, load).commit is not None
+        assert load_on_spark(spark, graph._handle.branch_state, load).commit is not None
     else:
         with pytest.raises(Conflict) as lost:
-            load_on_spark(spark, graph._handle.branch_head, load)
+            load_on_spark(spark, graph._handle.branch_state, load)
         assert (lost.value.effect, lost.value.retryable) == ("none", "fresh")
     assert held(graph) == sorted([*(["a", "b"] if lands else []), "old", *wrote])
-    assert pending(graph._handle.branch_head) == 0
+    assert pending(graph._handle.branch_state) == 0
     check_invariants(graph.uri)
-    assert load_on_spark(spark, graph._handle.branch_head, bulk(tmp_path, "z")).commit is not None
+    assert load_on_spark(spark, graph._handle.branch_state, bulk(tmp_path, "z")).commit is not None
 
 
 def test_an_interrupt_leaves_nothing(spark: Any, graph: Any, tmp_path: Path) -> None:
@@ -134,9 +122,9 @@ def test_an_interrupt_leaves_nothing(spark: Any, graph: Any, tmp_path: Path) -> 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        load_on_spark(spark, graph._handle.branch_head, bulk(tmp_path, "a", told=told))
+        load_on_spark(spark, graph._handle.branch_state, bulk(tmp_path, "a", on_step=told))
     assert held(graph) == ["old"]
-    assert pending(graph._handle.branch_head) == 0
+    assert pending(graph._handle.branch_state) == 0
 
 
 def test_an_interrupt_leaves_the_jobs_of_others_alone(spark: Any, tmp_path: Path) -> None:
@@ -172,14 +160,14 @@ def test_a_confirmed_load_is_finished_by_the_next_opening(
 
     monkeypatch.setattr(long_operations, "finish_confirmed", gone)
     with pytest.raises(RecoveryRequired):
-        load_on_spark(spark, graph._handle.branch_head, bulk(tmp_path, "a"))
+        load_on_spark(spark, graph._handle.branch_state, bulk(tmp_path, "a"))
     monkeypatch.undo()
     assert held(graph) == ["old"]
     with overdue():
-        recover.recover(graph._handle.branch_head.store)
+        recover.recover(graph._handle.branch_state.store)
     assert held(graph) == ["a", "old"]
-    assert pending(graph._handle.branch_head) == 0
-    assert load_on_spark(spark, graph._handle.branch_head, bulk(tmp_path, "b")).commit is not None
+    assert pending(graph._handle.branch_state) == 0
+    assert load_on_spark(spark, graph._handle.branch_state, bulk(tmp_path, "b")).commit is not None
 
 
 @pytest.mark.full
@@ -191,8 +179,8 @@ def test_a_task_that_raises_is_a_typed_error(spark: Any, graph: Any, tmp_path: P
 
     frame = spark.range(3).mapInArrow(broken, "k string")
     with pytest.raises(ServerError, match="no room") as failed:
-        load_on_spark(spark, graph._handle.branch_head, BulkLoad("append", frames={"N": frame}))
+        load_on_spark(spark, graph._handle.branch_state, BulkLoad("append", frames={"N": frame}))
     assert isinstance(failed.value, OmnigraphError)
     assert failed.value.effect == "none"
     assert held(graph) == ["old"]
-    assert pending(graph._handle.branch_head) == 0
+    assert pending(graph._handle.branch_state) == 0

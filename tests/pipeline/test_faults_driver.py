@@ -21,10 +21,7 @@ def killed(verb: str, graph: Any, data: Path, seam: str, nth: int = 1) -> None:
     """Run a driver that dies at a seam."""
     words = [verb, graph.uri, str(data), seam, str(nth)]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.pipeline.faults_driver", *words],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-m", "tests.pipeline.faults_driver", *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
 
@@ -39,13 +36,7 @@ def graph(tmp_path: Path) -> Any:
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("seam", "lands"),
-    [
-        ("armed", False),
-        ("unconfirmed", False),
-        ("confirmed", True),
-        ("decided", True),
-        ("published", True),
-    ],
+    [("armed", False), ("unconfirmed", False), ("confirmed", True), ("decided", True), ("published", True)],
 )
 def test_a_killed_load(spark: Any, graph: Any, tmp_path: Path, seam: str, lands: bool) -> None:
     records = [*(person(f"p{at}", age=at) for at in range(20)), knows("p1", "old")]

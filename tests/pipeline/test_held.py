@@ -56,10 +56,7 @@ def test_a_cleanup_between_two_tasks_takes_nothing(graph: Any) -> None:
     assert names(reader.read(first)) == ["0", "1"]
     replaced(graph)
     assert names(reader.read(second)) == ["2", "3"]
-    assert len(graph._handle.store.objects.list("__recovery")) in (
-        1,
-        2,
-    )  # the lease runs out by itself
+    assert len(graph._handle.store.objects.list("__recovery")) in (1, 2)  # the lease runs out by itself
 
 
 def test_a_lease_that_ran_out_is_cleared_away_without_a_word(graph: Any) -> None:

@@ -32,17 +32,13 @@ def test_hashes_and_comparisons_follow_the_texts(values: list[str], skipped: int
 
 
 def missing(folder: Path, ids: list[str], asked: list[str]) -> list[str]:
-    found = open_id_index(
-        folder, len(ids), lambda: [pa.array(ids[:2], pa.string()), pa.array(ids[2:], pa.string())]
-    )
+    found = open_id_index(folder, len(ids), lambda: [pa.array(ids[:2], pa.string()), pa.array(ids[2:], pa.string())])
     return [asked[at] for at in found.missing_positions(pa.array(asked, pa.string()))]
 
 
 @pytest.mark.parametrize("shard", [1 << 30, 3])
 @pytest.mark.parametrize("bits", [64, 2, 0])
-def test_only_unknown_ids_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: int, bits: int
-) -> None:
+def test_only_unknown_ids_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: int, bits: int) -> None:
     def weak(some: TextArray) -> UInt64Array:
         return hash_texts(some) >> np.uint64(64 - bits) if bits else hash_texts(some) * np.uint64(0)
 

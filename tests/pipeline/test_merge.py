@@ -124,9 +124,7 @@ def test_auto_takes_spark_for_large_tables_only(
         graph.merge("dev", dry_run=True, engine="clouds")
 
 
-def test_rows_that_maintenance_moved_make_no_merge_large(
-    graph: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_maintenance_moved_make_no_merge_large(graph: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     graph.refresh().maintenance.optimize()
     monkeypatch.setattr("omnigraph.history.diff._MAX_DIRECT_ROWS", 0)
     monkeypatch.setattr(large, "_MIN_TABLE_ROWS", 0)
@@ -137,9 +135,7 @@ def test_rows_that_maintenance_moved_make_no_merge_large(
     assert looked == []
 
 
-def test_auto_on_spark_leaves_small_tables_here(
-    spark: Any, graph: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_on_spark_leaves_small_tables_here(spark: Any, graph: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(large.THRESHOLD_VARIABLE, "40")
     monkeypatch.setattr(large, "_MIN_TABLE_ROWS", 10)
     done = graph.merge("dev", spark=spark)

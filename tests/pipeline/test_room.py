@@ -33,13 +33,11 @@ def test_records_are_guessed_from_a_part(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_told_in_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = omnigraph.init(tmp_path / "g", "node N { k: String @key }", durability="os")
-    store: Any = graph._handle.branch_head.store
+    store: Any = graph._handle.branch_state.store
     require_disk_space(store, 1)
     monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(9, 9, 1_500_000))
     require_disk_space(store, 1_500_000)
-    with pytest.raises(
-        ResourceLimitExceeded, match=r"needs about 2 GB, .* has 1.5 MB left"
-    ) as told:
+    with pytest.raises(ResourceLimitExceeded, match=r"needs about 2 GB, .* has 1.5 MB left") as told:
         require_disk_space(store, 2_000_000_000)
     assert (told.value.limit, told.value.actual) == (1_500_000, 2_000_000_000)
     assert told.value.hint == "free disk space, or load less data"

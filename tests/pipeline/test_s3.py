@@ -24,9 +24,7 @@ from tests.rig.plugin import S3
 
 
 def put(url: str, name: str, data: bytes) -> None:
-    with s3_file_system(s3_options(os.environ)).open_output_stream(
-        f"{url.removeprefix('s3://')}/{name}"
-    ) as file:
+    with s3_file_system(s3_options(os.environ)).open_output_stream(f"{url.removeprefix('s3://')}/{name}") as file:
         file.write(data)
 
 
@@ -50,9 +48,7 @@ def test_inputs_roots_and_exports_on_s3(spark: Any, s3: S3, tmp_path: Path) -> N
     folder = {"Person": f"{s3.url}/in/Person"}
     graph.load(folder, mode="append", engine="spark", spark=spark)
     put(s3.url, "bad/1.ndjson", json.dumps(knows("p0", "nobody")).encode())
-    found = graph.load(
-        f"{s3.url}/bad", mode="append", engine="spark", spark=spark, on_error="report"
-    )
+    found = graph.load(f"{s3.url}/bad", mode="append", engine="spark", spark=spark, on_error="report")
     assert [(one.file, one.line) for one in found] == [(f"{s3.url}/bad/1.ndjson", 1)]
     assert len(ages(graph)) == 8
     graph.load({"Person": spark.sql("select 'p1' name, 99 age")}, mode="merge", spark=spark)

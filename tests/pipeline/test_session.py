@@ -63,9 +63,7 @@ def test_a_missing_java_is_explained(tmp_path: Path) -> None:
         "try: spark_session()\n"
         "except ConfigError as error: print(error, error.hint)"
     )
-    told = subprocess.check_output(
-        [sys.executable, "-c", code, str(tmp_path)], env={"PATH": ""}, text=True
-    )
+    told = subprocess.check_output([sys.executable, "-c", code, str(tmp_path)], env={"PATH": ""}, text=True)
     assert "Java 17 or newer" in told
     assert "JAVA_HOME" in told
 

@@ -69,9 +69,7 @@ def test_writing_is_one_commit_by_the_same_rules(spark: Any, graph: Any) -> None
 
 
 def test_frames_of_spark_are_loaded_by_type(spark: Any, graph: Any) -> None:
-    people = spark.range(5).selectExpr(
-        "concat('p', id) name", "cast(id as int) age", "cast(id as decimal(20,0)) size"
-    )
+    people = spark.range(5).selectExpr("concat('p', id) name", "cast(id as int) age", "cast(id as decimal(20,0)) size")
     ties = spark.range(4).selectExpr("concat('p', id) `from`", "concat('p', id + 1) `to`")
     graph.branches.create("bulk")
     done = graph.load({"Person": people, "Knows": ties}, mode="append", branch="bulk", spark=spark)
@@ -125,7 +123,7 @@ def test_a_stream_lands_each_batch_once(spark: Any, graph: Any, tmp_path: Path) 
         pin_graph(graph._handle.store, {}), "main", "Person", "append", "people", CommitMetadata(),
         query_id=read_query_id(rows, str(tmp_path / "point")),
     )  # fmt: skip
-    assert is_batch_loaded(graph._handle.branch_head, stream, 1)
+    assert is_batch_loaded(graph._handle.branch_state, stream, 1)
     # The driver died after the publish and before the checkpoint: the batch comes again, also
     # after another writer has written.
     graph.load([{"type": "Person", "data": {"name": "other"}}], mode="append")

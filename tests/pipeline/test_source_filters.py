@@ -68,9 +68,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def where(graph: Any, conditions: Any) -> SparkFilter:
-    return parse_filter(
-        type_for_key(graph.snapshot.schema.ir.catalog, TableKey("node:V")), json.dumps(conditions)
-    )
+    return parse_filter(type_for_key(graph.snapshot.schema.ir.catalog, TableKey("node:V")), json.dumps(conditions))
 
 
 def kept(graph: Any, conditions: Any) -> list[str]:
@@ -92,9 +90,7 @@ def test_a_filter_means_what_a_where_of_spark_means(spark: Any, graph: Any) -> N
 
 
 def test_the_plan_of_a_filtered_frame_shows_the_filter(spark: Any, graph: Any) -> None:
-    frame = graph.spark.frames(spark).nodes(
-        "V", ["k"], where(graph, [["i", ">", 3]]).storage_filter
-    )
+    frame = graph.spark.frames(spark).nodes("V", ["k"], where(graph, [["i", ">", 3]]).storage_filter)
     plan = frame._jdf.queryExecution().toString()
     assert "node:V where (i > 3)" in plan
     assert [row["k"] for row in frame.collect()] == ["c"]
@@ -105,11 +101,7 @@ def test_other_uses_of_a_filtered_source_lose_nothing(spark: Any, graph: Any) ->
     """Spark 4.3 would keep a filter that was pushed down by itself for every use of a frame."""
     source.register(spark)
     reader = spark.read.format("omnigraph").option("graph", graph.uri).option("type", "V")
-    frame = (
-        reader.option("columns", "k,i")
-        .option("filters", '[["i","is not null"],["w","is not null"]]')
-        .load()
-    )
+    frame = reader.option("columns", "k,i").option("filters", '[["i","is not null"],["w","is not null"]]').load()
     assert frame.where("i > 3").count() == 1
     both = frame.where("i < 0").unionAll(frame.where("i >= 0"))
     assert (both.count(), frame.count()) == (3, 3)

@@ -56,20 +56,14 @@ def names(graph: Graph) -> set[str]:
     return {one for one in found if "/_versions/" not in one or "/_versions/d" in one}
 
 
-def test_both_engines_remove_the_same_and_say_so(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_engines_remove_the_same_and_say_so(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = twins(tmp_path)
     before = content(here)
     monkeypatch.setattr(on_spark, "_FILES_PER_JOB", 20)
     monkeypatch.setattr(on_spark, "_VERSIONS_PER_JOB", 5)
-    told = [
-        one.maintenance.cleanup(keep=2, grace=0, **how) for one, how in _engines(here, there, spark)
-    ]
+    told = [one.maintenance.cleanup(keep=2, grace=0, **how) for one, how in _engines(here, there, spark)]
     assert told[0] == told[1], "but for the engine"
-    local, done = (
-        one.maintenance.cleanup(**KEEP, **how) for one, how in _engines(here, there, spark)
-    )
+    local, done = (one.maintenance.cleanup(**KEEP, **how) for one, how in _engines(here, there, spark))
     assert (local.engine, done.engine) == ("local", "spark")
     assert local == done
     assert done.old_versions_removed > 5
@@ -89,9 +83,7 @@ def test_executors_see_every_file_that_the_driver_sees(spark: Any, tmp_path: Pat
     store = aged(tmp_path / "g")._handle.store
     (Path(store.root.path) / "nodes" / "stray").write_bytes(b"?")
     now = ids.now()
-    assert take_survey(store, now, on_spark.SparkExecutor(spark)) == take_survey(
-        store, now, LocalExecutor()
-    )
+    assert take_survey(store, now, on_spark.SparkExecutor(spark)) == take_survey(store, now, LocalExecutor())
 
 
 @pytest.mark.parametrize("how", ["raise", pytest.param("kill", marks=pytest.mark.full)])
@@ -138,9 +130,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
 
 
 @pytest.mark.full
-def test_a_file_that_cannot_go_is_told(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_go_is_told(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = aged(tmp_path / "g")
     real = on_spark._remove_group
 
@@ -155,14 +145,10 @@ def test_a_file_that_cannot_go_is_told(
     assert "not today" in str(done.failed[0].error)
     again = graph.maintenance.cleanup(**KEEP, engine="spark", spark=spark)
     assert not again.failed
-    assert (
-        not graph.maintenance.cleanup(**KEEP).bytes_removed or list_runs(graph._handle.store) == []
-    )
+    assert not graph.maintenance.cleanup(**KEEP).bytes_removed or list_runs(graph._handle.store) == []
 
 
-def test_auto_takes_spark_for_many_files_only(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_takes_spark_for_many_files_only(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = aged(tmp_path / "g")
     assert graph.maintenance.cleanup(keep=1, grace=0, spark=spark).engine == "local"
     monkeypatch.setattr(engine_choice, "CLEANUP_MIN_FILES", 10)

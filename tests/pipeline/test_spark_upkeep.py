@@ -63,8 +63,7 @@ def grown(place: Path, seed: int) -> Graph:
 
 def content(graph: Graph) -> dict[str, Any]:
     tables = {
-        name: sorted(map(str, graph.table(name).to_table(with_row_id=True).to_pylist()))
-        for name in ("P", "E", "Empty")
+        name: sorted(map(str, graph.table(name).to_table(with_row_id=True).to_pylist())) for name in ("P", "E", "Empty")
     }
     asked = [
         "match { $p: P  $p.n = -1 } return { $p.k as k } order { $p.k }",
@@ -100,19 +99,14 @@ def coverage(graph: Graph) -> dict[str, Any]:
 def test_both_engines_leave_the_same(spark: Any, tmp_path: Path, seed: int) -> None:
     here, there = twins(tmp_path, seed)
     before = content(here)
-    local, done = (
-        here.maintenance.optimize(engine="local"),
-        there.maintenance.optimize(engine="spark", spark=spark),
-    )
+    local, done = (here.maintenance.optimize(engine="local"), there.maintenance.optimize(engine="spark", spark=spark))
     assert (local.engine, done.engine) == ("local", "spark")
     assert facts(local) == facts(done)
     assert any(one["fragments_removed"] for one in facts(done))
     assert content(here) == content(there) == before
     assert coverage(here) == coverage(there)
     assert next(one.operation for one in there.log()) == "optimize"
-    assert not there.maintenance.optimize(engine="spark", spark=spark), (
-        "the second time there is nothing to do"
-    )
+    assert not there.maintenance.optimize(engine="spark", spark=spark), "the second time there is nothing to do"
     assert there.maintenance.check().findings == ()
     check_invariants(there.uri)
 
@@ -130,9 +124,7 @@ def test_both_engines_build_the_same_indexes(spark: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.full
-def test_large_indexes_are_built_in_parts(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_indexes_are_built_in_parts(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = grown(tmp_path / "g", 7)
     before = content(graph)
     monkeypatch.setattr(compact, "TARGET_ROWS", 6)
@@ -163,8 +155,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, name: str, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "how"),
-    [(name, how) for name in ("_compact_fragments", "_build_segment") for how in ("raise", "kill")],
+    ("name", "how"), [(name, how) for name in ("_compact_fragments", "_build_segment") for how in ("raise", "kill")]
 )
 @pytest.mark.full
 def test_a_task_that_fails_leaves_nothing_that_shows(
@@ -205,9 +196,7 @@ def test_what_cannot_be_is_refused(spark: Any, tmp_path: Path) -> None:
         graph.maintenance.optimize(engine="dask")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="unknown type 'Nobody'"):
         graph.maintenance.optimize(types=["Nobody"], engine="spark", spark=spark)
-    assert not graph.maintenance.optimize(engine="spark", spark=spark), (
-        "an empty graph needs nothing"
-    )
+    assert not graph.maintenance.optimize(engine="spark", spark=spark), "an empty graph needs nothing"
 
 
 def test_auto_takes_spark_for_much_work_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,9 +205,7 @@ def test_auto_takes_spark_for_much_work_only(monkeypatch: pytest.MonkeyPatch) ->
     assert engine_choice.choose_session("auto", given, lambda: True) is given
     assert engine_choice.choose_session("local", given, lambda: True) is None
     monkeypatch.setattr(session, "find_spec", lambda _: None)
-    assert engine_choice.choose_session("auto", None, lambda: True) is None, (
-        "without Spark it goes on"
-    )
+    assert engine_choice.choose_session("auto", None, lambda: True) is None, "without Spark it goes on"
 
 
 def test_both_engines_find_the_same_damaged_files(spark: Any, tmp_path: Path) -> None:

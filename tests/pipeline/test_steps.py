@@ -29,9 +29,7 @@ def left(spark: Any) -> list[Path]:
     return list(place.rglob("omnigraph-*"))
 
 
-def test_a_load_says_what_it_took(
-    spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_load_says_what_it_took(spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[bool] = []
     forget = endpoint_lookup.remove_scratch_folders
 
@@ -60,9 +58,7 @@ def test_a_load_that_cannot_fit_is_refused(
     with pytest.raises(ResourceLimitExceeded, match="the disk has 10 B left"):
         graph.load(str(tmp_path / "in.ndjson"), mode="append", engine="spark", spark=spark)
     assert len(graph.refresh().log()) == 1
-    checked = graph.load(
-        str(tmp_path / "in.ndjson"), mode="append", engine="spark", spark=spark, dry_run=True
-    )
+    checked = graph.load(str(tmp_path / "in.ndjson"), mode="append", engine="spark", spark=spark, dry_run=True)
     assert checked.nodes == {"N": 30}
 
 

@@ -22,12 +22,7 @@ from omnigraph.errors import (
 )
 from omnigraph.ingest.problem import LoadProblem
 from omnigraph.rules.violation import Violation
-from omnigraph.spark.report_encoding import (
-    decode_json,
-    encode_json,
-    error_from_members,
-    error_members,
-)
+from omnigraph.spark.report_encoding import decode_json, encode_json, error_from_members, error_members
 from omnigraph.spark.report_rows import (
     KEY_ROWS,
     REPLACED_EDGE_ROWS,
@@ -66,10 +61,9 @@ VIOLATION = Violation(
     conflicting_id="b",
     conflicting_line=3,
 )
-ERROR = PropertyValueError(
-    type_name="P", property="age", line=3, expected="I32", actual="'x'", hint="a hint"
-)
-FRAGMENT = StagedFragment(TableKey("edge:E"),
+ERROR = PropertyValueError(type_name="P", property="age", line=3, expected="I32", actual="'x'", hint="a hint")
+FRAGMENT = StagedFragment(
+    TableKey("edge:E"),
     {"id": 0, "files": [{"path": "a.lance", "file_size_bytes": 9}], "row_id_meta": None},
     pack_positions(np.array([5, 6, 9])),
     3,
@@ -185,11 +179,7 @@ def test_a_value_keeps_its_type(value: Any) -> None:
 
 def test_not_a_number_and_numbers_of_numpy() -> None:
     assert math.isnan(decode_json(encode_json(math.nan)))
-    assert decode_json(encode_json([np.int64(3), np.float32(0.5), np.bool_(True)])) == [
-        3,
-        0.5,
-        True,
-    ]
+    assert decode_json(encode_json([np.int64(3), np.float32(0.5), np.bool_(True)])) == [3, 0.5, True]
 
 
 def test_a_value_that_cannot_travel_is_an_internal_error() -> None:
@@ -215,9 +205,7 @@ def replaced_rows() -> pa.RecordBatch:
     [(KEY_ROWS, key_rows), (TUPLE_ROWS, tuple_rows), (REPLACED_EDGE_ROWS, replaced_rows)],
     ids=lambda one: getattr(one, "kind", ""),
 )
-def test_rows_of_every_kind_come_back(
-    row_kind: RowKind, make: Callable[[], pa.RecordBatch]
-) -> None:
+def test_rows_of_every_kind_come_back(row_kind: RowKind, make: Callable[[], pa.RecordBatch]) -> None:
     rows = make()
     report = row_kind.to_report(rows)
     assert (rows.schema, report.schema) == (row_kind.schema, REPORT_SCHEMA)

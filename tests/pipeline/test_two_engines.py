@@ -116,16 +116,10 @@ def test_modes_one_after_the_other(tmp_path: Path, spark: Any) -> None:
     everybody = [user(name) for name in ("ann", "bob", "pa")]
     found = both.text(lines(*everybody), "overwrite")
     assert {one[2:] for one in found} >= {("Follows", "f1", "ConstraintViolation")}
-    nodes, edges, wrote = both.text(
-        lines(*everybody, edge("Follows", "pa", "bob", id="g")), "overwrite"
-    )
+    nodes, edges, wrote = both.text(lines(*everybody, edge("Follows", "pa", "bob", id="g")), "overwrite")
     assert (nodes, edges, wrote) == ({"User": 3}, {"Follows": 1}, True)
     assert both.text("", "append") == ({}, {}, False)
-    assert both.text('{"edge":"Follows","truncate":true}\n', "overwrite") == (
-        {},
-        {"Follows": 0},
-        True,
-    )
+    assert both.text('{"edge":"Follows","truncate":true}\n', "overwrite") == ({}, {"Follows": 0}, True)
 
 
 def row_ids(graph: Any) -> dict[str, int]:

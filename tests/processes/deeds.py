@@ -83,9 +83,7 @@ def _increment(line: BranchState, key: str) -> Commit:
         found = find_rows(table, "id", [key], ["id", "n"])
         rows = shaped(table, {key: found["n"][0].as_py() + 1})
         row_ids, addresses = found["_rowid"].to_pylist(), found["_rowaddr"].to_pylist()
-        staged = stage_change(
-            line.store, table, removed_addresses=addresses, replacements=(row_ids, rows)
-        )
+        staged = stage_change(line.store, table, removed_addresses=addresses, replacements=(row_ids, rows))
         return PublishPlan("update", {PERSON: staged}, gc_epoch=txn.base.state.head.gc_epoch)
 
     made = publish(line, prepare)

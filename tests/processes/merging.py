@@ -47,7 +47,7 @@ def merge_rounds(root: str, who: str, rounds: int, target: str = "main") -> Merg
                 losses.append(error.code)
                 if error.retryable != "fresh" or len(losses) > 500:
                     raise
-                own._handle.branch_head.back_off(min(8, len(losses)))
+                own._handle.branch_state.back_off(min(8, len(losses)))
             else:
                 outcomes.append(done.outcome)
                 commits += [done.commit.id] if done.commit is not None else []

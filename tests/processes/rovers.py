@@ -16,29 +16,11 @@ from omnigraph.errors import Conflict, NotFound, RecoveryRequired
 from omnigraph.history import branches
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.publish import (
-    branch_lifecycle,
-    intent,
-    long_operations,
-    next_state,
-    publish,
-    recover,
-)
+from omnigraph.publish import branch_lifecycle, intent, long_operations, next_state, publish, recover
 from omnigraph.publish import swap as swapping
 from omnigraph.publish.plan import CommitMetadata
 from omnigraph.storage.store import Store, open_store
-from tests.rig.writes import (
-    PERSON,
-    Change,
-    append,
-    delete,
-    overwrite,
-    rewrite,
-    update,
-    upsert,
-    write,
-    write_long,
-)
+from tests.rig.writes import PERSON, Change, append, delete, overwrite, rewrite, update, upsert, write, write_long
 
 _KINDS = ("append", "append", "append", "upsert", "update", "delete", "overwrite", "rewrite")
 _BRANCHES = 3
@@ -130,9 +112,7 @@ def _change(kind: str, rows: Rows) -> Change:
         return delete(rows)
     if kind == "rewrite":
         return rewrite()
-    return {"append": append, "upsert": upsert, "update": update, "overwrite": overwrite}[kind](
-        rows
-    )
+    return {"append": append, "upsert": upsert, "update": update, "overwrite": overwrite}[kind](rows)
 
 
 def _note(notes: int, who: str, outcome: str, branch: str, made: Commit | None) -> None:

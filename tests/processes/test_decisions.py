@@ -153,9 +153,7 @@ def test_without_a_requirement_the_edge_hangs_in_the_air(crew: Crew, root: str) 
 
 def test_one_key_writes_once_in_a_race(crew: Crew, root: str) -> None:
     gate = f"{root}.gate/3"
-    told = all_at_once(
-        crew(3), deeds.put_with_key, [(root, "k", {f"x{n}": n}, gate) for n in range(3)]
-    )
+    told = all_at_once(crew(3), deeds.put_with_key, [(root, "k", {f"x{n}": n}, gate) for n in range(3)])
     assert len(set(told)) == 1
     assert None not in told
     assert len(read_branch(line_at(root))[PERSON]) == 4

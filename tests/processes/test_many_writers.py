@@ -16,15 +16,7 @@ from tests.processes.conftest import Crew
 from tests.processes.crew import Hand, all_at_once
 from tests.processes.deeds import Told, insert_many, lost_swaps
 from tests.rig.plugin import S3
-from tests.rig.writes import (
-    PERSON,
-    append,
-    check_invariants,
-    init_small,
-    line_at,
-    read_branch,
-    write,
-)
+from tests.rig.writes import PERSON, append, check_invariants, init_small, line_at, read_branch, write
 
 
 def _everything_is_there_once(root: str, told: Sequence[Told], branch: str = "main") -> None:
@@ -95,9 +87,7 @@ def _on_many_branches(crew: Crew, root: str, writers: int, count: int) -> None:
     print(f"{writers} branches x {count}: {conflicts} conflicts, {lost} lost swaps")
     assert (conflicts, lost) == (0, 0)
     for n, name in enumerate(names):
-        assert sorted(read_branch(line_at(root, name))[PERSON]) == sorted(
-            (f"w{n}-{i}", 1) for i in range(count)
-        )
+        assert sorted(read_branch(line_at(root, name))[PERSON]) == sorted((f"w{n}-{i}", 1) for i in range(count))
 
 
 def test_writers_of_different_branches_never_meet(crew: Crew, tmp_path: Path) -> None:
@@ -162,10 +152,7 @@ def test_eight_writers_of_different_tables_make_one_line(tmp_path: Path) -> None
     init_small(root)
     lines = [line_at(root) for _ in range(8)]
     keys = [TABLES[n % len(TABLES)] for n in range(8)]
-    threads = [
-        threading.Thread(target=write, args=(lines[n], append({f"r{n}": n}), (keys[n],)))
-        for n in range(8)
-    ]
+    threads = [threading.Thread(target=write, args=(lines[n], append({f"r{n}": n}), (keys[n],))) for n in range(8)]
     for one in threads:
         one.start()
     for one in threads:

@@ -12,14 +12,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import ReadSetConflict
 from omnigraph.storage.effects import Effects
 from tests.processes.conftest import Crew
-from tests.processes.merging import (
-    SCHEMA,
-    Merges,
-    merge_once,
-    merge_rounds,
-    opened,
-    write_rounds,
-)
+from tests.processes.merging import SCHEMA, Merges, merge_once, merge_rounds, opened, write_rounds
 from tests.rig.invariants import check_invariants
 from tests.rig.patience import PATIENCE
 
@@ -73,16 +66,12 @@ def test_mergers_and_writers_of_one_target(crew: Crew, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(1200)
-def test_many_mergers_and_writers_of_one_target(
-    crew: Crew, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_mergers_and_writers_of_one_target(crew: Crew, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = race(crew, tmp_path / "g", mergers=5, writers=3, rounds=20)
     with capsys.disabled():
         lost = Counter(code for each in told for code in each.losses)
         refused = sum(one.operation == "refused" for one in opened(str(tmp_path / "g")).log())
-        print(
-            f"\n5 mergers, 3 writers, 20 rounds: lost {dict(lost)}, {refused} refusals in the log"
-        )
+        print(f"\n5 mergers, 3 writers, 20 rounds: lost {dict(lost)}, {refused} refusals in the log")
     check_invariants(tmp_path / "g")
 
 

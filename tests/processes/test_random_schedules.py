@@ -15,15 +15,7 @@ from omnigraph.history.log import HistoryLog
 from omnigraph.publish import recover
 from omnigraph.storage.store import Store, open_store
 from tests.processes.rovers import replay, rove
-from tests.rig.writes import (
-    PERSON,
-    append,
-    check_invariants,
-    init_small,
-    line_at,
-    read_branch,
-    write,
-)
+from tests.rig.writes import PERSON, append, check_invariants, init_small, line_at, read_branch, write
 
 
 def _let_loose(root: str, seed: int, times: int, kills: int, told: str, defect: str = "") -> int:
@@ -85,9 +77,7 @@ def _judge(root: str, told: str) -> int:
         assert dict(read_branch(line)[PERSON]) == rows
         assert len(writers) == len(set(writers))
         assert refused.isdisjoint(writers)
-        told_here = {
-            commit for _, outcome, where, commit in noted if (outcome, where) == ("written", name)
-        }
+        told_here = {commit for _, outcome, where, commit in noted if (outcome, where) == ("written", name)}
         assert told_here <= {one.id for one in chain}
         for at in range(0, len(chain), 7):
             then, _ = replay(chain[: at + 1])
@@ -95,14 +85,7 @@ def _judge(root: str, told: str) -> int:
     return len(noted)
 
 
-def _run(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    times: int,
-    kills: int,
-    seed: int,
-    defect: str = "",
-) -> None:
+def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, kills: int, seed: int, defect: str = "") -> None:
     root, told = str(tmp_path / f"g{seed}"), str(tmp_path / f"told{seed}")
     init_small(root)
     killed = _let_loose(root, seed, times, kills, told, defect)
@@ -121,18 +104,14 @@ def test_a_few_random_writers_and_a_kill(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.full
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(2, 8))
-def test_random_writers_and_kills(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_random_writers_and_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     _run(tmp_path, monkeypatch, times=70, kills=8, seed=seed)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("defect", ["replay", "acknowledge"])
-def test_a_planted_defect_is_caught(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str
-) -> None:
+def test_a_planted_defect_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
     """Planted: a lost write is replayed without a check; a lost swap is acknowledged.
 
     Chance decides when a defect shows, so that a few runs may pass before it does.

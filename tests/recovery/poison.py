@@ -94,25 +94,15 @@ _STAGED = {
 Make = Callable[[Graph], Poison]
 # Operations that a verdict lets somebody carry out, and which cannot be.
 BROKEN: dict[str, Make] = {
-    "branch with a name too long": lambda g: decided(
-        record(g, "branch_create", facts={"name": LONG_NAME})
-    ),
-    "tag with a name too long": lambda g: decided(
-        record(g, "tag_create", facts={"name": LONG_NAME})
-    ),
+    "branch with a name too long": lambda g: decided(record(g, "branch_create", facts={"name": LONG_NAME})),
+    "tag with a name too long": lambda g: decided(record(g, "tag_create", facts={"name": LONG_NAME})),
     "rename to a name too long": lambda g: decided(
-        record(
-            g,
-            "branch_rename",
-            facts=record(g, "branch_rename")["facts"] | {"name": LONG_NAME},
-        )
+        record(g, "branch_rename", facts=record(g, "branch_rename")["facts"] | {"name": LONG_NAME})
     ),
     "branch without a name": lambda g: decided(record(g, "branch_create", facts={})),
     "branch that creates nothing": lambda g: decided(record(g, "branch_create", creates=None)),
     "tag without a name": lambda g: decided(record(g, "tag_create", facts={})),
-    "rename without numbers": lambda g: decided(
-        record(g, "branch_rename", facts={"name": "other"})
-    ),
+    "rename without numbers": lambda g: decided(record(g, "branch_rename", facts={"name": "other"})),
     "load of a table that does not exist": lambda g: decided(
         record(g), confirmed=encode(PLAN | {"writes": {"node:Ghost": _STAGED}})
     ),
@@ -125,15 +115,11 @@ BROKEN: dict[str, Make] = {
     "load whose plan is gone": lambda g: decided(record(g)),
     "load with an empty plan": lambda g: decided(record(g), confirmed=b""),
     "load with a torn plan": lambda g: decided(record(g), confirmed=encode(PLAN)[:40]),
-    "load with a plan of another shape": lambda g: decided(
-        record(g), confirmed=encode(PLAN | {"writes": [1, 2]})
-    ),
+    "load with a plan of another shape": lambda g: decided(record(g), confirmed=encode(PLAN | {"writes": [1, 2]})),
     "merge with a plan of another shape": lambda g: decided(
         record(g, "merge"), confirmed=encode({"adopted": {"node:Person": 7}})
     ),
-    "schema change with a plan that is a list": lambda g: decided(
-        record(g, "schema_apply"), confirmed=b"[]"
-    ),
+    "schema change with a plan that is a list": lambda g: decided(record(g, "schema_apply"), confirmed=b"[]"),
     "damaged verdict": lambda g: Poison({"json": encode(record(g)), "verdict": b"{"}),
 }
 # Records that nobody can read, or not this release.
@@ -142,20 +128,14 @@ UNREADABLE: dict[str, Make] = {
     "torn": lambda g: Poison({"json": encode(record(g))[:50]}),
     "garbage": lambda _: Poison({"json": bytes(range(256))}),
     "no object": lambda _: Poison({"json": b"[]"}),
-    "members missing": lambda _: Poison(
-        {"json": encode({"schema_version": 1, "operation_id": ID})}
-    ),
-    "members of another type": lambda g: Poison(
-        {"json": encode(record(g, branch=7, tables={"a": 1}, facts=[]))}
-    ),
+    "members missing": lambda _: Poison({"json": encode({"schema_version": 1, "operation_id": ID})}),
+    "members of another type": lambda g: Poison({"json": encode(record(g, branch=7, tables={"a": 1}, facts=[]))}),
     "another id than its name": lambda g: Poison({"json": encode(record(g, operation_id=COMMIT))}),
 }
 NEWER: dict[str, Make] = {
     "newer release": lambda _: Poison({"json": encode({"schema_version": 99, "operation_id": ID})}),
     "unknown operation": lambda g: decided(record(g, "branch_move", commit_id=None)),
-    "plan of a newer release": lambda g: decided(
-        record(g), confirmed=encode(PLAN | {"plan_version": 99})
-    ),
+    "plan of a newer release": lambda g: decided(record(g), confirmed=encode(PLAN | {"plan_version": 99})),
 }
 EVERY = {**BROKEN, **UNREADABLE, **NEWER}
 
@@ -165,9 +145,7 @@ def contents(graph: Graph) -> dict[str, list[Any]]:
     return {
         name: sorted(
             (row["p.name"], row["p.age"])
-            for row in graph.checkout(name)
-            .query("match { $p: Person } return { $p.name, $p.age }")
-            .to_dicts()
+            for row in graph.checkout(name).query("match { $p: Person } return { $p.name, $p.age }").to_dicts()
             if not row["p.name"].startswith("new")
         )
         for name in graph.branches

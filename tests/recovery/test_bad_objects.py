@@ -30,8 +30,7 @@ def spoil(graph: Graph, name: str, body: bytes) -> Path:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [pytest.param(one, marks=[] if one == "garbage" else [pytest.mark.full]) for one in BODIES],
+    "body", [pytest.param(one, marks=[] if one == "garbage" else [pytest.mark.full]) for one in BODIES]
 )
 def test_all_of_them_at_once(graph: Graph, body: str) -> None:
     before = contents(graph)

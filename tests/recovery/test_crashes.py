@@ -71,8 +71,7 @@ def test_failures_in_the_process(graph: Graph, tmp_path: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "last"),
-    [("creation", 2), *(pytest.param(one, 100, marks=pytest.mark.full) for one in POISONS)],
+    ("name", "last"), [("creation", 2), *(pytest.param(one, 100, marks=pytest.mark.full) for one in POISONS)]
 )
 def test_process_that_is_killed(graph: Graph, tmp_path: Path, name: str, last: int) -> None:
     before = contents(graph)

@@ -9,14 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import (
-    BranchNotFound,
-    ConcurrentCommit,
-    NotFound,
-    OmnigraphError,
-    ReadOnlyError,
-    StorageError,
-)
+from omnigraph.errors import BranchNotFound, ConcurrentCommit, NotFound, OmnigraphError, ReadOnlyError, StorageError
 from omnigraph.history import refs
 from omnigraph.history.manifest import create_manifest
 from omnigraph.publish import branch_lifecycle, long_operations
@@ -96,10 +89,7 @@ def test_cleanup_keeps_what_a_set_aside_load_staged_until_it_is_dropped(root: Pa
     assert graph.maintenance.operations.drop(waiting.id).kind == "dropped"
     graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)
     assert not any(one.exists() for one in files)
-    assert [one.kind for one in graph.maintenance.operations.recoveries()] == [
-        "set_aside",
-        "dropped",
-    ]
+    assert [one.kind for one in graph.maintenance.operations.recoveries()] == ["set_aside", "dropped"]
     check_invariants(root)
 
 
@@ -115,9 +105,7 @@ def test_owner_that_wakes_after_a_drop_publishes_nothing(root: Path) -> None:
     omnigraph.open(root, durability="os").maintenance.operations.drop(pending.id)
     lost.write_bytes(body)
     with pytest.raises(OmnigraphError):
-        long_operations.finish_confirmed(
-            line, pending.intent, lambda _: pytest.fail("it prepares again")
-        )
+        long_operations.finish_confirmed(line, pending.intent, lambda _: pytest.fail("it prepares again"))
     assert read_branch(line) == before
     assert line.refresh().state.tail[-1].operation == "refused"
 
@@ -153,9 +141,7 @@ def _mend_record(graph: Graph, mended: dict[str, Any], part: str = "json") -> No
         ("branch_rename", lambda g: list(g.branches) == ["main", "other"]),
     ],
 )
-def test_restored_record_is_settled_by_a_retry(
-    graph: Graph, operation: str, shown: Callable[[Graph], bool]
-) -> None:
+def test_restored_record_is_settled_by_a_retry(graph: Graph, operation: str, shown: Callable[[Graph], bool]) -> None:
     whole = record(graph, operation)
     poison = decided(whole)
     poison.parts["json"] = poison.parts["json"][:60]
@@ -210,10 +196,8 @@ def test_late_owner_of_a_dropped_creation_finds_it_closed(graph: Graph) -> None:
     store = graph._handle.store
     facts = record(graph, "branch_create")
     intent = Intent.from_json(facts)
-    state = graph._handle.branch_head.last_known().state
-    create_manifest(
-        store, intent.created_ulid or "", branch_lifecycle.forked_state(intent, state, 1)
-    )
+    state = graph._handle.branch_state.last_known().state
+    create_manifest(store, intent.created_ulid or "", branch_lifecycle.forked_state(intent, state, 1))
     poison = decided(facts)
     poison.parts["json"] = b""
     put(store, poison)
@@ -240,9 +224,7 @@ def test_late_owner_of_a_dropped_rename_leaves_the_old_name(graph: Graph) -> Non
     assert graph.checkout("side").nodes("Person").ids() == ["ada", "bob", "cid"]
 
 
-def test_drop_waits_for_a_store_that_does_not_answer(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_drop_waits_for_a_store_that_does_not_answer(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     put(graph._handle.store, BROKEN["load with a torn plan"](graph))
     recover_now(graph._handle.store)
 
@@ -277,10 +259,7 @@ def test_two_processes_set_the_same_operation_aside_once(graph: Graph) -> None:
     from omnigraph.publish.set_aside import set_operation_aside
 
     for store in stores:
-        assert (
-            set_operation_aside(store, pending, StorageError("broken", kind="permanent"))
-            is not None
-        )
+        assert set_operation_aside(store, pending, StorageError("broken", kind="permanent")) is not None
     assert kinds(graph) == ["set_aside"]
     # A third one has seen it before it was dropped.
     graph.maintenance.operations.drop(ID)

@@ -75,10 +75,7 @@ def test_operation_is_set_aside_and_the_graph_goes_on(graph: Graph, name: str) -
     assert recover_now(opened._handle.store) == [], "it is attempted again"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(one, marks=[] if one in WHOLE else [pytest.mark.full]) for one in EVERY],
-)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[] if one in WHOLE else [pytest.mark.full]) for one in EVERY])
 def test_every_verb_works_beside_a_poisoned_operation(graph: Graph, name: str) -> None:
     before, poison = contents(graph), EVERY[name](graph)
     put(graph._handle.store, poison)
@@ -89,8 +86,7 @@ def test_every_verb_works_beside_a_poisoned_operation(graph: Graph, name: str) -
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(one, marks=[] if one in WHOLE[:3] else [pytest.mark.full]) for one in SET_ASIDE],
+    "name", [pytest.param(one, marks=[] if one in WHOLE[:3] else [pytest.mark.full]) for one in SET_ASIDE]
 )
 def test_every_verb_works_on_s3(s3: S3, made: Path, name: str) -> None:
     bring(s3.server, made, s3.url)
@@ -109,9 +105,7 @@ def test_plan_that_does_not_fit_is_refused(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("operation", ["load", "branch_create", "tag_create", "branch_rename"])
-def test_undecided_operation_on_what_does_not_exist_is_discarded(
-    graph: Graph, operation: str
-) -> None:
+def test_undecided_operation_on_what_does_not_exist_is_discarded(graph: Graph, operation: str) -> None:
     facts = record(graph, operation, branch="ghost", branch_ulid="ghost", base_commit="nothing")
     poison = decided(facts)
     del poison.parts["verdict"]
@@ -138,9 +132,7 @@ def test_operations_behind_a_poisoned_one_are_settled(graph: Graph) -> None:
     assert [one.id for one in graph.maintenance.operations.set_aside()] == [ID]
 
 
-def test_without_setting_aside_every_look_tries_again(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_setting_aside_every_look_tries_again(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rule taken away: the operation is neither reported nor left alone."""
     monkeypatch.setattr("omnigraph.publish.recover._try_set_aside", lambda *_: None)
     poison = BROKEN["branch with a name too long"](graph)
@@ -167,9 +159,7 @@ def test_failure_that_may_pass_is_tried_again_and_stops_nobody(
     assert "fresh" in graph.branches
 
 
-def test_read_only_disk_does_not_stop_an_open(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_only_disk_does_not_stop_an_open(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     put(graph._handle.store, decided(record(graph, "branch_create")))
 
     def refuse(*_: object) -> bool:
@@ -205,9 +195,7 @@ def test_strays_are_passed_over_and_reported(graph: Graph) -> None:
     assert all(Path(graph.uri, "__recovery", name).read_bytes() == b"?" for name in names)
 
 
-def test_a_newer_release_settles_what_an_older_one_set_aside(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_newer_release_settles_what_an_older_one_set_aside(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = record(graph, "branch_create", schema_version=2)
     put(graph._handle.store, decided(facts))
     with monkeypatch.context() as older, overdue():
@@ -227,9 +215,7 @@ def test_a_living_owner_of_a_newer_release_is_left_alone(graph: Graph) -> None:
     put(graph._handle.store, NEWER["newer release"](graph))
     opened = omnigraph.open(graph.uri, durability="os")
     assert parts_left(graph._handle.store) == {"json"}
-    assert [one.id for one in opened.maintenance.operations.set_aside()] == [ID], (
-        "nobody would know of it"
-    )
+    assert [one.id for one in opened.maintenance.operations.set_aside()] == [ID], "nobody would know of it"
 
 
 def test_copies_of_a_graph_carry_the_operation(graph: Graph, tmp_path: Path) -> None:

@@ -86,10 +86,7 @@ def work(root: str, parts: Sequence[Part], place: str) -> None:
 
 def _work(root: str, parts: Sequence[Part], place: str) -> None:
     jobs = {"write": write_on, "read": read_on, "clean": clean_on, "tend": tend_on}
-    threads = [
-        threading.Thread(target=jobs[one.job], args=(root, one, place), daemon=True)
-        for one in parts
-    ]
+    threads = [threading.Thread(target=jobs[one.job], args=(root, one, place), daemon=True) for one in parts]
     for one in threads:
         one.start()
     for one in threads:

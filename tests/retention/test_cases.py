@@ -74,7 +74,7 @@ def test_a_branch_that_cannot_be_read_stops_a_cleanup(graph: Graph) -> None:
     write(graph, 4)
     side = graph.branches.create("side")
     write(side, 2)
-    place = Path(graph.uri, "__branches", side._handle.branch_head.ulid, "_versions")
+    place = Path(graph.uri, "__branches", side._handle.branch_state.ulid, "_versions")
     for one in place.iterdir():
         one.write_bytes(b"damaged")
     before = files(graph._handle.store)
@@ -87,9 +87,7 @@ def test_a_head_that_lost_a_file_stops_a_cleanup(graph: Graph) -> None:
     """The state before it may be the last one that can be read."""
     graph.load({"P": [{"k": "a"}]}, mode="append")
     graph.load({"P": [{"k": "b"}]}, mode="append")
-    newest = max(
-        Path(graph.uri).glob("nodes/*/data/*.lance"), key=lambda one: one.stat().st_ctime_ns
-    )
+    newest = max(Path(graph.uri).glob("nodes/*/data/*.lance"), key=lambda one: one.stat().st_ctime_ns)
     newest.unlink()
     before = files(graph._handle.store)
     with pytest.raises(Conflict, match=r"branch 'main' cannot be read .*nothing was removed"):
@@ -234,9 +232,7 @@ def test_an_erasure_takes_dropped_tables_along(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.full)])
-def test_a_table_that_is_about_to_be_named_is_not_taken_for_dropped(
-    tmp_path: Path, every: int
-) -> None:
+def test_a_table_that_is_about_to_be_named_is_not_taken_for_dropped(tmp_path: Path, every: int) -> None:
     """Whoever makes a table names it later; a cleanup between them changes no outcome."""
     more = f"{SCHEMA}\nnode R {{ k: String @key }}"
     for number in range(1, 40, every):
@@ -279,9 +275,7 @@ def test_a_branch_that_was_never_named_is_an_orphan(graph: Graph) -> None:
     fault = Fault(4, "before", AlreadyExists("taken"))
     with graph._handle.store.effects.failing(fault), pytest.raises(AlreadyExists):
         graph.branches.create("side")
-    (lost,) = {
-        "/".join(one.split("/")[:2]) for one in files(graph._handle.store) if "__branches" in one
-    }
+    (lost,) = {"/".join(one.split("/")[:2]) for one in files(graph._handle.store) if "__branches" in one}
     done = clean(graph)
     assert done.to_json()["orphans"] == {"reclaimed": [["__manifest", lost]], "failures": []}
     assert not [name for name in files(graph._handle.store) if name.startswith(lost)]
@@ -306,16 +300,10 @@ Spoil = Callable[[Graph], object]
 
 @pytest.mark.parametrize(
     ("extra", "more"),
-    [
-        (lambda g: None, True),
-        (lambda g: g.tag("v1"), False),
-        (lambda g: g.branches.create("side"), False),
-    ],
+    [(lambda g: None, True), (lambda g: g.tag("v1"), False), (lambda g: g.branches.create("side"), False)],
     ids=["alone", "tagged", "branched"],
 )
-def test_the_preview_of_an_erasure_counts_what_it_removes(
-    graph: Graph, extra: Spoil, more: bool
-) -> None:
+def test_the_preview_of_an_erasure_counts_what_it_removes(graph: Graph, extra: Spoil, more: bool) -> None:
     graph.load({"P": [{"k": f"p{n}", "n": n} for n in range(400)]}, mode="append")
     graph.maintenance.ensure_indices()
     graph.delete("P", where="n < 300")

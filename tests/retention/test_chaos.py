@@ -34,9 +34,7 @@ def judge(root: str, place: Path, patch: pytest.MonkeyPatch) -> None:
     store = open_store(root, durability="os")
     for _ in range(2):
         assert not cleanup(store, POLICY).failed
-    lines = {
-        line.ulid: line for line in (open_branch(store, name) for name in list_branches(store))
-    }
+    lines = {line.ulid: line for line in (open_branch(store, name) for name in list_branches(store))}
     rows = {ulid: _ids(read_branch(line)) for ulid, line in lines.items()}
     written = [one[1:] for one in noted if one[0] == "wrote"]
     assert [name for ulid, name in written if ulid in rows and name not in rows[ulid]] == []

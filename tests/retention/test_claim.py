@@ -29,16 +29,7 @@ from omnigraph.storage.scan import scan
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.transfer import VersionFiles, version_files
 from tests.history.apart import apart, once
-from tests.rig.writes import (
-    PERSON,
-    append,
-    init_small,
-    overwrite,
-    plan,
-    read_branch,
-    rewrite,
-    write,
-)
+from tests.rig.writes import PERSON, append, init_small, overwrite, plan, read_branch, rewrite, write
 
 POLICY = RetentionPolicy(keep=1, grace=timedelta())
 SECOND = timedelta(seconds=1)
@@ -87,10 +78,7 @@ def test_a_live_cleanup_renews_its_claim(store: Store, monkeypatch: pytest.Monke
             threading.Event().wait(0.01)
         mine.check()
         assert owner(store) == "long"
-        with (
-            pytest.raises(ConcurrentCommit),
-            hold_claim(store, "other", claimed_at(store) + SECOND),
-        ):
+        with pytest.raises(ConcurrentCommit), hold_claim(store, "other", claimed_at(store) + SECOND):
             pass
 
 
@@ -157,9 +145,7 @@ def begin(store: Store, number: int, behind: str, report: Path) -> Any:
     return process
 
 
-def test_a_killed_cleanup_is_finished_by_the_next_after_its_lease(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_killed_cleanup_is_finished_by_the_next_after_its_lease(store: Store, tmp_path: Path) -> None:
     process = begin(store, signal.SIGKILL, DECIDED, tmp_path / "report")
     process.join()
     assert process.exitcode == -signal.SIGKILL
@@ -172,9 +158,7 @@ def test_a_killed_cleanup_is_finished_by_the_next_after_its_lease(
     assert store.objects.list("__gc") == []
 
 
-@pytest.mark.parametrize(
-    ("behind", "reason"), [(DECIDED, "another cleanup ended this one"), (REMOVING, "took over")]
-)
+@pytest.mark.parametrize(("behind", "reason"), [(DECIDED, "another cleanup ended this one"), (REMOVING, "took over")])
 def test_a_suspended_cleanup_removes_nothing_after_another_took_over(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: str, reason: str
 ) -> None:
@@ -207,18 +191,14 @@ class Overtaken(LocalExecutor):
         self.write()
         return listed
 
-    def read_versions(
-        self, store: Store, versions: Sequence[VersionKey]
-    ) -> dict[VersionKey, VersionFiles]:
+    def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
         """Read, then let another collector remove the past."""
         found = {one: version_files(store, *one) for one in versions}
         self.clean()
         return found
 
 
-def test_what_another_collector_removed_meanwhile_is_no_damage(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_collector_removed_meanwhile_is_no_damage(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim, "CLAIM_LEASE", -1000 * SECOND)
     other = open_store(store.root.path, durability="os")
 

@@ -8,14 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.errors import (
-    ConcurrentCommit,
-    Conflict,
-    HistoryReclaimed,
-    InputError,
-    ReadOnlyError,
-    StorageError,
-)
+from omnigraph.errors import ConcurrentCommit, Conflict, HistoryReclaimed, InputError, ReadOnlyError, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.log import HistoryLog
@@ -196,9 +189,9 @@ def test_files_that_nobody_names_go(store: Store) -> None:
     report = cleanup(store, keep(1))
     now = files(store)
     assert not set(staged.written_files) & now.keys()
-    assert {
-        name for name in now if name.startswith(("nodes", "edges", "_commits", "_schemas"))
-    } == {name for name in clean if name.startswith(("nodes", "edges", "_commits", "_schemas"))}
+    assert {name for name in now if name.startswith(("nodes", "edges", "_commits", "_schemas"))} == {
+        name for name in clean if name.startswith(("nodes", "edges", "_commits", "_schemas"))
+    }
     assert {one.type_key for one in report.datasets} >= {PERSON, "_commits", "_schemas"}
 
 
@@ -290,9 +283,7 @@ QUERY = "query q() { match { $p: P } return { $p.n } }"
 def test_readers_of_what_went_are_told_so(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", "node P { name: String @key  n: I32? }")
     for n in range(4):
-        graph.load(
-            [{"type": "P", "data": {"name": f"p{k}", "n": n}} for k in range(9)], mode="merge"
-        )
+        graph.load([{"type": "P", "data": {"name": f"p{k}", "n": n}} for k in range(9)], mode="merge")
     elsewhere = omnigraph.open(tmp_path / "g")
     readers = [graph.at("HEAD~2"), elsewhere.at("HEAD~2"), elsewhere.revisions.pin()]
     for one in readers:
@@ -362,10 +353,7 @@ def test_a_store_that_fails_is_told_as_such(tmp_path: Path) -> None:
     for n in range(3):
         write(line, append({f"r{n}": n}))
     for at in range(1, 8):  # the clock, the claim, the list, the fence, the result
-        with (
-            store.effects.failing(Fault(at, "before")),
-            suppress(StorageError, ConcurrentCommit),
-        ):
+        with store.effects.failing(Fault(at, "before")), suppress(StorageError, ConcurrentCommit):
             cleanup(store, RetentionPolicy(keep=1, grace=timedelta()))
     assert len(read_branch(line)[PERSON]) == 3
 

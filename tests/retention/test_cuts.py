@@ -25,17 +25,7 @@ from omnigraph.storage.store import open_store
 from omnigraph.storage.table import open_table
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants
-from tests.rig.writes import (
-    PERSON,
-    TABLES,
-    append,
-    init_small,
-    read_branch,
-    read_rows,
-    shaped,
-    update,
-    write,
-)
+from tests.rig.writes import PERSON, TABLES, append, init_small, read_branch, read_rows, shaped, update, write
 
 POLICY = RetentionPolicy(keep=2, grace=timedelta())
 _SPAWN = multiprocessing.get_context("spawn")
@@ -147,18 +137,14 @@ def end_after(root: str, at: int) -> None:
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-def test_failures_on_the_way(
-    start: Path, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failures_on_the_way(start: Path, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     count = effects(start, tmp_path / "whole")
     first = {"before": 12, "after": 5}[how]
     for at in range(first, count + 1, 27):
         cut(start, tmp_path / f"cut-{at}-{how}", at, how, monkeypatch)
 
 
-def test_the_end_of_the_process(
-    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_of_the_process(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut(start, tmp_path / "cut", 20, "exit", monkeypatch)
 
 

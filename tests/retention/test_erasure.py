@@ -71,11 +71,7 @@ def test_a_deleted_person_is_gone_from_every_file(graph: Graph, tmp_path: Path) 
     found = graph.maintenance.check_absent("Person", WHO)
     assert found, found.traces
     assert found.to_json()["absent"]
-    for one in (
-        graph,
-        omnigraph.open(tmp_path / "g"),
-        omnigraph.open(tmp_path / "g").checkout("side"),
-    ):
+    for one in (graph, omnigraph.open(tmp_path / "g"), omnigraph.open(tmp_path / "g").checkout("side")):
         assert names(one) == ["bob", "cy", "di"]
         assert known(one) == [{"p.name": "bob", "q.name": "cy"}]
         assert one.node("Person", "bob") is not None
@@ -144,9 +140,7 @@ def test_a_lost_file_stops_an_erasure(graph: Graph) -> None:
 
 def test_traces_in_packed_files_are_named(graph: Graph, tmp_path: Path) -> None:
     """What a refused load wrote is Parquet: no byte of it need be that of an id."""
-    lines = [
-        json.dumps({"type": "Person", "data": {"name": f"x{n}", "bio": 7}}) for n in range(999)
-    ]
+    lines = [json.dumps({"type": "Person", "data": {"name": f"x{n}", "bio": 7}}) for n in range(999)]
     lines.insert(500, json.dumps({"type": "Person", "data": {"name": WHO, "bio": 7}}))
     data = tmp_path / "bad.ndjson.gz"
     data.write_bytes(gzip.compress("\n".join(lines).encode()))

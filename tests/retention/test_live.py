@@ -165,9 +165,7 @@ def judge(place: Path, told: list[list[str]], patch: pytest.MonkeyPatch) -> None
     recover(store)
     for _ in range(2):
         assert not cleanup(store, POLICY).failed
-    lines = {
-        line.ulid: line for line in (open_branch(store, name) for name in list_branches(store))
-    }
+    lines = {line.ulid: line for line in (open_branch(store, name) for name in list_branches(store))}
     rows = {ulid: _ids(read_branch(line)) for ulid, line in lines.items()}
     for word, *facts in told:
         if word == "wrote" and facts[0] in rows:
@@ -285,9 +283,7 @@ def test_a_long_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 
 @pytest.mark.full
 @pytest.mark.timeout(3000)
-def test_ten_minutes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ten_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     told = play(tmp_path, everybody(11), Plan(seconds=SECONDS))
     with capsys.disabled():
         words = Counter(one[0] for one in told)

@@ -37,9 +37,7 @@ from tests.rig.writes import (
 
 Rows = dict[str, dict[str, int]]  # by table, then by id
 STEP = st.tuples(
-    st.sampled_from(
-        "append append append update delete overwrite rewrite branch drop tag untag clean".split()
-    ),
+    st.sampled_from("append append append update delete overwrite rewrite branch drop tag untag clean".split()),
     st.integers(0, 5),
     st.integers(0, 5),
 )
@@ -192,13 +190,7 @@ def test_merge_bases_of_the_model_are_those_of_the_log(tmp_path: Path) -> None:
     assert set(merge_bases(*logs)) == life.model.bases()
 
 
-@settings(
-    max_examples=4,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=4, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(STEP, min_size=12, max_size=20))
 def test_lives_with_cleanups(steps: list[tuple[str, int, int]]) -> None:
     live(steps)
@@ -206,13 +198,7 @@ def test_lives_with_cleanups(steps: list[tuple[str, int, int]]) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-@settings(
-    max_examples=200,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=200, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(STEP, min_size=20, max_size=50))
 def test_many_long_lives(steps: list[tuple[str, int, int]]) -> None:
     live(steps)

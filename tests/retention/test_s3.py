@@ -36,10 +36,7 @@ def test_cleanup_on_s3(s3: S3) -> None:
     graph.load([{"type": "P", "data": {"name": "c", "n": 9}}], mode="append")
     time.sleep(1.1)  # the times of S3 are whole seconds: what is younger counts as in use
     fresh.maintenance.cleanup(keep=1, grace=0, confirm=True)
-    assert (
-        preview_cleanup(fresh._handle.store, RetentionPolicy(keep=1, grace=timedelta())).datasets
-        == ()
-    )
+    assert preview_cleanup(fresh._handle.store, RetentionPolicy(keep=1, grace=timedelta())).datasets == ()
     assert len(omnigraph.open(s3.url).query(QUERY)) == 3
 
 

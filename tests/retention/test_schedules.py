@@ -82,9 +82,7 @@ def commits(root: Path, branch: str = "main") -> list[str]:
     return [one.id for one in found]
 
 
-def test_a_writer_that_staged_before_the_list_stages_again(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_staged_before_the_list_stages_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the fence it would name files that are swept."""
     line = apart(root)
     with monkeypatch.context() as patch:
@@ -97,9 +95,7 @@ def test_a_writer_that_staged_before_the_list_stages_again(
 
 
 @pytest.mark.parametrize("place", ["_stage_and_confirm", "decide"])
-def test_a_long_operation_keeps_what_it_staged(
-    root: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+def test_a_long_operation_keeps_what_it_staged(root: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     from omnigraph.publish import long_operations
 
     line = apart(root)
@@ -144,9 +140,7 @@ def test_what_was_condemned_and_named_before_the_look_leaves_the_list(
     check_invariants(root, acknowledged=[made])
 
 
-def test_a_branch_from_a_condemned_commit_is_refused_for_now(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_from_a_condemned_commit_is_refused_for_now(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = commits(root)[2]
     told: list[str] = []
 
@@ -168,37 +162,23 @@ def test_a_branch_from_a_condemned_commit_is_refused_for_now(
 
 
 @pytest.mark.parametrize("names", ["create_branch", "create_tag"])
-def test_what_was_named_before_the_look_stays(
-    root: Path, monkeypatch: pytest.MonkeyPatch, names: str
-) -> None:
+def test_what_was_named_before_the_look_stays(root: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
     """The namer read the lists before there was one, and goes on when the collector looks."""
     old = commits(root)[2]
     line = apart(root)
     before = read_branch(line, old)
     make: Any = {"create_branch": create_branch, "create_tag": create_tag}[names]
     with monkeypatch.context() as patch:
-        pause(
-            patch,
-            branch_lifecycle,
-            "check_state_retained",
-            lambda: cleanup(elsewhere(root), POLICY),
-            after=True,
-        )
+        pause(patch, branch_lifecycle, "check_state_retained", lambda: cleanup(elsewhere(root), POLICY), after=True)
         make(line.store, "f", line, commit_id=old)
     cleanup(elsewhere(root), POLICY)
     store = elsewhere(root)
-    tables = (
-        open_branch(store, "f").refresh().state.tables
-        if names == "create_branch"
-        else open_tag(store, "f").tables
-    )
+    tables = open_branch(store, "f").refresh().state.tables if names == "create_branch" else open_tag(store, "f").tables
     assert {key: read_rows(store, one) for key, one in tables.items()} == before
     check_invariants(root)
 
 
-def test_files_that_are_handed_on_behind_a_look(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_are_handed_on_behind_a_look(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From an intent to a branch, from the branch to another one, while a collector looks.
 
     The second one names the head of a branch that no look has seen: it must read the lists, too.
@@ -233,9 +213,7 @@ def test_files_that_are_handed_on_behind_a_look(
     check_invariants(root)
 
 
-def test_a_collector_that_slept_finds_its_run_ended(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_collector_that_slept_finds_its_run_ended(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its result is of no use any more: what it found may be named by now."""
     old = commits(root)[2]
     line = apart(root)
@@ -266,9 +244,7 @@ def test_a_collector_that_slept_finds_its_run_ended(
     check_invariants(root)
 
 
-def test_a_branch_deleted_and_collected_stops_a_writer_that_slept(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_deleted_and_collected_stops_a_writer_that_slept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from omnigraph.errors import ReadSetConflict
 
     side = create_branch(elsewhere(root), "side", apart(root))

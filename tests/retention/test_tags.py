@@ -98,9 +98,7 @@ def _overdue(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return [one.kind for one in recover(store)]
 
 
-@pytest.mark.parametrize(
-    ("at", "left"), [(1, []), (2, ["discarded"]), (3, ["finished"]), (4, ["finished"])]
-)
+@pytest.mark.parametrize(("at", "left"), [(1, []), (2, ["discarded"]), (3, ["finished"]), (4, ["finished"])])
 def test_a_creation_that_was_cut_off_is_finished_or_forgotten(
     store: Store, monkeypatch: pytest.MonkeyPatch, at: int, left: list[str]
 ) -> None:

@@ -74,9 +74,7 @@ def test_what_is_young_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert states(store)["_versions"] == 2 * EVERY + 1
 
 
-def test_of_what_is_young_only_so_many_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_what_is_young_only_so_many_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trim, "TRIM_INTERVAL", EVERY)
     monkeypatch.setattr(trim, "MAX_LOCAL_VERSIONS", EVERY)
     store = init_small(tmp_path / "g")

@@ -110,9 +110,7 @@ class Pulse:
                 self._hold(store, intent)
             arm(store, intent)
 
-        def retired(
-            store: Store, intent: Intent, parts: Sequence[str] = intents.INTENT_PARTS
-        ) -> None:
+        def retired(store: Store, intent: Intent, parts: Sequence[str] = intents.INTENT_PARTS) -> None:
             self._let_go(intent)
             retire(store, intent, parts)
 

@@ -37,9 +37,7 @@ def race(url: str, writers: int, times: int) -> tuple[int, int, int]:
     create_cell(store, CELL, number(0))
     spawn = multiprocessing.get_context("spawn")
     start, lost = spawn.Barrier(writers, timeout=PATIENCE), spawn.Queue()
-    processes = [
-        spawn.Process(target=count_up, args=(url, times, start, lost)) for _ in range(writers)
-    ]
+    processes = [spawn.Process(target=count_up, args=(url, times, start, lost)) for _ in range(writers)]
     for one in processes:
         one.start()
     races = sum(lost.get(timeout=PATIENCE) for _ in processes)

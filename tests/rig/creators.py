@@ -24,10 +24,7 @@ def race_threads(url: str, count: int, names: list[str]) -> list[tuple[str, str]
 
     won: queue.Queue[tuple[str, str]] = queue.Queue()
     barrier = threading.Barrier(count, timeout=PATIENCE)
-    threads = [
-        threading.Thread(target=create_all, args=(url, f"t{n}", names, barrier, won))
-        for n in range(count)
-    ]
+    threads = [threading.Thread(target=create_all, args=(url, f"t{n}", names, barrier, won)) for n in range(count)]
     for one in threads:
         one.start()
     for one in threads:
@@ -41,10 +38,7 @@ def race_processes(url: str, count: int, names: list[str]) -> list[tuple[str, st
 
     spawn = multiprocessing.get_context("spawn")
     barrier, won = spawn.Barrier(count, timeout=PATIENCE), spawn.Queue()
-    processes = [
-        spawn.Process(target=create_all, args=(url, f"p{n}", names, barrier, won))
-        for n in range(count)
-    ]
+    processes = [spawn.Process(target=create_all, args=(url, f"p{n}", names, barrier, won)) for n in range(count)]
     for one in processes:
         one.start()
     # One winner for each name; a second one would have told before its process ended.

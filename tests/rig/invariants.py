@@ -25,11 +25,7 @@ _ATTACHED = (1 << 64) - 1
 
 
 def check_invariants(
-    root: str | Path,
-    *,
-    acknowledged: Iterable[Commit] = (),
-    at_rest: bool = True,
-    drifted: bool = False,
+    root: str | Path, *, acknowledged: Iterable[Commit] = (), at_rest: bool = True, drifted: bool = False
 ) -> None:
     """Fail with every invariant that a graph breaks.
 
@@ -53,9 +49,7 @@ def files(store: Store) -> dict[str, int]:
     if not store.root.is_local:
         return {one.name: one.size for one in store.objects.list("")}
     top = Path(store.root.path)
-    return {
-        str(one.relative_to(top)): one.stat().st_size for one in top.rglob("*") if one.is_file()
-    }
+    return {str(one.relative_to(top)): one.stat().st_size for one in top.rglob("*") if one.is_file()}
 
 
 def unfinished(root: str | Path) -> list[str]:
@@ -163,9 +157,7 @@ def _acknowledged(store: Store, commits: Iterable[Commit]) -> Iterator[str]:
 
 def _audit(store: Store) -> Iterator[str]:
     # That it was set aside for a while is a record of its own, beside how it ended.
-    ended = (
-        one for one in recovery_records.list_recovery_records(store) if one.kind != "set_aside"
-    )
+    ended = (one for one in recovery_records.list_recovery_records(store) if one.kind != "set_aside")
     records = Counter(one.operation_id for one in ended)
     for operation, count in records.items():
         if count > 1:
@@ -174,11 +166,7 @@ def _audit(store: Store) -> Iterator[str]:
 
 def _rest(store: Store) -> Iterator[str]:
     # What Spark reads is held a while longer: nobody hears of the end of a DataFrame.
-    read = {
-        one.intent.id
-        for one in intent.list_intents(store).pending
-        if one.intent.operation == READ_OPERATION
-    }
+    read = {one.intent.id for one in intent.list_intents(store).pending if one.intent.operation == READ_OPERATION}
     names = (one.name for one in store.objects.list(layout.INTENTS))
     left = [one for one in names if not any(known in one for known in read)]
     if left:

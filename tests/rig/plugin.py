@@ -36,9 +36,7 @@ def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
 
 
 @pytest.fixture
-def careless_s3(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[S3]:
+def careless_s3(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
     """The same on a server that lets a second creator overwrite the first."""
     with rclone(tmp_path_factory.mktemp("rclone")) as server:
         yield from _behind_proxy(server, monkeypatch)

@@ -14,9 +14,7 @@ from tests.rig.patience import PATIENCE
 
 # Linux ends the program when the test run ends (PR_SET_PDEATHSIG): one that is killed leaves no
 # server behind. This is done in a step between, since Lance must not see this process fork.
-_END_WITH_PARENT = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
-)
+_END_WITH_PARENT = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 @dataclass(frozen=True, slots=True)

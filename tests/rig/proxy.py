@@ -61,9 +61,7 @@ class Proxy:
         """Forward a request and lose the answer."""
         return self.rules.add(Rule("drop", method, key, times))
 
-    def answer(
-        self, status: int, method: str, key: str = "*", *, forward: bool, times: int | None = 1
-    ) -> Rule:
+    def answer(self, status: int, method: str, key: str = "*", *, forward: bool, times: int | None = 1) -> Rule:
         """Answer with an error, after the server did what was asked (`forward`) or without it."""
         return self.rules.add(Rule("answer", method, key, times, status=status, forward=forward))
 
@@ -189,9 +187,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         backend = self.server.proxy.backend
         connection = http.client.HTTPConnection("127.0.0.1", backend, timeout=PATIENCE)
         try:
-            connection.putrequest(
-                self.command, self.path, skip_host=True, skip_accept_encoding=True
-            )
+            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():
                 if name.lower() not in _OURS - {"date", "transfer-encoding"}:
                     connection.putheader(name, value)
@@ -270,9 +266,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 class _Answer:
     """A response of the server with the connection that it comes on."""
 
-    def __init__(
-        self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
-    ) -> None:
+    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
         self.connection, self.response, self.status = connection, response, response.status
 
     def close(self) -> None:

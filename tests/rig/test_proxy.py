@@ -98,9 +98,7 @@ def fetch(proxy: Proxy, path: str) -> bytes:
     return body
 
 
-def test_bodies_and_the_host_pass_unchanged(
-    proxy: Proxy, server: http.server.ThreadingHTTPServer
-) -> None:
+def test_bodies_and_the_host_pass_unchanged(proxy: Proxy, server: http.server.ThreadingHTTPServer) -> None:
     large = bytes(range(256)) * 2000
     assert ask(proxy, "PUT", "/b/plain", large, Host="store.example") == 200
     assert ask(proxy, "PUT", "/b/parts", iter([large, b"end"])) == 200
@@ -152,9 +150,7 @@ def test_a_dropped_answer_was_still_a_request(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(("forward", "stored"), [(True, b"1"), (False, b"")])
-def test_an_error_comes_after_the_deed_or_instead_of_it(
-    proxy: Proxy, forward: bool, stored: bytes
-) -> None:
+def test_an_error_comes_after_the_deed_or_instead_of_it(proxy: Proxy, forward: bool, stored: bytes) -> None:
     proxy.answer(503, "PUT", forward=forward)
     assert ask(proxy, "PUT", "/b/x", b"1" * 200_000) == 503
     assert fetch(proxy, "/b/x") == stored * 200_000

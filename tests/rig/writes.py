@@ -20,14 +20,7 @@ from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
 from omnigraph.publish.init import init_graph
 from omnigraph.publish.long_operations import publish_long_operation
-from omnigraph.publish.plan import (
-    AbsentIds,
-    CommitMetadata,
-    PublishPlan,
-    Requirement,
-    SameContent,
-    WriteTxn,
-)
+from omnigraph.publish.plan import AbsentIds, CommitMetadata, PublishPlan, Requirement, SameContent, WriteTxn
 from omnigraph.publish.publish import publish
 from omnigraph.storage import scan as scans
 from omnigraph.storage import stage_rows
@@ -64,9 +57,7 @@ class Change:
     maintenance: bool = False
 
 
-def init_small(
-    root: str | Path, *, effects: Effects | None = None, durability: Durability = "os"
-) -> Store:
+def init_small(root: str | Path, *, effects: Effects | None = None, durability: Durability = "os") -> Store:
     """A new graph with the three tables, all empty; gives the store that made it."""
     store = open_store(str(root), effects=effects, durability=durability)
     make_graph(store)
@@ -80,11 +71,7 @@ def make_graph(store: Store, *, force: bool = False) -> None:
 
 
 def line_at(
-    root: str | Path,
-    branch: str = MAIN,
-    *,
-    effects: Effects | None = None,
-    durability: Durability = "os",
+    root: str | Path, branch: str = MAIN, *, effects: Effects | None = None, durability: Durability = "os"
 ) -> BranchState:
     """The line of a branch, on a store of its own unless this process holds the line already."""
     return open_branch(open_store(str(root), effects=effects, durability=durability), branch)
@@ -151,18 +138,11 @@ def write(
 
 
 def write_long(
-    line: BranchState,
-    change: Change,
-    keys: Sequence[TableKey] = (PERSON,),
-    signature: CommitMetadata | None = None,
+    line: BranchState, change: Change, keys: Sequence[TableKey] = (PERSON,), signature: CommitMetadata | None = None
 ) -> Commit | None:
     """The same as a long operation, under an intent."""
     return publish_long_operation(
-        line,
-        change.operation,
-        lambda txn: plan(txn, change, keys),
-        signature or CommitMetadata(),
-        tuple(keys),
+        line, change.operation, lambda txn: plan(txn, change, keys), signature or CommitMetadata(), tuple(keys)
     )
 
 
@@ -232,10 +212,7 @@ def _replace(store: Store, table: tables.Table, rows: Rows, *, add: bool) -> Sta
         store,
         table,
         removed_addresses=found["_rowaddr"].to_pylist(),
-        replacements=(
-            found["_rowid"].to_pylist(),
-            shaped(table, {one: rows[one] for one in known}),
-        ),
+        replacements=(found["_rowid"].to_pylist(), shaped(table, {one: rows[one] for one in known})),
         added_rows=shaped(table, added),
     )
 

@@ -112,9 +112,7 @@ def applied(image: Image, change: Mapping[str, Change]) -> Image:
     after: Image = {}
     for key, rows in image.items():
         one = change.get(key, Change())
-        stay = (
-            {} if one.mode == "replace" else {k: r for k, r in rows.items() if k not in one.removed}
-        )
+        stay = {} if one.mode == "replace" else {k: r for k, r in rows.items() if k not in one.removed}
         after[key] = stay | {row["id"]: row for row in one.rows}
     return after
 
@@ -151,16 +149,10 @@ def _counted(before: Image, change: Mapping[str, Change], after: Image) -> set[s
     old = before["edge:E"]
     moved = set(old) if one.mode == "replace" else {row["id"] for row in one.rows} | one.removed
     sources = {old[each]["src"] for each in moved if each in old}
-    sources |= {
-        row["src"]
-        for row in after["edge:E"].values()
-        if row["id"] in moved or one.mode == "replace"
-    }
+    sources |= {row["src"] for row in after["edge:E"].values() if row["id"] in moved or one.mode == "replace"}
     sources |= {row["src"] for row in one.rows if after["edge:E"][row["id"]] is row}
     gone = set(before["node:A"]) - set(after["node:A"])
-    counts = [
-        sum(row["src"] == each for row in after["edge:E"].values()) for each in sources - gone
-    ]
+    counts = [sum(row["src"] == each for row in after["edge:E"].values()) for each in sources - gone]
     return {"@card"} if any(not 1 <= count <= 2 for count in counts) else set()
 
 
@@ -209,9 +201,7 @@ def images(draw: st.DrawFn) -> Image:
 
 @settings(max_examples=300)
 @given(images(), changes())
-def test_the_evaluator_finds_what_the_final_image_breaks(
-    before: Image, change: dict[str, Change]
-) -> None:
+def test_the_evaluator_finds_what_the_final_image_breaks(before: Image, change: dict[str, Change]) -> None:
     after = applied(before, change)
     expected = broken(before, change, after)
     resolved, found = check_delta(CATALOG, delta(before, change), Memory(before), limit=None)

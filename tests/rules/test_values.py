@@ -61,9 +61,7 @@ def test_ranges_are_exact(kind: str, bounds: str) -> None:
 def test_patterns_are_those_of_re2(pattern: str, values: list[str | None]) -> None:
     one = node(f'p: String?  @check(p, "{pattern}")')
     test = re2.compile(pattern.replace("\\\\", "\\"))
-    expected = [
-        ("@check", at) for at, v in enumerate(values) if v is not None and not test.search(v)
-    ]
+    expected = [("@check", at) for at, v in enumerate(values) if v is not None and not test.search(v)]
     assert broken(one, "p", values) == expected
 
 

@@ -6,13 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.errors import (
-    HistoryReclaimed,
-    LanguageError,
-    SchemaMismatch,
-    SchemaUnsupported,
-    StorageError,
-)
+from omnigraph.errors import HistoryReclaimed, LanguageError, SchemaMismatch, SchemaUnsupported, StorageError
 from omnigraph.history.schemas import schema_mismatch_error, schemas_agree
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
@@ -49,10 +43,7 @@ def test_every_plan_is_applied_or_refused(case: Case) -> None:
         done = graph.schema.apply(after, allow_data_loss=hard)
         assert done.applied == bool(plan.steps)
         assert shape_hash(graph.schema.ir.catalog) == shape_hash(compile_schema(after))
-        types: list[NodeType | EdgeType] = [
-            *graph.schema.ir.catalog.nodes,
-            *graph.schema.ir.catalog.edges,
-        ]
+        types: list[NodeType | EdgeType] = [*graph.schema.ir.catalog.nodes, *graph.schema.ir.catalog.edges]
         assert set(graph.snapshot.tables) == {f"{one.kind}:{one.name}" for one in types}
         for one in types:
             numbers = graph.schema.ir.identity(one.kind, one.name).property_ids
@@ -126,14 +117,10 @@ def test_schemas_agree_when_the_same_was_applied_to_both() -> None:
         dev.schema.apply(one.replace("n: I32?", ""))
         dev.schema.apply(two)
         dev.schema.apply(one.replace("n: I32?", ""))
-        assert schemas_agree(
-            graph.schema.contract, dev.schema.contract
-        )  # what came and went does not matter
+        assert schemas_agree(graph.schema.contract, dev.schema.contract)  # what came and went does not matter
         graph.schema.apply(two)
         dev.schema.apply(two)
-        assert not schemas_agree(
-            graph.schema.contract, dev.schema.contract
-        )  # the same names, other numbers
+        assert not schemas_agree(graph.schema.contract, dev.schema.contract)  # the same names, other numbers
 
 
 def test_branches_whose_schemas_differ_are_not_merged() -> None:

@@ -21,9 +21,7 @@ from tests.crash.verbs import write_elsewhere
         ("schema-hard", 9, "before"),
     ],
 )
-def test_a_schema_is_applied_as_a_whole_or_not_at_all(
-    tmp_path: Path, verb: str, at: int, how: How
-) -> None:
+def test_a_schema_is_applied_as_a_whole_or_not_at_all(tmp_path: Path, verb: str, at: int, how: How) -> None:
     matrix = Matrix(tmp_path, write_elsewhere)
     before, after, effects = matrix.whole(verb)
     kept = golden(verb)

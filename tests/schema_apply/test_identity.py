@@ -60,9 +60,7 @@ def test_a_name_that_moved_on_can_be_used_again() -> None:
         graph.update("A", where="m = 1", set={"n": 5})
         graph.maintenance.ensure_indices()
         for name, value, key in (("m", 1, "a"), ("n", 5, "a"), ("m", 2, "b")):
-            found = graph.query(
-                f"match {{ $a: A {{ {name}: $v }} }} return {{ $a.k }}", params={"v": value}
-            )
+            found = graph.query(f"match {{ $a: A {{ {name}: $v }} }} return {{ $a.k }}", params={"v": value})
             assert [row["a.k"] for row in found.to_dicts()] == [key]
         described = {one.field_names[0] for one in graph.table("A").describe_indices()}
         assert {"m", "n"} <= described
@@ -112,13 +110,9 @@ def test_a_hard_drop_takes_its_history_along() -> None:
 
 
 def test_no_file_of_a_table_holds_what_was_dropped_for_good() -> None:
-    with new_graph(
-        "node A { k: String @key  s: String? }", {"A": [{"k": "a", "s": "secret"}]}
-    ) as g:
+    with new_graph("node A { k: String @key  s: String? }", {"A": [{"k": "a", "s": "secret"}]}) as g:
         g.schema.apply(PLAIN, allow_data_loss=True)
-        fields = {
-            f for one in g.table("A").get_fragments() for d in one.metadata.files for f in d.fields
-        }
+        fields = {f for one in g.table("A").get_fragments() for d in one.metadata.files for f in d.fields}
         assert fields == set(numbers(g).values())
 
 
@@ -137,14 +131,7 @@ def test_a_soft_drop_keeps_its_history() -> None:
 
 def test_a_hard_drop_takes_the_other_columns_along() -> None:
     kept = "o: Blob?  v: Vector(2)?  l: [U64]?  e: enum(x, y)?  t: DateTime?"
-    data = {
-        "k": "a",
-        "o": b"hi",
-        "v": [1.0, 2.0],
-        "l": [1],
-        "e": "x",
-        "t": "2020-01-01T00:00:00Z",
-    }
+    data = {"k": "a", "o": b"hi", "v": [1.0, 2.0], "l": [1], "e": "x", "t": "2020-01-01T00:00:00Z"}
     with new_graph(f"node A {{ k: String @key  {kept}  n: I32? }}") as graph:
         graph.insert("A", data, {"k": "b", "n": 1}, {"k": "c", "o": b""})
         before = rows_of(graph)["node:A"]

@@ -11,14 +11,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
-from omnigraph.errors import (
-    ClientError,
-    Conflict,
-    OmnigraphError,
-    ReadSetConflict,
-    SchemaViolation,
-    VersionConflict,
-)
+from omnigraph.errors import ClientError, Conflict, OmnigraphError, ReadSetConflict, SchemaViolation, VersionConflict
 from omnigraph.testing import graph as new_graph
 from tests.history.apart import apart, once
 from tests.schema_apply.reading import rows_of
@@ -80,11 +73,7 @@ def test_an_application_without_files_passes_writers(source: str) -> None:
                 graph.schema.apply(source)
             assert graph.schema.source == source
             key = "node:C" if source is RENAMED else "node:A"
-            assert {k: row["n"] for k, row in rows_of(graph)[key].items()} == {
-                "a": 1,
-                "b": 2,
-                "new": 5,
-            }
+            assert {k: row["n"] for k, row in rows_of(graph)[key].items()} == {"a": 1, "b": 2, "new": 5}
 
 
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.full)])
@@ -148,13 +137,9 @@ WRITES: dict[str, Callable[[Graph], object]] = {
 @pytest.mark.parametrize("number", [2, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 3))])
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.parametrize(
-    "source",
-    [RANGED, pytest.param(RENAMED, marks=pytest.mark.full), FILLED],
-    ids=["ranged", "renamed", "filled"],
+    "source", [RANGED, pytest.param(RENAMED, marks=pytest.mark.full), FILLED], ids=["ranged", "renamed", "filled"]
 )
-def test_a_writer_that_is_overtaken_obeys_the_new_schema(
-    name: str, source: str, number: int
-) -> None:
+def test_a_writer_that_is_overtaken_obeys_the_new_schema(name: str, source: str, number: int) -> None:
     with new_graph(BEFORE, DATA) as graph:
         with before_effect(graph, number, partial(elsewhere(graph).schema.apply, source)):
             error = outcome(partial(WRITES[name], graph))

@@ -12,10 +12,7 @@ from tests.schema_apply.model import Rows
 from tests.schema_apply.reading import rows_of
 from tests.schema_apply.world import World
 
-LIVES = [
-    *((seed, 25) for seed in range(2)),
-    *(pytest.param(seed, 60, marks=pytest.mark.full) for seed in range(2, 33)),
-]
+LIVES = [*((seed, 25) for seed in range(2)), *(pytest.param(seed, 60, marks=pytest.mark.full) for seed in range(2, 33))]
 
 
 def _plain(rows: Rows) -> Rows:

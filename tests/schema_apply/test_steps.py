@@ -35,9 +35,7 @@ def filled(case: Case, place: Place) -> Callable[[Graph], None]:
     return fill
 
 
-@pytest.mark.parametrize(
-    "place", ["empty", "rows", "branch", pytest.param("many", marks=pytest.mark.full)]
-)
+@pytest.mark.parametrize("place", ["empty", "rows", "branch", pytest.param("many", marks=pytest.mark.full)])
 @pytest.mark.parametrize("case", CASES, ids=lambda one: one.title)
 def test_data_follows_the_schema(case: Case, place: Place) -> None:
     with new_graph(case["before"]) as main:
@@ -92,17 +90,13 @@ def _goes_on(graph: Graph, case: Case, expected: Rows) -> None:
         found = rows_of(graph)
         for key, rows in expected.items():
             assert {name: found[key][name] for name in rows} == rows
-        assert sum(map(len, found.values())) == sum(map(len, expected.values())) + len(
-            case.lines("then")
-        )
+        assert sum(map(len, found.values())) == sum(map(len, expected.values())) + len(case.lines("then"))
     assert hash_ir(graph.schema.ir) == graph.snapshot.schema_row.hash
 
 
 def test_all_kinds_of_steps_are_applied() -> None:
     planned = {step["kind"] for case in CASES for step in _planned(case)}
-    known = {
-        one.kind for one in vars(kinds).values() if isinstance(one, type) and hasattr(one, "kind")
-    }
+    known = {one.kind for one in vars(kinds).values() if isinstance(one, type) and hasattr(one, "kind")}
     assert known - planned == NOT_APPLIED - planned
 
 

@@ -58,10 +58,7 @@ class Type:
 
     def text(self, name: str) -> str:
         """The types as a schema has them."""
-        node, edge = (
-            f' @rename_from("{prefix}{self.renamed}")' if self.renamed else ""
-            for prefix in ("", "E")
-        )
+        node, edge = (f' @rename_from("{prefix}{self.renamed}")' if self.renamed else "" for prefix in ("", "E"))
         props = "  ".join(one.text(key) for key, one in self.props.items())
         ends = f"edge E{name}: {name} -> {name}{edge}"
         return f"node {name}{node} {{ k: String @key  {props} }}\n{ends}\n"

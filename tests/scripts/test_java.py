@@ -25,8 +25,7 @@ def starts(executable: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("text", "major"),
-    [("17.0.15", 17), ("25", 25), ("25.0.2", 25), ("1.8.0_392", 8), ("11.0.2", 11)],
+    ("text", "major"), [("17.0.15", 17), ("25", 25), ("25.0.2", 25), ("1.8.0_392", 8), ("11.0.2", 11)]
 )
 def test_the_major_version_is_read(tmp_path: Path, text: str, major: int) -> None:
     assert java.major_version(fake_java(tmp_path, text)) == major
@@ -71,9 +70,7 @@ def test_the_launcher_drops_the_absent_module_and_keeps_the_rest(tmp_path: Path)
     assert answer == "<-Xmx1g>\n<a b>\n<>\n<--add-modules=java.sql>\n"
 
 
-def test_without_java_and_without_wheel_there_is_advice(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_without_java_and_without_wheel_there_is_advice(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert java.main(tmp_path / "no-venv", {}) == 0
     assert "openjdk-17-jre-headless" in capfd.readouterr().err
 

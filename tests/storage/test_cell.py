@@ -27,11 +27,7 @@ def test_a_swap_replaces_all_rows(tmp_path: Path) -> None:
     first = create_cell(store, CELL, pa.table({"n": [1, 2, 3]}))
     second = swap(store, first, number(4))
     assert second.read_rows(["n"]) == open_cell(store, CELL).read_rows(["n"]) == [{"n": 4}]
-    assert (
-        first.read_rows(["n"])
-        == open_cell(store, CELL, 1).read_rows(["n"])
-        == [{"n": 1}, {"n": 2}, {"n": 3}]
-    )
+    assert first.read_rows(["n"]) == open_cell(store, CELL, 1).read_rows(["n"]) == [{"n": 1}, {"n": 2}, {"n": 3}]
     assert (first.stamp, second.stamp) == ("100", "100")
 
 
@@ -45,12 +41,8 @@ def test_who_saw_an_older_version_loses_and_changes_nothing(tmp_path: Path) -> N
     assert open_cell(store, CELL).read_rows(["n"]) == [{"n": 1}]
 
 
-@pytest.mark.parametrize(
-    ("fault", "left"), [(Fault(2, "before"), 0), (Fault(2, "after"), 1)], ids=["before", "after"]
-)
-def test_a_failure_at_the_swap_itself_leaves_it_open_what_happened(
-    tmp_path: Path, fault: Fault, left: int
-) -> None:
+@pytest.mark.parametrize(("fault", "left"), [(Fault(2, "before"), 0), (Fault(2, "after"), 1)], ids=["before", "after"])
+def test_a_failure_at_the_swap_itself_leaves_it_open_what_happened(tmp_path: Path, fault: Fault, left: int) -> None:
     store = open_store(str(tmp_path))
     first = create_cell(store, CELL, number(0))
     with store.effects.failing(fault), pytest.raises(SwapOutcomeUnknown):

@@ -37,9 +37,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
     return lance.write_dataset(rows, place, enable_stable_row_ids=True, data_storage_version="2.2")
 
 
-def written_by_lance(
-    table: lance.LanceDataset, offsets: list[int]
-) -> tuple[Path, FragmentMetadata]:
+def written_by_lance(table: lance.LanceDataset, offsets: list[int]) -> tuple[Path, FragmentMetadata]:
     marked = table.get_fragments()[0].delete_rows(offsets)
     assert marked is not None
     facts = marked.to_json()["deletion_file"]
@@ -91,9 +89,7 @@ def passing(body: bytes, bits: range) -> list[str]:
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("count", [2, pytest.param(600, marks=pytest.mark.full)])
-def test_no_flipped_bit_that_passes_ends_the_process(
-    table: lance.LanceDataset, count: int, step: int
-) -> None:
+def test_no_flipped_bit_that_passes_ends_the_process(table: lance.LanceDataset, count: int, step: int) -> None:
     path, marked = written_by_lance(table, some(count))
     operation = LanceOperation.Update(updated_fragments=[marked], update_mode="")
     after = lance.LanceDataset.commit(table, operation, read_version=1, detached=True)
@@ -102,9 +98,7 @@ def test_no_flipped_bit_that_passes_ends_the_process(
     assert 0 < len(bodies) < 8 * len(body) // step
     name = path.relative_to(table.uri).as_posix()
     job = json.dumps([table.uri, name, after.version, bodies])
-    ended = subprocess.run(
-        [sys.executable, "-c", READER], input=job, capture_output=True, text=True, check=False
-    )
+    ended = subprocess.run([sys.executable, "-c", READER], input=job, capture_output=True, text=True, check=False)
     path.write_bytes(body)
     assert ended.stdout.strip() == "survived", ended.stderr[-500:]
 

@@ -37,9 +37,7 @@ CHOSEN: dict[str, Callable[[], list[int]]] = {
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_deleted_rows_are_told_without_reading_the_others(
-    stored: tuple[Store, Table], name: str
-) -> None:
+def test_deleted_rows_are_told_without_reading_the_others(stored: tuple[Store, Table], name: str) -> None:
     store, table = stored
     offsets = CHOSEN[name]()
     gone = commit(store, table, stage_change(store, table, removed_addresses=offsets))
@@ -74,11 +72,7 @@ def test_rows_that_were_only_moved_are_not_given(tmp_path: Path) -> None:
     new = pa.table({"id": row["id"], "n": [77]}, schema=NAMES)
     replaced = (row["_rowid"].to_pylist(), new)
     changed = commit(
-        store,
-        moved,
-        stage_change(
-            store, moved, removed_addresses=row["_rowaddr"].to_pylist(), replacements=replaced
-        ),
+        store, moved, stage_change(store, moved, removed_addresses=row["_rowaddr"].to_pylist(), replacements=replaced)
     )
     before, after = differing_rows(store, compare_versions(table, changed))
     assert (before.num_rows, after["n"].to_pylist()) == (1, [77])

@@ -27,9 +27,7 @@ class Ledger(Effects):
         self.names: set[Path] = set()
         self.looks: list[tuple[str, list[str]]] = []
 
-    def run(
-        self, kind: EffectKind, target: str, action: Callable[[], ActionResult]
-    ) -> ActionResult:
+    def run(self, kind: EffectKind, target: str, action: Callable[[], ActionResult]) -> ActionResult:
         if kind in ("detach", "publish"):
             self.looks.append((kind, self.missing()))
         return super().run(kind, target, action)
@@ -77,9 +75,7 @@ def test_what_a_publish_names_was_synced_before(store: Store, ledger: Ledger) ->
     shelf = table.commit(store, shelf, stage_rows.stage_append(store, shelf, rows("a", "b", "c")))
     found = scan.find_rows(shelf, "id", ["b"], ["id"])
     gone, kept = found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
-    changed = stage_rows.stage_change(
-        store, shelf, removed_addresses=gone, replacements=(kept, rows("b"))
-    )
+    changed = stage_rows.stage_change(store, shelf, removed_addresses=gone, replacements=(kept, rows("b")))
     shelf = table.commit(store, shelf, changed)
     cell.swap(store, state, rows("1"))
     assert ledger.missing() == []

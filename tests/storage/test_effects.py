@@ -9,19 +9,14 @@ from omnigraph.storage.effects import DurableEffect, Effects, Fault
 from tests.rig.writes import CITY, PERSON, append, init_small, line_at, write
 
 
-def test_effects_are_remembered_in_order_and_counted_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_effects_are_remembered_in_order_and_counted_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RECENT_LIMIT", 3)
     effects = Effects()
     for number in range(20):
         effects.run("object", f"_refs/{number}", lambda: None)
     effects.run("publish", "__manifest", lambda: None)
     assert len(effects.completed) <= 6
-    assert effects.completed[-2:] == [
-        DurableEffect("object", "_refs/19"),
-        DurableEffect("publish", "__manifest"),
-    ]
+    assert effects.completed[-2:] == [DurableEffect("object", "_refs/19"), DurableEffect("publish", "__manifest")]
     assert effects.counts_by_kind() == {"object": 20, "publish": 1}
 
 

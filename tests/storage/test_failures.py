@@ -49,9 +49,7 @@ def test_a_more_exact_type_wins() -> None:
         pass
 
     assert to_storage_error(LateError(), extra_kinds={LateError: "permanent"}).kind == "permanent"
-    assert (
-        to_storage_error(TimeoutError(), extra_kinds={LateError: "permanent"}).kind == "transient"
-    )
+    assert to_storage_error(TimeoutError(), extra_kinds={LateError: "permanent"}).kind == "transient"
 
 
 def test_a_read_has_no_effect() -> None:

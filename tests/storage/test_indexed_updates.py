@@ -15,10 +15,7 @@ from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import Table
 from tests.storage.test_lance_index_guards import INDEXES, ROWS, SCHEMA, row, truthful
 
-KINDS = [
-    pytest.param(kind, marks=() if kind in ("BITMAP", "BTREE") else pytest.mark.full)
-    for kind in INDEXES
-]
+KINDS = [pytest.param(kind, marks=() if kind in ("BITMAP", "BTREE") else pytest.mark.full) for kind in INDEXES]
 
 
 @pytest.fixture
@@ -33,15 +30,11 @@ def indexed(store: Store, kind: str) -> Table:
     made = tables.commit(store, made, stage_rows.stage_append(store, made, rows))
     column, options = INDEXES[kind][0], {"num_partitions": 2} if kind == "IVF_FLAT" else {}
     ids = [one.fragment_id for one in made.dataset.get_fragments()]
-    index = made.dataset.create_index_uncommitted(
-        column, kind, name="by_value", fragment_ids=ids, **options
-    )
+    index = made.dataset.create_index_uncommitted(column, kind, name="by_value", fragment_ids=ids, **options)
     if kind == "INVERTED":
         index = made.dataset.merge_existing_index_segments([index])
     base = made.dataset
-    named = lance.LanceDataset.commit(
-        base, Op.CreateIndex([index], []), read_version=base.version, detached=True
-    )
+    named = lance.LanceDataset.commit(base, Op.CreateIndex([index], []), read_version=base.version, detached=True)
     return Table(made.location, named)
 
 
@@ -67,9 +60,7 @@ def test_after_a_change_the_index_tells_the_truth(store: Store, kind: str) -> No
     assert truthful(after, kind)
 
 
-def test_spelled_otherwise_it_would_answer_with_old_values(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spelled_otherwise_it_would_answer_with_old_values(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     real, table = Op.Update, indexed(store, "BITMAP")
 
     def rewriting(**parts: Any) -> Any:

@@ -49,9 +49,7 @@ def detached(ds: Any, operation: Any) -> Any:
 
 def swap(ds: Any, *content: str, retries: int = 0) -> Any:
     operation = Op.Overwrite(ds.lance_schema, fragments(ds, *content))
-    return LanceDataset.commit(
-        ds, Transaction(ds.version, operation, uuid=a_uuid()), max_retries=retries
-    )
+    return LanceDataset.commit(ds, Transaction(ds.version, operation, uuid=a_uuid()), max_retries=retries)
 
 
 def a_uuid() -> str:
@@ -76,10 +74,7 @@ def without(ds: Any, *gone: str) -> FragmentMetadata:
 def table(tmp_path: Path) -> Any:
     """Version 1 of a table with four rows."""
     return lance.write_dataset(
-        rows("a", "b", "c", "d"),
-        tmp_path / "t",
-        enable_stable_row_ids=True,
-        data_storage_version="2.2",
+        rows("a", "b", "c", "d"), tmp_path / "t", enable_stable_row_ids=True, data_storage_version="2.2"
     )
 
 
@@ -91,11 +86,7 @@ def test_an_overwrite_without_retries_is_strict(table: Any) -> None:
     with pytest.raises(CommitConflictError) as caught:
         swap(table, "theirs")
     assert caught.value.retryable
-    assert (first.version, table.latest_version, names(lance.dataset(table.uri))) == (
-        2,
-        2,
-        ["mine"],
-    )
+    assert (first.version, table.latest_version, names(lance.dataset(table.uri))) == (2, 2, ["mine"])
 
 
 def test_an_overwrite_with_retries_takes_back_what_others_wrote(table: Any) -> None:
@@ -109,9 +100,7 @@ def test_an_overwrite_with_retries_takes_back_what_others_wrote(table: Any) -> N
 def test_other_operations_are_rebased_even_without_retries(table: Any, kind: str) -> None:
     """Why a swap is an overwrite, and nothing else."""
     operation = (
-        Op.Append(fragments(table, "late"))
-        if kind == "append"
-        else Op.Delete([without(table, "a")], [], "id = 'a'")
+        Op.Append(fragments(table, "late")) if kind == "append" else Op.Delete([without(table, "a")], [], "id = 'a'")
     )
     LanceDataset.commit(table, Op.Append(fragments(table, "early")), read_version=1)
     done = LanceDataset.commit(table, operation, read_version=1, max_retries=0)
@@ -120,9 +109,7 @@ def test_other_operations_are_rebased_even_without_retries(table: Any, kind: str
 
 
 def test_the_same_transaction_again_gives_its_own_version(table: Any) -> None:
-    transaction = Transaction(
-        1, Op.Overwrite(table.lance_schema, fragments(table, "mine")), uuid=a_uuid()
-    )
+    transaction = Transaction(1, Op.Overwrite(table.lance_schema, fragments(table, "mine")), uuid=a_uuid())
     copy = pickle.loads(pickle.dumps(transaction))
     first = LanceDataset.commit(table, transaction, max_retries=0)
     assert LanceDataset.commit(table, copy, max_retries=0).version == first.version == 2
@@ -198,9 +185,7 @@ def test_fragments_pass_through_json(table: Any) -> None:
         text = json.dumps(one.to_json())
         assert FragmentMetadata.from_json(text).to_json() == one.to_json()
     revived = FragmentMetadata.from_json(json.dumps(fresh.to_json()))
-    done = detached(
-        table, Op.Update(updated_fragments=[without(table, "a")], new_fragments=[revived])
-    )
+    done = detached(table, Op.Update(updated_fragments=[without(table, "a")], new_fragments=[revived]))
     assert row_ids(done)["a"] == 0
 
 
@@ -208,9 +193,7 @@ def test_insert_update_and_delete_are_one_operation(table: Any) -> None:
     fresh = fragments(table, "b", "new")
     fresh[0].row_id_meta = RowIdSequence([1]).to_inline_metadata()
     marked = without(table, "a", "b")
-    done = detached(
-        table, Op.Update(updated_fragments=[marked], new_fragments=fresh, update_mode="")
-    )
+    done = detached(table, Op.Update(updated_fragments=[marked], new_fragments=fresh, update_mode=""))
     # Given ids are for the leading rows; the others get new ones.
     assert row_ids(done) == {"b": 1, "c": 2, "d": 3, "new": 4}
 
@@ -290,19 +273,11 @@ def test_an_append_can_be_committed_again_on_a_newer_version(table: Any) -> None
 
 def test_a_detached_commit_needs_its_retries(table: Any) -> None:
     with pytest.raises(OSError, match="after 0 retries"):
-        LanceDataset.commit(
-            table,
-            Op.Append(fragments(table, "e")),
-            read_version=1,
-            detached=True,
-            max_retries=0,
-        )
+        LanceDataset.commit(table, Op.Append(fragments(table, "e")), read_version=1, detached=True, max_retries=0)
 
 
 @pytest.mark.parametrize("verb", ["delete", "update", "insert", "create_scalar_index"])
-def test_methods_that_commit_by_themselves_fail_on_a_detached_version(
-    table: Any, verb: str
-) -> None:
+def test_methods_that_commit_by_themselves_fail_on_a_detached_version(table: Any, verb: str) -> None:
     one = detached(table, Op.Append(fragments(table, "e")))
     arguments: dict[str, Sequence[Any]] = {
         "delete": ("id = 'a'",),

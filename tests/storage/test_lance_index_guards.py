@@ -140,9 +140,7 @@ def test_a_plain_rewrite_takes_the_coverage_and_not_the_truth(tmp_path: Path, ki
     options: Any = {"materialize_deletions_threshold": 0.0}
     results = [task.execute(ds) for task in Compaction.plan(ds, options).tasks]
     groups = [Op.RewriteGroup(r.original_fragments, r.new_fragments) for r in results]  # type: ignore[attr-defined]
-    done = lance.LanceDataset.commit(
-        ds, Op.Rewrite(groups, []), read_version=ds.version, detached=True
-    )
+    done = lance.LanceDataset.commit(ds, Op.Rewrite(groups, []), read_version=ds.version, detached=True)
     assert coverage(done) == (0, ROWS - 1)
     assert truthful(done, kind)
 
@@ -159,9 +157,7 @@ def test_an_index_is_staged_and_then_named_by_a_detached_version(tmp_path: Path,
     if kind == "INVERTED":
         staged = ds.merge_existing_index_segments([staged])
     assert (ds.latest_version, ds.describe_indices()) == (1, [])
-    named = lance.LanceDataset.commit(
-        ds, Op.CreateIndex([staged], []), read_version=ds.version, detached=True
-    )
+    named = lance.LanceDataset.commit(ds, Op.CreateIndex([staged], []), read_version=ds.version, detached=True)
     assert coverage(named) == (ROWS, 0)
     assert ask(named, 5, True) == {"r5"}
     assert lance.dataset(tmp_path / "t").describe_indices() == []
@@ -171,8 +167,6 @@ def test_a_full_text_index_cannot_be_used_before_its_segments_are_merged(tmp_pat
     rows = pa.Table.from_pylist([row(f"r{n}", n) for n in range(ROWS)], schema=SCHEMA)
     ds = lance.write_dataset(rows, tmp_path / "t", enable_stable_row_ids=True)
     staged = ds.create_index_uncommitted("t", "INVERTED", name="by_value", fragment_ids=[0])
-    named = lance.LanceDataset.commit(
-        ds, Op.CreateIndex([staged], []), read_version=ds.version, detached=True
-    )
+    named = lance.LanceDataset.commit(ds, Op.CreateIndex([staged], []), read_version=ds.version, detached=True)
     with pytest.raises((OSError, ValueError)):
         match(named, 5, True)

@@ -34,9 +34,7 @@ def fragments(ds: Any, content: pa.Table) -> list[Any]:
 
 def appended(ds: Any, *names: str, read_version: int | None = None) -> Any:
     operation = Op.Append(fragments(ds, rows(*names)))
-    return LanceDataset.commit(
-        ds, operation, read_version=read_version or ds.version, detached=True
-    )
+    return LanceDataset.commit(ds, operation, read_version=read_version or ds.version, detached=True)
 
 
 def found(ds: Any) -> list[str]:
@@ -46,9 +44,7 @@ def found(ds: Any) -> list[str]:
 @pytest.fixture
 def table(tmp_path: Path) -> Any:
     """Version 1 of a table with two rows."""
-    return lance.write_dataset(
-        rows("a", "b"), tmp_path / "t", enable_stable_row_ids=True, data_storage_version="2.2"
-    )
+    return lance.write_dataset(rows("a", "b"), tmp_path / "t", enable_stable_row_ids=True, data_storage_version="2.2")
 
 
 # Which version a detached commit stands on.
@@ -92,9 +88,7 @@ def test_given_row_ids_do_not_move_the_next_one(table: Any) -> None:
     """Why ids are never made up: a later row gets the same."""
     fresh = fragments(table, rows("made up"))
     fresh[0].row_id_meta = RowIdSequence([3]).to_inline_metadata()
-    one = LanceDataset.commit(
-        table, Op.Update(new_fragments=fresh, update_mode=""), read_version=1, detached=True
-    )
+    one = LanceDataset.commit(table, Op.Update(new_fragments=fresh, update_mode=""), read_version=1, detached=True)
     two = appended(appended(one, "c"), "d").to_table(with_row_id=True).to_pylist()
     ids = [row["_rowid"] for row in two]
     assert len(ids) != len(set(ids))

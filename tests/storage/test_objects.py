@@ -146,9 +146,7 @@ def test_a_lease_is_written_over_the_old_one(objects: ControlObjects) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe{}", b"[1]", b"5", b"null"])
-def test_what_is_no_json_object_is_a_permanent_failure(
-    objects: ControlObjects, body: bytes
-) -> None:
+def test_what_is_no_json_object_is_a_permanent_failure(objects: ControlObjects, body: bytes) -> None:
     objects.create_bytes("__recovery/x.json", body)
     with pytest.raises(StorageError, match=r"__recovery/x\.json") as caught:
         objects.read_json("__recovery/x.json")
@@ -183,9 +181,7 @@ def files_below(directory: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("call", ["link", "fsync", "replace"])
-def test_no_unfinished_file_stays_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
+def test_no_unfinished_file_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     objects = opened(str(tmp_path))
     objects.write_lease("lease", {"turn": 1})
 
@@ -205,9 +201,7 @@ def test_no_unfinished_file_stays_behind(
     assert objects.read_json("lease") == {"turn": 1}
 
 
-def test_a_directory_that_cannot_be_read_is_not_empty(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_directory_that_cannot_be_read_is_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     objects = opened(str(tmp_path))
     objects.create_bytes("a/x", b"")
 
@@ -253,9 +247,7 @@ def fail_before(place: S3) -> None:
 
 
 @pytest.mark.parametrize(("fault", "looks"), [(lose_answer, 1), (fail_after, 1), (fail_before, 0)])
-def test_an_object_whose_creation_was_repeated_is_ours(
-    s3: S3, fault: Callable[[S3], None], looks: int
-) -> None:
+def test_an_object_whose_creation_was_repeated_is_ours(s3: S3, fault: Callable[[S3], None], looks: int) -> None:
     objects = opened(s3.url)
     fault(s3)
     with requests_of(s3.proxy) as made:
@@ -316,9 +308,7 @@ def test_wrong_keys_are_named_but_not_shown(s3: S3, monkeypatch: pytest.MonkeyPa
     assert caught.value.__cause__ is None
 
 
-def test_a_store_that_is_not_there_fails_after_few_attempts(
-    s3: S3, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_is_not_there_fails_after_few_attempts(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_ports(1)[0]}")
     with pytest.raises(StorageError) as caught:
         opened(s3.url).read("x")

@@ -32,10 +32,7 @@ def test_a_real_server_passes_and_nothing_is_left(s3: S3) -> None:
 
 @pytest.mark.parametrize("deed", ["drop", "500"])
 def test_a_lost_answer_does_not_condemn_a_good_server(s3: S3, deed: str) -> None:
-    if deed == "drop":
-        rule = s3.proxy.drop("PUT", "*probe*")
-    else:
-        rule = s3.proxy.answer(500, "PUT", "*probe*", forward=True)
+    rule = s3.proxy.drop("PUT", "*probe*") if deed == "drop" else s3.proxy.answer(500, "PUT", "*probe*", forward=True)
     probe_create_if_absent(open_store(s3.url))
     assert rule.hit.is_set()
 
@@ -56,9 +53,7 @@ def test_a_listing_that_lags_is_refused(s3: S3, monkeypatch: pytest.MonkeyPatch)
     assert caught.value.kind == "configuration"
 
 
-def test_a_second_creator_that_is_refused_but_wins_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_creator_that_is_refused_but_wins_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create = LocalBackend.create
 
     def careless(self: LocalBackend, name: str, body: bytes) -> bool:
@@ -73,9 +68,7 @@ def test_a_second_creator_that_is_refused_but_wins_is_refused(
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
-def test_a_disk_without_hard_links_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_a_disk_without_hard_links_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def refuse(*args: Any, **options: Any) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -86,9 +79,7 @@ def test_a_disk_without_hard_links_is_refused(
     assert list((tmp_path / "g").iterdir()) == []
 
 
-def test_another_failure_of_the_disk_keeps_its_kind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_failure_of_the_disk_keeps_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: Any, **options: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -12,9 +12,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": "hush"}
 
 
 def test_two_servers_with_one_bucket_name_are_two_places() -> None:
-    one, other = (
-        parse_root(URI, {"AWS_ENDPOINT_URL": f"http://{name}:9000"}) for name in ("one", "other")
-    )
+    one, other = (parse_root(URI, {"AWS_ENDPOINT_URL": f"http://{name}:9000"}) for name in ("one", "other"))
     assert one.uri == other.uri
     assert len({one.identity, other.identity, parse_root(URI, {}).identity}) == 3
 
@@ -24,10 +22,7 @@ def test_a_place_is_the_same_for_everybody_who_may_reach_it() -> None:
     mine = parse_root(URI, {"AWS_ENDPOINT_URL": "http://me:hush@one:9000/", **KEYS})
     assert mine.identity == plain.identity
     assert mine.access_hash != plain.access_hash
-    assert (
-        mine.access_hash
-        == parse_root(URI, {"AWS_ENDPOINT_URL": "http://me:hush@one:9000/", **KEYS}).access_hash
-    )
+    assert mine.access_hash == parse_root(URI, {"AWS_ENDPOINT_URL": "http://me:hush@one:9000/", **KEYS}).access_hash
 
 
 def test_secrets_are_shown_nowhere() -> None:

@@ -29,9 +29,7 @@ def shelf(store: Store) -> Table:
     for names in (("a", "b", "c"), ("d",)):
         made = table.commit(store, made, stage_rows.stage_append(store, made, rows(*names)))
     gone, kept = look(made, "b")
-    changed = stage_rows.stage_change(
-        store, made, removed_addresses=gone, replacements=(kept, rows("b"))
-    )
+    changed = stage_rows.stage_change(store, made, removed_addresses=gone, replacements=(kept, rows("b")))
     return table.commit(store, made, changed)
 
 
@@ -43,9 +41,7 @@ def look(shelf: Table, *names: str) -> tuple[list[int], list[int]]:
 
 def test_rows_keep_their_ids_across_fragments(store: Store, shelf: Table) -> None:
     gone, kept = look(shelf, "a", "b", "d")
-    change = stage_rows.stage_change(
-        store, shelf, removed_addresses=gone, replacements=(kept, rows("a", "b", "d"))
-    )
+    change = stage_rows.stage_change(store, shelf, removed_addresses=gone, replacements=(kept, rows("a", "b", "d")))
     after = table.commit(store, shelf, change)
     assert look(after, "a", "b", "d")[1] == kept
     every = after.dataset.to_table(columns=[], with_row_id=True)["_rowid"].to_pylist()
@@ -54,18 +50,14 @@ def test_rows_keep_their_ids_across_fragments(store: Store, shelf: Table) -> Non
 
 def test_fewer_rows_may_be_replaced_than_removed(store: Store, shelf: Table) -> None:
     gone, kept = look(shelf, "a", "b", "d")
-    change = stage_rows.stage_change(
-        store, shelf, removed_addresses=gone, replacements=(kept[1:2], rows("b"))
-    )
+    change = stage_rows.stage_change(store, shelf, removed_addresses=gone, replacements=(kept[1:2], rows("b")))
     after = table.commit(store, shelf, change)
     assert look(after, "b")[1] == kept[1:2]
     assert after.dataset.count_rows() == 2
 
 
 @pytest.mark.parametrize("wrong", ["another row", "a new id", "twice", "too few", "too many"])
-def test_other_row_ids_are_refused_before_anything_is_written(
-    store: Store, shelf: Table, wrong: str
-) -> None:
+def test_other_row_ids_are_refused_before_anything_is_written(store: Store, shelf: Table, wrong: str) -> None:
     gone, kept = look(shelf, "a", "b")
     other = look(shelf, "c")[1]
     given = {
@@ -77,23 +69,17 @@ def test_other_row_ids_are_refused_before_anything_is_written(
     }[wrong]
     before = store.effects.counts_by_kind()
     with pytest.raises(InternalError):
-        stage_rows.stage_change(
-            store, shelf, removed_addresses=gone, replacements=(given, rows("a", "b"))
-        )
+        stage_rows.stage_change(store, shelf, removed_addresses=gone, replacements=(given, rows("a", "b")))
     assert store.effects.counts_by_kind() == before
 
 
 @pytest.mark.parametrize("address", [9 << 32, 99])
 def test_an_address_that_is_not_there_is_refused(store: Store, shelf: Table, address: int) -> None:
     with pytest.raises(InternalError):
-        stage_rows.stage_change(
-            store, shelf, removed_addresses=[address], replacements=([0], rows("a"))
-        )
+        stage_rows.stage_change(store, shelf, removed_addresses=[address], replacements=([0], rows("a")))
 
 
-def test_ids_in_a_file_of_their_own_are_read(
-    store: Store, shelf: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ids_in_a_file_of_their_own_are_read(store: Store, shelf: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     class External:
         @staticmethod
         def from_inline_metadata(_: object) -> None:
@@ -101,10 +87,6 @@ def test_ids_in_a_file_of_their_own_are_read(
 
     monkeypatch.setattr(row_ids, "RowIdSequence", External)
     gone, kept = look(shelf, "a", "d")
-    stage_rows.stage_change(
-        store, shelf, removed_addresses=gone, replacements=(kept, rows("a", "d"))
-    )
+    stage_rows.stage_change(store, shelf, removed_addresses=gone, replacements=(kept, rows("a", "d")))
     with pytest.raises(InternalError, match="old copy"):
-        stage_rows.stage_change(
-            store, shelf, removed_addresses=gone, replacements=([*kept[:1], 77], rows("a", "d"))
-        )
+        stage_rows.stage_change(store, shelf, removed_addresses=gone, replacements=([*kept[:1], 77], rows("a", "d")))

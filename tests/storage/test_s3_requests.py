@@ -92,9 +92,7 @@ def tables_on(bill: Bill, store: Store, url: str) -> None:
         scan.find_rows(shelf, "id", ["b"], ["id", "n"])
     with bill.item("stage an update of one row"):
         gone, kept = found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
-        changed = stage_rows.stage_change(
-            store, shelf, removed_addresses=gone, replacements=(kept, rows("b", n=1))
-        )
+        changed = stage_rows.stage_change(store, shelf, removed_addresses=gone, replacements=(kept, rows("b", n=1)))
     with bill.item("commit it, detached"):
         shelf = table.commit(store, shelf, changed)
     with bill.item("open a pinned version that is held"):
@@ -104,9 +102,7 @@ def tables_on(bill: Bill, store: Store, url: str) -> None:
         table.open_table(other, SHELF, shelf.version)
 
 
-def publish_once(
-    store: Store, shelf: table.Table, state: cell.ManifestCell, name: str
-) -> table.Table:
+def publish_once(store: Store, shelf: table.Table, state: cell.ManifestCell, name: str) -> table.Table:
     staged = stage_rows.stage_append(store, shelf, rows(name))
     shelf = table.commit(store, shelf, staged)
     swapped = cell.swap(store, state, rows(name))
@@ -190,9 +186,7 @@ def test_a_repeated_swap_that_came_too_late_is_lost(s3: S3) -> None:
 
 def impatient(store: Store) -> Store:
     """The same store, but Lance's client tries once: it adds attempts of its own anyway."""
-    return replace(
-        store, root=replace(store.root, options={**store.root.options, "client_max_retries": "0"})
-    )
+    return replace(store, root=replace(store.root, options={**store.root.options, "client_max_retries": "0"}))
 
 
 @pytest.mark.parametrize(("forward", "left"), [(True, "second"), (False, "first")])

@@ -22,9 +22,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> table.Table:
     made = table.create_table(store, "nodes/t", SCHEMA)
     rows = pa.table({"id": [f"r{at}" for at in range(MANY)], "n": range(MANY)}, schema=SCHEMA)
     made = table.commit(store, made, stage_rows.stage_append(store, made, rows))
-    gone = scan.scan(made, ["n"], addresses=True).filter(
-        pc.equal(pc.bit_wise_and(pc.field("n"), 7), 7)
-    )
+    gone = scan.scan(made, ["n"], addresses=True).filter(pc.equal(pc.bit_wise_and(pc.field("n"), 7), 7))
     staged = stage_rows.stage_change(store, made, removed_addresses=gone["_rowaddr"].to_pylist())
     return table.commit(store, made, staged)
 
@@ -35,15 +33,7 @@ def expected(asked: list[int]) -> list[int | None]:
 
 @pytest.mark.parametrize(
     "asked",
-    [
-        [],
-        [-1],
-        [3, 1, 2],
-        [5, 5, 7, -1, 5],
-        [10**6, 4],
-        list(range(0, MANY, 3)),
-        list(range(MANY - 1, -1, -1)) * 2,
-    ],
+    [[], [-1], [3, 1, 2], [5, 5, 7, -1, 5], [10**6, 4], list(range(0, MANY, 3)), list(range(MANY - 1, -1, -1)) * 2],
 )
 def test_rows_come_as_they_were_asked_for(shelf: table.Table, asked: list[int]) -> None:
     found = scan.take_rows(shelf, np.array(asked, np.int64), ["n", "id"])
@@ -53,9 +43,7 @@ def test_rows_come_as_they_were_asked_for(shelf: table.Table, asked: list[int]) 
 
 def test_a_scan_has_filters_limits_and_row_ids(shelf: table.Table) -> None:
     found = scan.scan(shelf, ["n"], pc.field("n") < 10, row_ids=True)
-    assert (
-        scan.row_id_array(found).tolist() == found["n"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 8, 9]
-    )
+    assert scan.row_id_array(found).tolist() == found["n"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 8, 9]
     assert scan.scan(shelf, ["n"], limit=4).num_rows == 4
     assert scan.count_rows(shelf) == MANY - MANY // 8
 

@@ -11,11 +11,7 @@ from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.transfer import transfer
 from tests.rig.plugin import S3
 
-BODIES = {
-    "empty": b"",
-    "small": b"x",
-    "a/b/large": b"0123456789abcdef" * (2 * TRANSFER_BLOCK_BYTES // 16) + b"!",
-}
+BODIES = {"empty": b"", "small": b"x", "a/b/large": b"0123456789abcdef" * (2 * TRANSFER_BLOCK_BYTES // 16) + b"!"}
 
 
 @pytest.fixture(params=["disk to disk", "disk to s3", "s3 to disk", "s3 to s3"])

@@ -76,8 +76,6 @@ def test_nothing_is_decided_by_what_lance_remembers(checkout: Path) -> None:
     used = [
         (path, node.attr)
         for path, node in sources(checkout, "lance", "omnigraph/storage")
-        if isinstance(node, ast.Attribute)
-        and node.attr in REMEMBERED
-        and path.name != "table_head.py"
+        if isinstance(node, ast.Attribute) and node.attr in REMEMBERED and path.name != "table_head.py"
     ]
     assert used == []

@@ -32,9 +32,7 @@ def test_lance_alone_cannot_do_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
     graph.upsert("Reading", ROWS)
     monkeypatch.setattr(
-        substrait._lance_dataset_module,
-        "_needs_substrait_placeholder",
-        substrait._lance_needs_placeholder,
+        substrait._lance_dataset_module, "_needs_substrait_placeholder", substrait._lance_needs_placeholder
     )
     with pytest.raises(ValueError, match="type"):
         graph.table("Reading").to_table(filter=pc.field("age") > 5)

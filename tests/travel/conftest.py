@@ -34,15 +34,11 @@ def graph(tmp_path: Path) -> Iterator[Graph]:
         made.tag("v1")
         clock.advance(days=1)
         review = made.branches.create("review")
-        review.update(
-            "Person", where="name = 'ada'", set={"city": "Ulm"}, actor="cy", message="moved"
-        )
+        review.update("Person", where="name = 'ada'", set={"city": "Ulm"}, actor="cy", message="moved")
         clock.advance(days=1)
         made.update("Person", where="name = 'bob'", set={"age": 3}, actor="bob", message="older")
         clock.advance(days=1)
         made.merge("review", message="the review")
         clock.advance(days=1)
-        made.update(
-            "Person", where="name = 'ada'", set={"age": 9}, actor="dan", message="much older"
-        )
+        made.update("Person", where="name = 'ada'", set={"age": 9}, actor="dan", message="much older")
         yield made

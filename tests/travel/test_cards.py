@@ -30,11 +30,7 @@ def test_conflicts_show_all_three_states(graph: Graph) -> None:
     with pytest.raises(MergeConflict) as caught:
         graph.merge("side")
     preview = graph.merge("side", dry_run=True)
-    for card in (
-        caught.value._repr_html_(),
-        preview._repr_html_(),
-        graph.branches.merge_session("side")._repr_html_(),
-    ):
+    for card in (caught.value._repr_html_(), preview._repr_html_(), graph.branches.merge_session("side")._repr_html_()):
         assert "<b>" not in card
         cells = '<td>Ulm</td><td class="o">Kiel</td><td class="t">&lt;b&gt;Bonn&lt;/b&gt;</td>'
         assert cells in card
@@ -46,9 +42,7 @@ def test_conflicts_show_all_three_states(graph: Graph) -> None:
 
 
 def test_many_conflicts_are_counted_not_shown() -> None:
-    many = [
-        EntityConflict("node", "P" * 500, str(n), "divergent_update", "x" * 9000) for n in range(99)
-    ]
+    many = [EntityConflict("node", "P" * 500, str(n), "divergent_update", "x" * 9000) for n in range(99)]
     card = conflict_card(many)
     assert "79 more not shown" in card
     assert len(card) < 20_000

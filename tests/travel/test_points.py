@@ -95,10 +95,7 @@ def test_a_tag_stays_when_its_branch_goes(graph: Graph) -> None:
     made = review.tag("kept", message="for later")
     graph.branches.delete("review")
     assert (made.commit_id, made.branch, made.actor) == (review.head.id, "review", "ann")
-    assert [(one.name, one.message) for one in graph.tags.values()] == [
-        ("kept", "for later"),
-        ("v1", None),
-    ]
+    assert [(one.name, one.message) for one in graph.tags.values()] == [("kept", "for later"), ("v1", None)]
     assert ages(graph.at("kept")) == FIRST | {"cy": 5}
     # The commit is found by its id, too, and a handle on it goes to other processes.
     assert ages(graph.at(made.commit_id)) == FIRST | {"cy": 5}

@@ -82,9 +82,7 @@ def test_what_cannot_be_renamed(graph: Graph) -> None:
     assert not list(Path(graph.uri, "__recovery").glob("*.json"))
 
 
-def test_two_who_rename_one_branch_leave_one_name(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_who_rename_one_branch_leave_one_name(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     graph.branches.create("a")
     store = open_store(graph.uri, durability="os")
     other = open_store(graph.uri, durability="os")

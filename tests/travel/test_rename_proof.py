@@ -37,9 +37,7 @@ def check_unchanged(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("name", HIDDEN)
-def test_name_that_the_listing_does_not_show(
-    graph: Graph, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_name_that_the_listing_does_not_show(graph: Graph, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name != ".":  # a store that hides what was just written
         monkeypatch.setattr("omnigraph.history.refs.is_ref_visible", lambda *_: False)
     with pytest.raises(NameNotVisibleError) as told:
@@ -87,9 +85,7 @@ def test_branch_renamed_again_under_a_cut_off_rename_has_one_name(graph: Graph) 
     assert opened.checkout("third").nodes("Person").ids() == ["ada"]
 
 
-def test_without_the_proof_the_branch_is_lost(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_proof_the_branch_is_lost(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rule taken away: it is the rule that holds the first test."""
     monkeypatch.setattr("omnigraph.history.refs.is_ref_visible", lambda *_: True)
     with suppress(omnigraph.errors.OmnigraphError):

@@ -30,10 +30,7 @@ def test_a_commit_is_taken_back_and_what_came_since_stays(graph: Graph) -> None:
     assert done.commit.parents == (graph.log()[1].id,)
     assert done.commit.details == {"commit": graph.revisions.commit("HEAD~3").id}
     assert done.stats["updates"] == 1
-    assert {one["name"]: one["age"] for one in graph.nodes("Person").result()} == {
-        "ada": 9,
-        "bob": 2,
-    }
+    assert {one["name"]: one["age"] for one in graph.nodes("Person").result()} == {"ada": 9, "bob": 2}
     assert graph.revisions.revert("HEAD~3").outcome == "already_up_to_date"
     again = graph.revisions.revert("HEAD", message="on second thoughts", actor="bob")
     assert again.commit is not None
@@ -108,9 +105,7 @@ def test_what_cannot_be_taken_back(graph: Graph) -> None:
     for dry_run in (False, True):
         with pytest.raises(omnigraph.errors.SchemaMismatch) as caught:
             graph.revisions.revert(head, dry_run=dry_run)
-        assert caught.value.message == (
-            f"commit {head} cannot be reverted on 'main': the schema has changed since"
-        )
+        assert caught.value.message == (f"commit {head} cannot be reverted on 'main': the schema has changed since")
         assert f"omnigraph commit changes {head}" in str(caught.value)
 
 
@@ -142,10 +137,7 @@ def test_a_commit_is_made_again_elsewhere(graph: Graph) -> None:
     again = old.revisions.cherry_pick(graph.head.id, granularity="property")
     assert again.outcome == "already_up_to_date"
     # From another handle, by name; a branch names its newest commit.
-    assert (
-        graph.revisions.cherry_pick("review", into="old", granularity="property").outcome
-        == "merged"
-    )
+    assert graph.revisions.cherry_pick("review", into="old", granularity="property").outcome == "merged"
     assert old["Person", "ada"].properties["city"] == "Ulm"
 
 
@@ -172,16 +164,12 @@ def test_it_lands_although_others_write_all_the_time(empty: Graph) -> None:
     assert empty["Person", "ada"].properties["age"] == 1
 
 
-def test_what_somebody_wrote_meanwhile_is_never_lost(
-    empty: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_somebody_wrote_meanwhile_is_never_lost(empty: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     empty.insert("Person", {"name": "ada", "age": 1}, {"name": "bob", "age": 1})
     empty.update("Person", where="age = 1", set={"age": 2})
     other = omnigraph.open(empty.uri, durability="os")
     # As another process knows the branch.
-    monkeypatch.setattr(
-        empty._handle, "branch_head", BranchState(empty._handle.store, "main", "main")
-    )
+    monkeypatch.setattr(empty._handle, "branch_state", BranchState(empty._handle.store, "main", "main"))
     ages = iter((50, 60))
 
     def overtaken(*given: Any) -> Any:
@@ -193,10 +181,7 @@ def test_what_somebody_wrote_meanwhile_is_never_lost(
     monkeypatch.setattr(replay, "stage_tables", overtaken)
     with pytest.raises(MergeConflict, match="bob"):
         empty.revisions.revert("HEAD")
-    assert {one["name"]: one["age"] for one in other.nodes("Person").result()} == {
-        "ada": 2,
-        "bob": 50,
-    }
+    assert {one["name"]: one["age"] for one in other.nodes("Person").result()} == {"ada": 2, "bob": 50}
     # The same for what is brought back, while somebody else makes it anew.
     other.delete("Person", where="name = 'bob'")
     monkeypatch.setattr(replay, "stage_tables", overtaken)

@@ -65,9 +65,7 @@ def test_what_went_and_came_again_was_born_twice(empty: Graph) -> None:
         ("two", "delete", ()),
         ("one", "insert", ()),
     ]
-    assert {
-        one.commit.message for one in empty.revisions.blame("Person", "ada").values() if one.commit
-    } == {"three"}
+    assert {one.commit.message for one in empty.revisions.blame("Person", "ada").values() if one.commit} == {"three"}
 
 
 def test_a_value_that_came_back_belongs_to_who_brought_it_back(empty: Graph) -> None:
@@ -122,11 +120,7 @@ def test_edges_have_a_past_too(empty: Graph) -> None:
         ("insert", {"since": 1}, {"src": "ada", "dst": "bob"}),
     ]
     blamed = empty.revisions.blame("Knows", edge)
-    assert {name: one.actor for name, one in blamed.items()} == {
-        "since": "bob",
-        "src": "ann",
-        "dst": "ann",
-    }
+    assert {name: one.actor for name, one in blamed.items()} == {"since": "bob", "src": "ann", "dst": "ann"}
 
 
 def test_a_type_keeps_its_past_under_another_name(tmp_path: Path) -> None:
@@ -136,10 +130,7 @@ def test_a_type_keeps_its_past_under_another_name(tmp_path: Path) -> None:
     graph.insert("Person", {"name": "ada", "age": 1}, message="one")
     graph.schema.apply(after, message="renamed")
     graph.update("Human", where="name = 'ada'", set={"size": 3}, message="grown")
-    assert told(graph.revisions.history("Human", "ada")) == [
-        ("grown", "update", ("size",)),
-        ("one", "insert", ()),
-    ]
+    assert told(graph.revisions.history("Human", "ada")) == [("grown", "update", ("size",)), ("one", "insert", ())]
     found = graph.revisions.blame("Human", "ada")
     assert {n: one.commit and one.commit.message for n, one in found.items()} == {
         "age": "one",
@@ -159,12 +150,8 @@ def test_a_history_says_where_a_cleanup_took_the_past(empty: Graph) -> None:
     assert told(found) == [("at 4", "update", ("age",))]
     assert found.gap is not None
     assert (found.complete, found.gap.message) == (False, "at 3")
-    assert repr(found) == (
-        f"<EntityHistory: 1 version; a cleanup took what was before commit {found.gap.id}>"
-    )
-    still = empty.revisions.history(
-        "Person", "bob"
-    )  # who has not changed since: nothing, but not silently
+    assert repr(found) == (f"<EntityHistory: 1 version; a cleanup took what was before commit {found.gap.id}>")
+    still = empty.revisions.history("Person", "bob")  # who has not changed since: nothing, but not silently
     assert (list(still), still.complete) == ([], False)
     assert empty.revisions.history("Person", "ada", limit=1).complete
     blamed = empty.revisions.blame("Person", "ada")

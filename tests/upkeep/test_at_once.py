@@ -61,8 +61,7 @@ def met(graph: Graph, kind: str, count: int) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
-    [(None, 8), ("0", 8), ("x", 8), ("-3", 8), ("2.5", 8), ("", 8), ("3", 3), (" 12 ", 12)],
+    ("given", "expected"), [(None, 8), ("0", 8), ("x", 8), ("-3", 8), ("2.5", 8), ("", 8), ("3", 3), (" 12 ", 12)]
 )
 def test_the_setting(given: str | None, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(SETTING, raising=False)
@@ -87,16 +86,11 @@ def test_so_many_tables_at_once_and_their_rows_in_order(
 
 
 @pytest.mark.parametrize("kind", ["stage", "index"])
-def test_a_disk_that_is_full_changes_nothing(
-    graph: Graph, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_is_full_changes_nothing(graph: Graph, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     head, before = graph.head.id, list(graph.export())
     full = OSError(errno.ENOSPC, "No space left on device")
     at = 2 if kind == "stage" else len(NAMES) * 2 + 2
-    with (
-        graph._handle.store.effects.failing(Fault(at, "before", full)),
-        pytest.raises(StorageError) as told,
-    ):
+    with graph._handle.store.effects.failing(Fault(at, "before", full)), pytest.raises(StorageError) as told:
         graph.maintenance.optimize()
     assert told.value.effect == "none"
     again = elsewhere(graph)
@@ -132,9 +126,7 @@ def events(caplog: pytest.LogCaptureFixture, name: str) -> list[dict[str, Any]]:
     return [one for one in told if one.get("operation") == name]
 
 
-def test_every_table_is_told_of_and_the_whole(
-    graph: Graph, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_every_table_is_told_of_and_the_whole(graph: Graph, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "omnigraph"):
         graph.maintenance.optimize(types=["A", "B"])
         graph.maintenance.ensure_indices()
@@ -143,11 +135,7 @@ def test_every_table_is_told_of_and_the_whole(
     (whole,) = events(caplog, "optimize")
     first, second = events(caplog, "table_optimized")
     assert first["id"] == second["id"] == whole["id"]
-    assert (first["verb"], first["type_key"], second["type_key"]) == (
-        "optimize",
-        "node:A",
-        "node:B",
-    )
+    assert (first["verb"], first["type_key"], second["type_key"]) == ("optimize", "node:A", "node:B")
     assert (first["fragments_removed"], first["fragments_added"]) == (2, 1)
     assert first["version_after"] > first["version_before"] > 0
     assert first["bytes_before"] > 0

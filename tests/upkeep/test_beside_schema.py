@@ -41,9 +41,7 @@ def fill(graph: Graph) -> None:
         graph.load({"P": [{"k": f"k{n}", "n": n, "m": n}], "Q": [{"k": f"k{n}"}]}, mode="append")
 
 
-def optimize_beside(
-    number: int, meanwhile: Callable[[Graph], object]
-) -> tuple[OptimizeReport, Graph]:
+def optimize_beside(number: int, meanwhile: Callable[[Graph], object]) -> tuple[OptimizeReport, Graph]:
     """Run optimize; another handle acts before its effect of that number."""
     with new_graph(SCHEMA) as graph:
         fill(graph)

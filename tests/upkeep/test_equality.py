@@ -94,9 +94,7 @@ def folded(graph: Graph) -> None:
 
 def reshaped(graph: Graph) -> None:
     """A column that no query names."""
-    text = graph.schema.source.replace(
-        "mood: enum", "extra: I64?  filled: I32 @default(3)\nmood: enum"
-    )
+    text = graph.schema.source.replace("mood: enum", "extra: I64?  filled: I32 @default(3)\nmood: enum")
     assert graph.schema.apply(text)
 
 

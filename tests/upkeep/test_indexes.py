@@ -80,23 +80,12 @@ def conditions(chance: random.Random) -> Iterator[tuple[str, Any, Any]]:
             yield word, (name, value), tests[word]
 
 
-KINDS = {
-    "i": "I32",
-    "u": "U32",
-    "v": "U64",
-    "f": "F32",
-    "d": "Date",
-    "t": "DateTime",
-    "e": "String",
-    "s": "String",
-}
+KINDS = {"i": "I32", "u": "U32", "v": "U64", "f": "F32", "d": "Date", "t": "DateTime", "e": "String", "s": "String"}
 
 
 def ask(graph: Graph, word: str, name: str, value: Any) -> list[str]:
     kind = KINDS.get(name, "String")
-    query = (
-        f"query q($v: {kind}) {{ match {{ $n: T  $n.{name} {word} $v }} return {{ $n.k as k }} }}"
-    )
+    query = f"query q($v: {kind}) {{ match {{ $n: T  $n.{name} {word} $v }} return {{ $n.k as k }} }}"
     return sorted(one["k"] for one in graph.query(query, v=value))
 
 
@@ -134,16 +123,8 @@ MATRIX: dict[str, tuple[str, list[Any], tuple[str, str]]] = {
     "v": ("U64", [n << 58 for n in range(40)], (str(1 << 58), str(31 << 58))),
     "f": ("F32", [(n - 20) / 4 for n in range(40)], ("0.0", "2.25")),
     "g": ("F64", [(n - 20) / 8 for n in range(40)], ("-0.125", "0.0")),
-    "d": (
-        "Date",
-        [START + timedelta(days=n) for n in range(40)],
-        ('date("2020-01-09")', 'date("2020-02-01")'),
-    ),
-    "t": (
-        "DateTime",
-        list(MOMENTS),
-        ('datetime("2020-01-03T01:00:00Z")', 'datetime("2020-01-05T10:00:00+01:00")'),
-    ),
+    "d": ("Date", [START + timedelta(days=n) for n in range(40)], ('date("2020-01-09")', 'date("2020-02-01")')),
+    "t": ("DateTime", list(MOMENTS), ('datetime("2020-01-03T01:00:00Z")', 'datetime("2020-01-05T10:00:00+01:00")')),
     "e": ("enum(red, green, blue)", ["red", "green", "blue", "green"] * 10, ('"green"', '"red"')),
     "s": ("String", [f"a{'bc'[n % 2]}{n}" for n in range(40)], ('"ab8"', '"ac7"')),
 }
@@ -190,9 +171,7 @@ def told() -> Iterator[Graph]:
 
 
 @pytest.mark.parametrize(("condition", "index"), list(pairs()))
-def test_explain_names_the_index(
-    told: Graph, condition: str, index: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_explain_names_the_index(told: Graph, condition: str, index: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "hot_rows", lambda *_: None)  # what is in memory needs no index
     query = f"match {{ $n: Told  {condition} }} return {{ $n.k }}"
     assert f"(index {index})" in str(told.explain(query))

@@ -98,9 +98,7 @@ def test_only_indexes_are_behind() -> None:
         assert uncovered(graph) == 0
 
 
-def test_rows_after_the_index_are_covered_and_nothing_else_moves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_rows_after_the_index_are_covered_and_nothing_else_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "TARGET_ROWS", 10)  # what has so many rows is large enough
     with new_graph(SCHEMA, {"P": [{"k": f"k{n}", "n": n} for n in range(20)]}) as graph:
         graph.maintenance.ensure_indices()

@@ -100,15 +100,11 @@ def proposals(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 def rows_of(some: list[str], start: int = 0) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [
-        {"k": f"k{n:03}", "n": n % 3, "body": one} for n, one in enumerate(some, start)
-    ]
+    rows: list[dict[str, Any]] = [{"k": f"k{n:03}", "n": n % 3, "body": one} for n, one in enumerate(some, start)]
     return [*rows, {"k": f"none{start}", "n": 0}]
 
 
-def ask(
-    graph: Graph, condition: str, query: str, name: str = "D", field: str = "body"
-) -> list[str]:
+def ask(graph: Graph, condition: str, query: str, name: str = "D", field: str = "body") -> list[str]:
     call = condition.replace("$d.body", f"$d.{field}")
     text = f"query q($q: String) {{ match {{ $d: {name}  {call} }} return {{ $d.k as k }} }}"
     return sorted(one["k"] for one in graph.query(text, q=query))
@@ -125,9 +121,7 @@ def looks(graph: Graph, queries: list[str]) -> Iterator[tuple[str, str, list[str
     yield from (("fuzzy", one, ask(graph, FUZZY, one)) for one in queries[::4])
 
 
-def expected(
-    rows: list[dict[str, Any]], queries: list[str]
-) -> Iterator[tuple[str, str, list[str]]]:
+def expected(rows: list[dict[str, Any]], queries: list[str]) -> Iterator[tuple[str, str, list[str]]]:
     """The same from the texts alone."""
     column = pa.array([one.get("body") for one in rows], pa.string())
     for function in FUNCTIONS:
@@ -145,9 +139,7 @@ def expected(
         *(pytest.param(one, QUERIES, marks=pytest.mark.full) for one in (0, 50, 100)),
     ],
 )
-def test_no_answer_depends_on_coverage(
-    share: int, queries: list[str], proposals: list[tuple[str, ...]]
-) -> None:
+def test_no_answer_depends_on_coverage(share: int, queries: list[str], proposals: list[tuple[str, ...]]) -> None:
     rows = rows_of(TEXTS)
     first = rows[: len(rows) * share // 100]
     with new_graph(SCHEMA) as graph:
@@ -185,9 +177,7 @@ def test_what_was_written_after_the_index_counts(proposals: list[tuple[str, ...]
         assert not graph.maintenance.check().findings
 
 
-def test_no_upkeep_changes_an_answer(
-    proposals: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_upkeep_changes_an_answer(proposals: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail_compaction, "MIN_FRAGMENTS", 2)
     monkeypatch.setattr(tail_compaction, "MIN_INDEXED_ROWS", 2)
     rows = rows_of(TEXTS)
@@ -372,17 +362,11 @@ def test_texts_are_cut_where_lance_cuts_too(tmp_path: Path) -> None:
     asked = data.scanner(columns=["n", "_score"], full_text_query=MatchQuery("xx", "t"))
     cut_by_lance = set(asked.to_table()["n"].to_pylist())
     held = pa.array(letters)
-    ours = np.flatnonzero(
-        pc.match_substring_regex(held, f"^{fulltext.SEPARATOR_PATTERN}$").to_numpy(False)
-    )
+    ours = np.flatnonzero(pc.match_substring_regex(held, f"^{fulltext.SEPARATOR_PATTERN}$").to_numpy(False))
     assert set(ours.tolist()) <= cut_by_lance
     tokens = analyse_texts(column.take(pa.array(ours)))
-    assert set(tokens.vocabulary) == {"xx", "yy"}, (
-        "the engine cuts there, and nothing is left of it"
-    )
-    seen = np.flatnonzero(
-        pc.match_substring_regex(held, fulltext.INDEXED_CHARACTERS).to_numpy(False)
-    )
+    assert set(tokens.vocabulary) == {"xx", "yy"}, "the engine cuts there, and nothing is left of it"
+    seen = np.flatnonzero(pc.match_substring_regex(held, fulltext.INDEXED_CHARACTERS).to_numpy(False))
     assert not cut_by_lance & set(seen.tolist())
     assert len(ours) > 100_000
     assert len(seen) > 100_000
@@ -417,9 +401,7 @@ def test_words_are_found_on_s3(s3: S3, proposals: list[tuple[str, ...]]) -> None
         assert list(looks(graph, some)) == list(expected(rows, some))
         assert proposals
         assert graph.maintenance.check().findings == ()
-        (lost,) = (
-            one.name for one in graph._handle.store.objects.list("nodes") if "/words." in one.name
-        )
+        (lost,) = (one.name for one in graph._handle.store.objects.list("nodes") if "/words." in one.name)
         graph._handle.store.objects.backend.remove(lost)
         assert graph.maintenance.ensure_indices(), "lost words are written anew"
         assert list(looks(graph, some[:3])) == list(expected(rows, some[:3]))

@@ -55,9 +55,7 @@ def rows_of(some: Sequence[list[float] | None], start: int = 0) -> list[dict[str
     return [{"k": f"k{n:04}", "n": n % 5, "v": one} for n, one in enumerate(some, start)]
 
 
-def ask(
-    graph: Graph, point: list[float], limit: int = 7, where: str = "", offset: int = 0
-) -> list[tuple[str, float]]:
+def ask(graph: Graph, point: list[float], limit: int = 7, where: str = "", offset: int = 0) -> list[tuple[str, float]]:
     text = f"""
     query q($v: Vector({WIDTH})) {{
         match {{ $p: P {where} }}
@@ -144,9 +142,7 @@ def test_what_was_written_after_the_index_counts(metric: str, proposals: list[in
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_distances_that_single_precision_cannot_tell_apart(
-    metric: str, proposals: list[int]
-) -> None:
+def test_distances_that_single_precision_cannot_tell_apart(metric: str, proposals: list[int]) -> None:
     """On a circle around the point, wherever the index believes they are."""
     turns = np.linspace(0, 2 * np.pi, 1500, endpoint=False)
     made = np.zeros((len(turns), WIDTH))

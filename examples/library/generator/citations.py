@@ -34,8 +34,7 @@ class Citations:
         self.total = total
         self.mixture = tuple(mixture)
         self.places = {
-            topic: tuple(place for place in range(BLOCK) if mixture[place] == topic)
-            for topic in set(mixture)
+            topic: tuple(place for place in range(BLOCK) if mixture[place] == topic) for topic in set(mixture)
         }
         self.salt = scramble(seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019 & MASK)
 
@@ -67,9 +66,7 @@ class Citations:
         habit is preferential attachment: who is cited much is found often, and becomes a hub.
         """
         while True:
-            bits = scramble(
-                self.salt ^ paper * 0x9E3779B97F4A7C15 + slot * 0xC2B2AE3D27D4EB4F & MASK
-            )
+            bits = scramble(self.salt ^ paper * 0x9E3779B97F4A7C15 + slot * 0xC2B2AE3D27D4EB4F & MASK)
             paper, slot = self.older(paper, bits), bits & 7
             if paper < BLOCK or bits & 8:
                 return paper

@@ -90,10 +90,7 @@ def report(rng: Random, paper: Outline) -> str:
     return f'{{"reviewed_on":"{day}","verdict":"{verdict}"{known}}}'
 
 
-INTENTS = tuple(
-    f'{{"intent":"{intent}"}}'
-    for intent in chain(repeat("background", 4), ("method", "comparison"))
-)
+INTENTS = tuple(f'{{"intent":"{intent}"}}' for intent in chain(repeat("background", 4), ("method", "comparison")))
 
 
 def cites_rows(library: Library) -> Iterator[str]:

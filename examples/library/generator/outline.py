@@ -25,8 +25,7 @@ SHARES = ((1.0,), (0.7, 0.3), (0.6, 0.25, 0.15))
 MIXTURE = tuple(chain(range(len(TOPICS)), (0, 0, 0, 3, 3, 4, 4, 6, 6, 9, 12, 14, 8, 1)))
 # The other topics of the same field.
 SIBLINGS = tuple(
-    tuple(n for n, other in enumerate(TOPICS) if other.field == topic.field and other != topic)
-    for topic in TOPICS
+    tuple(n for n, other in enumerate(TOPICS) if other.field == topic.field and other != topic) for topic in TOPICS
 )
 
 
@@ -180,8 +179,6 @@ def outlines(library: Library) -> Iterator[Outline]:
         field = TOPICS[topics[0]].field
         status = status_of(year, rng.random())
         venue = venue_of(year, status, field, rng.random())
-        authors = team(
-            library, rng, members(library, group_of(library, number, field, rng.random()))
-        )
+        authors = team(library, rng, members(library, group_of(library, number, field, rng.random())))
         day = day_of(library, number, year)
         yield Outline(number, year, day, status, topics, venue, authors)

@@ -71,8 +71,7 @@ TOPICS = (
         "computer-vision",
         "computer vision",
         0,
-        "object detectors, image segmentations, video transformers, depth maps, visual features, "
-        "synthetic scenes",
+        "object detectors, image segmentations, video transformers, depth maps, visual features, synthetic scenes",
         "masked image modelling, test-time augmentation, neural radiance rendering, "
         "self-supervised distillation, active labelling",
         "detection recall, robustness, inference latency, mean average precision",
@@ -93,8 +92,7 @@ TOPICS = (
         "graph-databases",
         "graph databases",
         1,
-        "property graphs, path queries, knowledge graphs, adjacency indexes, graph schemas, "
-        "versioned graphs",
+        "property graphs, path queries, knowledge graphs, adjacency indexes, graph schemas, versioned graphs",
         "worst-case optimal joining, bidirectional traversal, columnar adjacency storage, "
         "snapshot isolation, schema inference",
         "query latency, traversal throughput, storage overhead, planning time",
@@ -128,8 +126,7 @@ TOPICS = (
         2,
         "genome assemblies, regulatory variants, single-cell transcriptomes, pangenome graphs, "
         "gene expression profiles, microbial communities",
-        "long-read sequencing, variant calling, genome-wide association, spatial barcoding, "
-        "metagenomic binning",
+        "long-read sequencing, variant calling, genome-wide association, spatial barcoding, metagenomic binning",
         "assembly contiguity, heritability, detection power, false discovery rate",
         "crop species, rare diseases, ancient samples, gut microbiomes",
     ),
@@ -137,10 +134,8 @@ TOPICS = (
         "protein-structure",
         "protein structure",
         2,
-        "protein folds, binding pockets, membrane proteins, antibody loops, enzyme variants, "
-        "protein complexes",
-        "cryo-electron microscopy, structure prediction, molecular dynamics, directed evolution, "
-        "hydrogen exchange",
+        "protein folds, binding pockets, membrane proteins, antibody loops, enzyme variants, protein complexes",
+        "cryo-electron microscopy, structure prediction, molecular dynamics, directed evolution, hydrogen exchange",
         "binding affinity, thermal stability, structural resolution, catalytic rate",
         "drug discovery, extreme temperatures, viral infection, disordered regions",
     ),
@@ -150,8 +145,7 @@ TOPICS = (
         2,
         "infection waves, contact networks, vaccination campaigns, surveillance systems, "
         "transmission chains, hospital admissions",
-        "compartmental modelling, wastewater sampling, Bayesian nowcasting, contact tracing, "
-        "cohort matching",
+        "compartmental modelling, wastewater sampling, Bayesian nowcasting, contact tracing, cohort matching",
         "reproduction number, incidence, vaccine effectiveness, reporting delay",
         "dense cities, school outbreaks, rural clinics, seasonal influenza",
     ),
@@ -159,10 +153,8 @@ TOPICS = (
         "climate-modelling",
         "climate modelling",
         3,
-        "regional climate projections, cloud feedbacks, carbon budgets, heat waves, "
-        "precipitation extremes, ice sheets",
-        "ensemble downscaling, bias correction, data assimilation, stochastic "
-        "parametrisation, event attribution",
+        "regional climate projections, cloud feedbacks, carbon budgets, heat waves, precipitation extremes, ice sheets",
+        "ensemble downscaling, bias correction, data assimilation, stochastic parametrisation, event attribution",
         "climate sensitivity, forecast skill, warming rate, model bias",
         "the Arctic, monsoon regions, semi-arid basins, coastal cities",
     ),
@@ -170,8 +162,7 @@ TOPICS = (
         "hydrology",
         "hydrology",
         3,
-        "river floods, groundwater tables, snow reservoirs, sediment flows, urban catchments, "
-        "drought indices",
+        "river floods, groundwater tables, snow reservoirs, sediment flows, urban catchments, drought indices",
         "isotope tracing, distributed runoff modelling, satellite altimetry, "
         "ensemble flood forecasting, managed recharge",
         "peak discharge, infiltration rate, lead time, water quality",
@@ -183,8 +174,7 @@ TOPICS = (
         3,
         "radar time series, hyperspectral images, land cover maps, forest inventories, "
         "soil moisture products, methane plumes",
-        "interferometric stacking, spectral unmixing, lidar fusion, change detection, "
-        "atmospheric correction",
+        "interferometric stacking, spectral unmixing, lidar fusion, change detection, atmospheric correction",
         "classification accuracy, revisit time, spatial resolution, retrieval error",
         "tropical forests, permafrost, smallholder farms, volcanic islands",
     ),
@@ -192,8 +182,7 @@ TOPICS = (
         "battery-materials",
         "battery materials",
         4,
-        "solid electrolytes, lithium anodes, sodium cathodes, electrode coatings, "
-        "grain boundaries, recycled cells",
+        "solid electrolytes, lithium anodes, sodium cathodes, electrode coatings, grain boundaries, recycled cells",
         "impedance spectroscopy, atomic layer deposition, operando diffraction, "
         "high-throughput screening, dry electrode processing",
         "ionic conductivity, cycle life, energy density, coulombic efficiency",
@@ -205,8 +194,7 @@ TOPICS = (
         4,
         "perovskite films, tandem solar cells, passivation layers, transparent contacts, "
         "bifacial modules, organic absorbers",
-        "vapour deposition, solvent engineering, photoluminescence mapping, defect passivation, "
-        "accelerated ageing",
+        "vapour deposition, solvent engineering, photoluminescence mapping, defect passivation, accelerated ageing",
         "conversion efficiency, carrier lifetime, degradation rate, open-circuit voltage",
         "humid climates, flexible substrates, building facades, low irradiance",
     ),
@@ -214,10 +202,8 @@ TOPICS = (
         "quantum-computing",
         "quantum computing",
         4,
-        "superconducting qubits, surface codes, trapped ions, variational circuits, "
-        "quantum memories, magic states",
-        "error mitigation, dynamical decoupling, randomised benchmarking, circuit compilation, "
-        "lattice surgery",
+        "superconducting qubits, surface codes, trapped ions, variational circuits, quantum memories, magic states",
+        "error mitigation, dynamical decoupling, randomised benchmarking, circuit compilation, lattice surgery",
         "gate fidelity, coherence time, logical error rate, circuit depth",
         "noisy devices, chemistry simulation, modular processors, optimisation problems",
     ),
@@ -225,8 +211,7 @@ TOPICS = (
         "behavioural-economics",
         "behavioural economics",
         5,
-        "default options, risk preferences, saving decisions, social norms, "
-        "information nudges, consumer choices",
+        "default options, risk preferences, saving decisions, social norms, information nudges, consumer choices",
         "field experimentation, conjoint analysis, incentive-compatible elicitation, eye tracking, "
         "structural estimation",
         "willingness to pay, take-up, loss aversion, present bias",
@@ -238,8 +223,7 @@ TOPICS = (
         5,
         "worked examples, tutoring systems, classroom discussions, formative assessments, "
         "study habits, learning analytics",
-        "retrieval practice, spaced repetition, peer instruction, knowledge tracing, "
-        "design-based research",
+        "retrieval practice, spaced repetition, peer instruction, knowledge tracing, design-based research",
         "learning gain, retention, engagement, transfer",
         "introductory physics, large lectures, primary schools, online courses",
     ),
@@ -247,10 +231,8 @@ TOPICS = (
         "digital-libraries",
         "digital libraries",
         5,
-        "citation networks, research datasets, author identities, open repositories, "
-        "metadata standards, peer reviews",
-        "record linkage, bibliographic coupling, provenance tracking, text mining, "
-        "persistent identification",
+        "citation networks, research datasets, author identities, open repositories, metadata standards, peer reviews",
+        "record linkage, bibliographic coupling, provenance tracking, text mining, persistent identification",
         "metadata completeness, citation impact, reuse, disambiguation accuracy",
         "open access, interdisciplinary fields, national archives, preprint servers",
     ),

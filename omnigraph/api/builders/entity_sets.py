@@ -62,9 +62,7 @@ class EntitySet(LazyResult):
         self._require_no_limit("filter")
         owner = self.type_name
         property_prefix = f"${self.variable}."
-        translated = translate_predicate(
-            predicate, self.properties, params, prefix=property_prefix, owner=owner
-        )
+        translated = translate_predicate(predicate, self.properties, params, prefix=property_prefix, owner=owner)
         new_parameters = {
             parameter_name: QueryParameter(translated.types[parameter_name], value)
             for parameter_name, value in params.items()
@@ -97,15 +95,12 @@ class EntitySet(LazyResult):
 
     def select(self, *names: str) -> Self:
         """Select the properties to return; the default is all except blobs."""
-        return replace(
-            self, columns=tuple(self._require_readable(property_name) for property_name in names)
-        )
+        return replace(self, columns=tuple(self._require_readable(property_name) for property_name in names))
 
     def order_by(self, *names: str) -> Self:
         """Sort by properties; `-age` sorts in descending order."""
         sort_keys = tuple(
-            (self._require_readable(sort_name.removeprefix("-")), sort_name.startswith("-"))
-            for sort_name in names
+            (self._require_readable(sort_name.removeprefix("-")), sort_name.startswith("-")) for sort_name in names
         )
         return replace(self, order=sort_keys)
 
@@ -133,9 +128,7 @@ class EntitySet(LazyResult):
     def to_query(self) -> str:
         """Return the set as a query in the query language."""
         columns = self._returned_columns()
-        return_items = [
-            f"${self.variable}.{column_name} as {column_name}" for column_name in columns
-        ]
+        return_items = [f"${self.variable}.{column_name} as {column_name}" for column_name in columns]
         order_items = [
             f"{name if name in columns else self._property_reference(name)}{' desc' * descending}"
             for name, descending in self.order
@@ -146,12 +139,8 @@ class EntitySet(LazyResult):
         """Return the number of entities."""
         if self.limit_parameter or self.offset_parameter:
             return len(self.ids())
-        counted_expression = (
-            f"distinct ${self.variable}.id" if self.hops else f"${self.variable}.id"
-        )
-        query_text = self._build_query(
-            [f"count({counted_expression}) as count"], [], distinct=False
-        )
+        counted_expression = f"distinct ${self.variable}.id" if self.hops else f"${self.variable}.id"
+        query_text = self._build_query([f"count({counted_expression}) as count"], [], distinct=False)
         return int(self.run_query(query_text, self.params).scalar())
 
     def exists(self) -> bool:
@@ -171,24 +160,16 @@ class EntitySet(LazyResult):
 
     # Helpers ------------------------------------------------------------------------------------
 
-    def _build_query(
-        self, return_items: list[str], order_items: list[str], *, distinct: bool
-    ) -> str:
+    def _build_query(self, return_items: list[str], order_items: list[str], *, distinct: bool) -> str:
         declarations = ", ".join(
-            f"${parameter_name}: {parameter.type}"
-            for parameter_name, parameter in self.parameters.items()
+            f"${parameter_name}: {parameter.type}" for parameter_name, parameter in self.parameters.items()
         )
         query_lines = [f"query {self._query_name()}({declarations}) {{", "    match {"]
         query_lines += [f"        {clause}" for clause in self.clauses]
-        query_lines += [
-            "    }",
-            f"    return {'distinct ' * distinct}{{ {', '.join(return_items)} }}",
-        ]
+        query_lines += ["    }", f"    return {'distinct ' * distinct}{{ {', '.join(return_items)} }}"]
         query_lines += [f"    order {{ {', '.join(order_items)} }}"] if order_items else []
         query_lines += (
-            [f"    limit ${self.limit_parameter}"]
-            if self.limit_parameter and return_items[0][:6] != "count("
-            else []
+            [f"    limit ${self.limit_parameter}"] if self.limit_parameter and return_items[0][:6] != "count(" else []
         )
         query_lines += [f"    offset ${self.offset_parameter}"] if self.offset_parameter else []
         return "\n".join([*query_lines, "}", ""])
@@ -206,9 +187,7 @@ class EntitySet(LazyResult):
             for property_name, property_type in self.properties.items()
             if property_type.scalar is ScalarType.BLOB
         }
-        return (
-            property_name for property_name in self.properties if property_name not in blob_names
-        )
+        return (property_name for property_name in self.properties if property_name not in blob_names)
 
     def _query_name(self) -> str:
         return "nodes"
@@ -238,18 +217,12 @@ class EntitySet(LazyResult):
         """Refuse a value that no entity can have: it is a mistake, not an empty result."""
         enum_values = property_type.enum_values or ()
         for member in value if isinstance(value, list | tuple | set | frozenset) else (value,):
-            if (
-                enum_values
-                and isinstance(member, str)
-                and str(getattr(member, "value", member)) not in enum_values
-            ):
+            if enum_values and isinstance(member, str) and str(getattr(member, "value", member)) not in enum_values:
                 message = f"'{member}' is not a value of {self.type_name}.{property_name}"
                 hint = did_you_mean(member, enum_values, f"one of {', '.join(enum_values)}")
                 raise InputError(message, reason="unknown enum value", hint=hint)
 
-    def _add_parameter(
-        self, parameter_type: PropertyType, value: Any
-    ) -> tuple[str, dict[str, QueryParameter]]:
+    def _add_parameter(self, parameter_type: PropertyType, value: Any) -> tuple[str, dict[str, QueryParameter]]:
         parameter_name = f"p{len(self.parameters)}"
         return parameter_name, {
             **self.parameters,
@@ -257,9 +230,7 @@ class EntitySet(LazyResult):
         }
 
     def _add_clause(self, clause: str, new_parameters: Mapping[str, QueryParameter]) -> Self:
-        return replace(
-            self, clauses=(*self.clauses, clause), parameters={**self.parameters, **new_parameters}
-        )
+        return replace(self, clauses=(*self.clauses, clause), parameters={**self.parameters, **new_parameters})
 
     def _require_no_limit(self, operation: str) -> None:
         if self.limit_parameter or self.offset_parameter:
@@ -276,9 +247,7 @@ class EntitySet(LazyResult):
 
     def _require_readable(self, property_name: str) -> str:
         if self.properties[self._require_property(property_name)].scalar is ScalarType.BLOB:
-            message = (
-                f"{self.type_name}.{property_name} is a blob and cannot be selected or sorted by"
-            )
+            message = f"{self.type_name}.{property_name} is a blob and cannot be selected or sorted by"
             raise InputError(message, reason="blob property")
         return property_name
 
@@ -313,9 +282,7 @@ class NodeSet(EntitySet):
                 reason="wrong edge",
             )
         min_hops, max_hops = (hops, hops) if isinstance(hops, int) else hops
-        hop_bounds = (
-            "" if (min_hops, max_hops) == (1, 1) else f"{{{int(min_hops)},{int(max_hops)}}}"
-        )
+        hop_bounds = "" if (min_hops, max_hops) == (1, 1) else f"{{{int(min_hops)},{int(max_hops)}}}"
         new_variable = f"n{self.hops + 1}"
         edge_keyword = _edge_keyword(edge)
         edge_word = f"<{edge_keyword}>" if direction == "both" else edge_keyword
@@ -346,25 +313,13 @@ class EdgeSet(EntitySet):
 def node_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> NodeSet:
     """Return all nodes of a type or interface."""
     node_type = require_node_type(catalog, type_name)
-    return NodeSet(
-        run_query,
-        catalog,
-        node_type.name,
-        "n0",
-        _node_properties(node_type),
-        (f"$n0: {node_type.name}",),
-    )
+    return NodeSet(run_query, catalog, node_type.name, "n0", _node_properties(node_type), (f"$n0: {node_type.name}",))
 
 
 def edge_set(run_query: QueryRunner, catalog: Catalog, type_name: str) -> EdgeSet:
     """Return all edges of a type."""
     edge = resolve_type(catalog, type_name, "edge", ignore_case=True)
-    edge_properties = {
-        "id": _STRING_TYPE,
-        "from": _STRING_TYPE,
-        "to": _STRING_TYPE,
-        **_declared_properties(edge),
-    }
+    edge_properties = {"id": _STRING_TYPE, "from": _STRING_TYPE, "to": _STRING_TYPE, **_declared_properties(edge)}
     clauses = (f"$n0: {edge.source}", f"$n0 $e0:{_edge_keyword(edge)} $n1")
     return EdgeSet(run_query, catalog, edge.name, "e0", edge_properties, clauses)
 
@@ -373,13 +328,8 @@ def _node_properties(node_type: NodeType | InterfaceType) -> dict[str, PropertyT
     return {"id": _STRING_TYPE, **_declared_properties(node_type)}
 
 
-def _declared_properties(
-    entity_type: NodeType | InterfaceType | EdgeType,
-) -> dict[str, PropertyType]:
-    return {
-        declared_property.name: declared_property.type
-        for declared_property in entity_type.properties
-    }
+def _declared_properties(entity_type: NodeType | InterfaceType | EdgeType) -> dict[str, PropertyType]:
+    return {declared_property.name: declared_property.type for declared_property in entity_type.properties}
 
 
 def _edge_keyword(edge: EdgeType) -> str:

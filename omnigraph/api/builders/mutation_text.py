@@ -24,18 +24,11 @@ MutationText = tuple[str, dict[str, Any]]
 
 
 def build_update(
-    catalog: Catalog,
-    type_name: str,
-    predicate: str,
-    new_values: Mapping[str, Any],
-    arguments: Mapping[str, Any],
+    catalog: Catalog, type_name: str, predicate: str, new_values: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> MutationText:
     """Return the mutation that sets properties, and its parameters."""
     entity_type = resolve_type(catalog, type_name)
-    property_types = {
-        declared_property.name: declared_property.type
-        for declared_property in entity_type.properties
-    }
+    property_types = {declared_property.name: declared_property.type for declared_property in entity_type.properties}
     if not new_values:
         raise UsageError(reason="set must name at least one property")
     parameter_types, assignments = dict[str, str](), list[str]()
@@ -46,9 +39,7 @@ def build_update(
                 reason="unknown property",
                 hint=did_you_mean(property_name, property_types),
             )
-        parameter_types[f"p{parameter_index}"] = parameter_declaration(
-            property_types[property_name], value
-        )
+        parameter_types[f"p{parameter_index}"] = parameter_declaration(property_types[property_name], value)
         assignments.append(f"{property_name}: $p{parameter_index}")
     condition, condition_types = _translate_condition(entity_type, predicate, arguments)
     header = _query_header("update", parameter_types | condition_types)
@@ -57,9 +48,7 @@ def build_update(
     return f"{header} {{ {body} }}", values | dict(arguments)
 
 
-def build_delete(
-    catalog: Catalog, type_name: str, predicate: str, arguments: Mapping[str, Any]
-) -> MutationText:
+def build_delete(catalog: Catalog, type_name: str, predicate: str, arguments: Mapping[str, Any]) -> MutationText:
     """Return the mutation that deletes entities, and its parameters."""
     entity_type = resolve_type(catalog, type_name)
     condition, parameter_types = _translate_condition(entity_type, predicate, arguments)
@@ -71,22 +60,14 @@ def build_delete(
 def _translate_condition(
     entity_type: NodeType | EdgeType, predicate: str, arguments: Mapping[str, Any]
 ) -> tuple[str, dict[str, str]]:
-    property_types = {
-        "id": _STRING_TYPE,
-        **(_ENDPOINT_TYPES if isinstance(entity_type, EdgeType) else {}),
-    }
-    property_types |= {
-        declared_property.name: declared_property.type
-        for declared_property in entity_type.properties
-    }
+    property_types = {"id": _STRING_TYPE, **(_ENDPOINT_TYPES if isinstance(entity_type, EdgeType) else {})}
+    property_types |= {declared_property.name: declared_property.type for declared_property in entity_type.properties}
     translated = translate_predicate(predicate, property_types, arguments, owner=entity_type.name)
     return translated.text, dict(translated.types)
 
 
 def _query_header(verb: str, parameter_types: Mapping[str, str]) -> str:
-    declarations = ", ".join(
-        f"${parameter_name}: {type_name}" for parameter_name, type_name in parameter_types.items()
-    )
+    declarations = ", ".join(f"${parameter_name}: {type_name}" for parameter_name, type_name in parameter_types.items())
     return f"query {verb}_rows({declarations})"
 
 
@@ -111,9 +92,7 @@ def normalize_records(records: tuple[Any, ...]) -> Any:
     return [single_argument] if is_one_record else single_argument
 
 
-def build_edge_records(
-    ir: SchemaIR, edge_type: str, edge_tuples: Iterable[tuple[Any, ...]]
-) -> list[dict[str, Any]]:
+def build_edge_records(ir: SchemaIR, edge_type: str, edge_tuples: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
     """Return edges as records, with the keys of both endpoints as ids."""
     edge = resolve_type(ir.catalog, edge_type, "edge", ignore_case=True)
     return [_build_edge_record(ir, edge, item) for item in edge_tuples]
@@ -156,9 +135,7 @@ def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
     return entity_id(column_types, stored_values, key_columns)
 
 
-def _coerce_key_member(
-    type_name: str, property_type: PropertyType, column_name: str, value: Any
-) -> Any:
+def _coerce_key_member(type_name: str, property_type: PropertyType, column_name: str, value: Any) -> Any:
     try:
         return coerce_parameter(property_type, value, parameter_name=column_name, mode="python")
     except ParameterError as error:

@@ -58,10 +58,7 @@ def translate_predicate(
             reason=f"a predicate must be a string, not {type(predicate_text).__name__}",
             hint='such as "age > 30"; "id != \'\'" is true for every entity',
         )
-    raw_tokens = [
-        (match.lastgroup or "other", match.group())
-        for match in _TOKEN_PATTERN.finditer(predicate_text)
-    ]
+    raw_tokens = [(match.lastgroup or "other", match.group()) for match in _TOKEN_PATTERN.finditer(predicate_text)]
     normalized_tokens = _rewrite_in_lists(
         _rewrite_prefix_calls([raw_token for raw_token in raw_tokens if raw_token[0] != "space"])
     )
@@ -74,11 +71,7 @@ def translate_predicate(
 
 
 def _translate_token(
-    tokens: list[PredicateToken],
-    token_index: int,
-    properties: Iterable[str],
-    prefix: str,
-    owner: str,
+    tokens: list[PredicateToken], token_index: int, properties: Iterable[str], prefix: str, owner: str
 ) -> str:
     kind, text = tokens[token_index]
     is_call = token_index + 1 < len(tokens) and tokens[token_index + 1][1] == "("
@@ -106,14 +99,8 @@ def _join_words(output_words: list[str]) -> str:
     """Join the words with single spaces, without spaces inside brackets and calls."""
     joined_text = ""
     for output_word in output_words:
-        opens_call = (
-            output_word == "("
-            and joined_text[-1:].isalnum()
-            and _last_word(joined_text) not in _KEYWORDS
-        )
-        needs_no_space = (
-            not joined_text or joined_text[-1] in "([" or output_word in ")]," or opens_call
-        )
+        opens_call = output_word == "(" and joined_text[-1:].isalnum() and _last_word(joined_text) not in _KEYWORDS
+        needs_no_space = not joined_text or joined_text[-1] in "([" or output_word in ")]," or opens_call
         joined_text += output_word if needs_no_space else f" {output_word}"
     return joined_text
 
@@ -138,11 +125,7 @@ def _rewrite_prefix_calls(tokens: list[PredicateToken]) -> list[PredicateToken]:
                     tokens[token_index],
                     *tokens[comma_index + 1 : closing_index],
                 ]
-                return [
-                    *tokens[:token_index],
-                    *infix_tokens,
-                    *_rewrite_prefix_calls(tokens[closing_index + 1 :]),
-                ]
+                return [*tokens[:token_index], *infix_tokens, *_rewrite_prefix_calls(tokens[closing_index + 1 :])]
     return tokens
 
 
@@ -150,16 +133,10 @@ def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
     """Rewrite `age in (1, 2)` as `age in [1, 2]`; keep everything else."""
     rewritten_tokens = list(tokens)
     for token_index in range(len(rewritten_tokens) - 1):
-        if (
-            rewritten_tokens[token_index] == ("word", "in")
-            and rewritten_tokens[token_index + 1][1] == "("
-        ):
+        if rewritten_tokens[token_index] == ("word", "in") and rewritten_tokens[token_index + 1][1] == "(":
             _, closing_index = _find_argument_bounds(rewritten_tokens, token_index + 1)
             if closing_index:
-                rewritten_tokens[token_index + 1], rewritten_tokens[closing_index] = (
-                    ("other", "["),
-                    ("other", "]"),
-                )
+                rewritten_tokens[token_index + 1], rewritten_tokens[closing_index] = (("other", "["), ("other", "]"))
     return rewritten_tokens
 
 
@@ -182,20 +159,12 @@ def _find_argument_bounds(tokens: list[PredicateToken], open_index: int) -> tupl
 
 
 def _parameter_types(
-    tokens: list[PredicateToken],
-    properties: Mapping[str, PropertyType],
-    arguments: Mapping[str, Any],
+    tokens: list[PredicateToken], properties: Mapping[str, PropertyType], arguments: Mapping[str, Any]
 ) -> dict[str, str]:
-    used_positions = {
-        text[1:]: token_index
-        for token_index, (kind, text) in enumerate(tokens)
-        if kind == "variable"
-    }
+    used_positions = {text[1:]: token_index for token_index, (kind, text) in enumerate(tokens) if kind == "variable"}
     for parameter_name in arguments:
         if parameter_name not in used_positions:
-            raise InputError(
-                f"${parameter_name} does not occur in the predicate", reason="unused parameter"
-            )
+            raise InputError(f"${parameter_name} does not occur in the predicate", reason="unused parameter")
         if _RESERVED_NAME.fullmatch(parameter_name):
             message = f"a parameter cannot be called ${parameter_name} here: the name is reserved"
             raise InputError(message, reason="reserved name")
@@ -203,18 +172,13 @@ def _parameter_types(
         if parameter_name not in arguments:
             raise InputError(f"${parameter_name} has no value", reason="missing parameter")
     return {
-        parameter_name: _declare_parameter(
-            tokens, token_index, properties, arguments[parameter_name]
-        )
+        parameter_name: _declare_parameter(tokens, token_index, properties, arguments[parameter_name])
         for parameter_name, token_index in used_positions.items()
     }
 
 
 def _declare_parameter(
-    tokens: list[PredicateToken],
-    token_index: int,
-    properties: Mapping[str, PropertyType],
-    value: Any,
+    tokens: list[PredicateToken], token_index: int, properties: Mapping[str, PropertyType], value: Any
 ) -> str:
     """Return the type of the property that a parameter is compared with, or of its value."""
     comparison, operand_text = "", ""
@@ -227,17 +191,12 @@ def _declare_parameter(
         return infer_type_name(value)
     if comparison == "in":
         return parameter_declaration(PropertyType(property_type.scalar, is_list=True), value)
-    return parameter_declaration(
-        property_type.element_type() if comparison == "contains" else property_type, value
-    )
+    return parameter_declaration(property_type.element_type() if comparison == "contains" else property_type, value)
 
 
 def parameter_declaration(property_type: PropertyType, value: Any = 0) -> str:
     """Return the declaration of a parameter: enums as strings, `?` only for None."""
     parameter_type = PropertyType(
-        property_type.scalar,
-        value is None,
-        is_list=property_type.is_list,
-        vector_dim=property_type.vector_dim,
+        property_type.scalar, value is None, is_list=property_type.is_list, vector_dim=property_type.vector_dim
     )
     return parameter_type.display()

@@ -27,14 +27,10 @@ from omnigraph.values.names import quote_name, require_text
 QuerySource = str | PathLike[str] | SourceText
 ANONYMOUS = "anonymous"
 _CACHE_SIZE = 512
-_BARE_BODY = re.compile(
-    r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|update|delete)\b", re.DOTALL
-)
+_BARE_BODY = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|update|delete)\b", re.DOTALL)
 _UNDECLARED_MESSAGE = re.compile(r"`\$(\w+)` is not (?:bound|a parameter)")
 _PATH_LIKE_TEXT = re.compile(r"[^\s{}()\"$]+\.[A-Za-z]+|[^\s{}()\"$]*/[^\s{}()\"$]+")
-_VARIABLE_OR_IGNORED_TEXT = re.compile(
-    r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL
-)
+_VARIABLE_OR_IGNORED_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +65,7 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
     if _BARE_BODY.match(query_text.text) is None:
         return query_text
     used_names = {
-        variable_match[1]
-        for variable_match in _VARIABLE_OR_IGNORED_TEXT.finditer(query_text.text)
-        if variable_match[1]
+        variable_match[1] for variable_match in _VARIABLE_OR_IGNORED_TEXT.finditer(query_text.text) if variable_match[1]
     }
     declarations = (
         f"${parameter_name}: {infer_type_name(value)}"
@@ -81,9 +75,7 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
     query_header = f"query {ANONYMOUS}({', '.join(declarations)}) {{"
     # The body may end in a comment, which must not swallow the brace.
     query_end = "\n}" if "//" in query_text.text else "}"
-    return QueryText(
-        f"{query_header}{query_text.text}{query_end}", query_text.source_name, len(query_header)
-    )
+    return QueryText(f"{query_header}{query_text.text}{query_end}", query_text.source_name, len(query_header))
 
 
 def _is_query_path(text: str) -> bool:
@@ -104,9 +96,7 @@ def _read_query_file(query_path: Path) -> QueryText:
     try:
         decoded_source = decode_source(query_path.read_bytes(), str(query_path))
     except OSError as error:
-        raise InputError(
-            f"cannot read {query_path}: {error.strerror}", reason="unreadable"
-        ) from error
+        raise InputError(f"cannot read {query_path}: {error.strerror}", reason="unreadable") from error
     return QueryText(decoded_source.text, decoded_source.name)
 
 
@@ -151,11 +141,7 @@ class CompiledQueryCache:
         self._lock = threading.Lock()
 
     def get_or_compile(
-        self,
-        query_text: QueryText,
-        schema_hash: str,
-        catalog: Callable[[], Catalog],
-        query_name: str | None = None,
+        self, query_text: QueryText, schema_hash: str, catalog: Callable[[], Catalog], query_name: str | None = None
     ) -> tuple[CompiledQuery, ...]:
         """Return all queries of a text, compiled only if text or schema are new.
 
@@ -169,9 +155,7 @@ class CompiledQueryCache:
                 return cached_queries
         try:
             with _map_errors_to_body(query_text):
-                compiled_queries = compile_queries(
-                    query_text.text, catalog(), query_text.source_name
-                )
+                compiled_queries = compile_queries(query_text.text, catalog(), query_text.source_name)
         except LanguageError:
             if query_name is None or query_text.prefix_length:  # a bare body is the only query
                 raise
@@ -183,16 +167,12 @@ class CompiledQueryCache:
         return compiled_queries
 
 
-def _compile_named_query(
-    query_text: QueryText, catalog: Catalog, query_name: str
-) -> tuple[CompiledQuery, ...]:
+def _compile_named_query(query_text: QueryText, catalog: Catalog, query_name: str) -> tuple[CompiledQuery, ...]:
     """Compile only the named query of a text that has errors elsewhere."""
     source = SourceText(query_text.source_name, query_text.text)
     diagnosed_queries, parse_errors = diagnose_each_query(source, catalog)
     named_queries = [
-        diagnosed_query
-        for diagnosed_query in diagnosed_queries
-        if diagnosed_query.query.name.text == query_name
+        diagnosed_query for diagnosed_query in diagnosed_queries if diagnosed_query.query.name.text == query_name
     ]
     errors = [
         replace(diagnostic, message=f"in query `{query_name}`: {diagnostic.message}")
@@ -219,9 +199,7 @@ def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> 
     if query_name is None:
         if len(queries) == 1:
             return queries[0]
-        choice_text = (
-            f"one of {', '.join(query_names)}" if query_names else "there is no query in this text"
-        )
+        choice_text = f"one of {', '.join(query_names)}" if query_names else "there is no query in this text"
         raise UsageError(reason=f"which query? {choice_text}", hint="pass the name of the query")
     require_text(query_name, "query")
     selected_query = next((query for query in queries if query.name == query_name), None)
@@ -251,24 +229,17 @@ def _map_errors_to_body(query_text: QueryText) -> Iterator[None]:
         if not query_text.prefix_length:
             raise
         body_source = SourceText(
-            query_text.source_name,
-            query_text.text[query_text.prefix_length : -1].removesuffix("\n"),
+            query_text.source_name, query_text.text[query_text.prefix_length : -1].removesuffix("\n")
         )
         moved_diagnostics = [
-            _move_diagnostic(diagnostic, body_source, query_text.prefix_length)
-            for diagnostic in error.diagnostics
+            _move_diagnostic(diagnostic, body_source, query_text.prefix_length) for diagnostic in error.diagnostics
         ]
         raise type(error)(diagnostics=moved_diagnostics, source=body_source) from None
 
 
-def _move_diagnostic(
-    diagnostic: Diagnostic, body_source: SourceText, prefix_length: int
-) -> Diagnostic:
+def _move_diagnostic(diagnostic: Diagnostic, body_source: SourceText, prefix_length: int) -> Diagnostic:
     body_length = len(body_source.text)
-    start, end = (
-        min(max(0, offset - prefix_length), body_length)
-        for offset in (diagnostic.start, diagnostic.end)
-    )
+    start, end = (min(max(0, offset - prefix_length), body_length) for offset in (diagnostic.start, diagnostic.end))
     line, column = body_source.locate(start)
     end = max(Span(start, end).end, start + 1)
     hint = _add_value_hint(diagnostic)
@@ -282,9 +253,7 @@ def _add_value_hint(diagnostic: Diagnostic) -> str | None:
         return diagnostic.hint
     variable_name = undeclared_match[1]
     params_option = f"--params '{{\"{variable_name}\": …}}'"
-    parameter_hint = (
-        f"if it is a parameter, give it a value: `{variable_name}=…` or {params_option}"
-    )
+    parameter_hint = f"if it is a parameter, give it a value: `{variable_name}=…` or {params_option}"
     return parameter_hint if diagnostic.hint is None else f"{diagnostic.hint}; {parameter_hint}"
 
 
@@ -311,7 +280,5 @@ class Prepared:
         return self._explain(params, analyze)
 
     def __repr__(self) -> str:
-        declarations = ", ".join(
-            f"${parameter_name}: {type_name}" for parameter_name, type_name in self.params.items()
-        )
+        declarations = ", ".join(f"${parameter_name}: {type_name}" for parameter_name, type_name in self.params.items())
         return f"<Prepared {self.kind}: {self.name}({declarations})>"

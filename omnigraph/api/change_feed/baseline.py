@@ -32,9 +32,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
     `lines()` returns the same as NDJSON, with the closing record.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, branch_state: BranchState, filter_request: ChangeFilterRequest
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, branch_state: BranchState, filter_request: ChangeFilterRequest) -> None:
         change_filter = resolve_change_filter(snapshot, filter_request, None)
         self.commit_id = snapshot.commit_id
         self.count = 0
@@ -97,9 +95,7 @@ def _hold_capture_lock(baseline_path: Path) -> Iterator[None]:
     try:
         lock_file = lock_path.open("ab")
     except OSError as error:
-        raise InputError(
-            f"cannot write {lock_path}: {error.strerror}", reason="unwritable"
-        ) from error
+        raise InputError(f"cannot write {lock_path}: {error.strerror}", reason="unwritable") from error
     with lock_file:
         fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield

@@ -32,13 +32,7 @@ from omnigraph.history.changes import (
     iter_blocks,
 )
 from omnigraph.history.commit import Commit
-from omnigraph.history.cursor import (
-    CursorBinding,
-    decode_token,
-    encode_token,
-    hash_branch_name,
-    read_token_position,
-)
+from omnigraph.history.cursor import CursorBinding, decode_token, encode_token, hash_branch_name, read_token_position
 from omnigraph.history.entities import EntityChange, TableChanges
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.ir import SchemaIR
@@ -74,11 +68,7 @@ class FeedPosition:
 
     def __post_init__(self) -> None:
         start_options = {"start": self.start, "cursor": self.cursor, "page_token": self.page_token}
-        passed_names = [
-            option_name
-            for option_name, option_value in start_options.items()
-            if option_value is not None
-        ]
+        passed_names = [option_name for option_name, option_value in start_options.items() if option_value is not None]
         if len(passed_names) > 1:
             reason = f"{' and '.join(passed_names)} are mutually exclusive: pass only one of them"
             hint = "a cursor or a page token already says where to continue"
@@ -127,10 +117,7 @@ class ChangeBlock(Guarded):
 
     def to_json(self) -> dict[str, Any]:
         """Return the block as one document."""
-        return {
-            "cause": describe_cause(self.commit),
-            "changes": list(iter_change_documents(self.block)),
-        }
+        return {"cause": describe_cause(self.commit), "changes": list(iter_change_documents(self.block))}
 
     def to_arrow(self) -> pa.RecordBatch:
         """Return the changes as rows; the images before and after are JSON texts."""
@@ -160,9 +147,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
     `cursor` points after the last block that was read, initially to the start of the feed.
     """
 
-    def __init__(
-        self, commit_range: CommitRange, change_filter: ChangeFilter, cursor_binding: CursorBinding
-    ) -> None:
+    def __init__(self, commit_range: CommitRange, change_filter: ChangeFilter, cursor_binding: CursorBinding) -> None:
         self.commit_range = commit_range
         self.change_filter = change_filter
         self.cursor_binding = cursor_binding
@@ -209,10 +194,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 
 
 def open_feed(
-    snapshot: Snapshot,
-    branch_state: BranchState,
-    filter_request: ChangeFilterRequest,
-    position: FeedPosition,
+    snapshot: Snapshot, branch_state: BranchState, filter_request: ChangeFilterRequest, position: FeedPosition
 ) -> Feed:
     """Open the feed of a branch from a start or a cursor, up to a snapshot."""
     cursor = position.cursor
@@ -222,14 +204,10 @@ def open_feed(
         start = START_NOW if position.start is None else position.start
         return Feed(_commits_after_start(snapshot, start), change_filter, cursor_binding)
     commit_id = decode_token(cursor, "feed-cursor", cursor_binding).get("commit")
-    return Feed(
-        commits_after_token(snapshot, str(commit_id), cursor), change_filter, cursor_binding
-    )
+    return Feed(commits_after_token(snapshot, str(commit_id), cursor), change_filter, cursor_binding)
 
 
-def resolve_change_filter(
-    snapshot: Snapshot, filter_request: ChangeFilterRequest, token: str | None
-) -> ChangeFilter:
+def resolve_change_filter(snapshot: Snapshot, filter_request: ChangeFilterRequest, token: str | None) -> ChangeFilter:
     """Resolve the filter by the current schema; dropped types are found in the token's schema."""
     return filter_request.resolve(_iter_schemas(snapshot, token))
 
@@ -246,17 +224,11 @@ def _iter_schemas(snapshot: Snapshot, token: str | None) -> Iterator[SchemaIR]:
             return  # a foreign or expired token is reported where the token is decoded
 
 
-def build_cursor_binding(
-    snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter
-) -> CursorBinding:
+def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter) -> CursorBinding:
     """Return what the cursors of a branch are bound to."""
     domain, first_commit_id = snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id
     return CursorBinding(
-        domain,
-        first_commit_id,
-        change_filter.digest,
-        hash_branch_name(branch_state.name),
-        branch_state.ulid,
+        domain, first_commit_id, change_filter.digest, hash_branch_name(branch_state.name), branch_state.ulid
     )
 
 
@@ -289,8 +261,7 @@ def _commits_after_start(snapshot: Snapshot, start: str) -> CommitRange:
     commit_range = commits_after(snapshot, after_commit_id)
     if commit_range is None:
         raise InputError(
-            f"commit '{after_commit_id}' is not in the first-parent history"
-            f" of branch '{snapshot.branch}'",
+            f"commit '{after_commit_id}' is not in the first-parent history of branch '{snapshot.branch}'",
             reason="not on the branch",
             hint=f"omnigraph commit list --branch {snapshot.branch} lists its commits;"
             " a merged commit is reported as part of its merge",
@@ -317,11 +288,7 @@ def describe_cause(commit: Commit) -> dict[str, Any]:
         "actor_id": commit.actor,
         "authored_at": commit.created_at,
     }
-    return {
-        fact_name: fact_value
-        for fact_name, fact_value in commit_facts.items()
-        if fact_value is not None
-    }
+    return {fact_name: fact_value for fact_name, fact_value in commit_facts.items() if fact_value is not None}
 
 
 def iter_change_documents(block: CommitBlock) -> Iterator[dict[str, Any]]:
@@ -331,33 +298,21 @@ def iter_change_documents(block: CommitBlock) -> Iterator[dict[str, Any]]:
         yield from map(encode_change, type_changes.changes.records())
 
 
-def make_change_encoder(
-    type_id: int, changes: TableChanges
-) -> Callable[[EntityChange], dict[str, Any]]:
+def make_change_encoder(type_id: int, changes: TableChanges) -> Callable[[EntityChange], dict[str, Any]]:
     """Return the function that turns the changes of one type into JSON."""
-    column_encoders = {
-        field.name: make_json_encoder(field.type) for field in changes.updated_after.schema
-    }
+    column_encoders = {field.name: make_json_encoder(field.type) for field in changes.updated_after.schema}
     encoders = {
-        column_name: encode_value
-        for column_name, encode_value in column_encoders.items()
-        if encode_value is not None
+        column_name: encode_value for column_name, encode_value in column_encoders.items() if encode_value is not None
     }
 
-    def encode_image(
-        properties: dict[str, Any] | None, endpoints: dict[str, str] | None
-    ) -> dict[str, Any] | None:
+    def encode_image(properties: dict[str, Any] | None, endpoints: dict[str, str] | None) -> dict[str, Any] | None:
         if properties is None:
             return None
         encoded_properties = dict(properties)
         for column_name in encoders.keys() & encoded_properties.keys():
             if encoded_properties[column_name] is not None:
-                encoded_properties[column_name] = encoders[column_name](
-                    encoded_properties[column_name]
-                )
-        endpoint_member = (
-            {"endpoints": {"from": endpoints["src"], "to": endpoints["dst"]}} if endpoints else {}
-        )
+                encoded_properties[column_name] = encoders[column_name](encoded_properties[column_name])
+        endpoint_member = {"endpoints": {"from": endpoints["src"], "to": endpoints["dst"]}} if endpoints else {}
         return {"properties": encoded_properties, **endpoint_member}
 
     def encode_change(change: EntityChange) -> dict[str, Any]:

@@ -25,13 +25,7 @@ from omnigraph.api.change_feed.feed import (
     open_feed,
     resolve_change_filter,
 )
-from omnigraph.errors import (
-    ChangeCursorRejected,
-    ChangeDiffRefused,
-    ChangeFeedGap,
-    InputError,
-    ResourceLimitExceeded,
-)
+from omnigraph.errors import ChangeCursorRejected, ChangeDiffRefused, ChangeFeedGap, InputError, ResourceLimitExceeded
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.changes import (
     ENTITY_KINDS,
@@ -44,13 +38,7 @@ from omnigraph.history.changes import (
     iter_blocks,
 )
 from omnigraph.history.commit import Commit
-from omnigraph.history.cursor import (
-    CursorBinding,
-    decode_token,
-    encode_token,
-    entity_position,
-    is_entity_position,
-)
+from omnigraph.history.cursor import CursorBinding, decode_token, encode_token, entity_position, is_entity_position
 from omnigraph.history.entities import EntityChange, TableChanges
 from omnigraph.history.snapshot import Snapshot
 
@@ -128,11 +116,7 @@ class ChangePage:
 
     def to_json(self) -> dict[str, Any]:
         """Return the page as one document, without members that do not apply."""
-        page_facts = {
-            "next_page_token": self.next_page_token,
-            "cursor": self.cursor,
-            "caught_up": self.caught_up,
-        }
+        page_facts = {"next_page_token": self.next_page_token, "cursor": self.cursor, "caught_up": self.caught_up}
         present_facts = {name: value for name, value in page_facts.items() if value is not None}
         return {"blocks": [commit_part.to_json() for commit_part in self.blocks], **present_facts}
 
@@ -160,10 +144,7 @@ class _PageBudget:
 
 
 def commit_pages(
-    snapshot: Snapshot,
-    filter_request: ChangeFilterRequest,
-    limits: PageLimits,
-    page_token: str | None = None,
+    snapshot: Snapshot, filter_request: ChangeFilterRequest, limits: PageLimits, page_token: str | None = None
 ) -> Iterator[CommitPage]:
     """Yield the pages of a commit's changes, all of one snapshot."""
     change_filter = resolve_change_filter(snapshot, filter_request, None)
@@ -175,16 +156,12 @@ def commit_pages(
         position = _decode_position(page_token, cursor_binding, snapshot.commit_id)
     block = commit_block(snapshot, change_filter)
     while True:
-        commit_part, position = _pack_block(
-            block, _PageBudget(limits.changes, limits.bytes), position
-        )
+        commit_part, position = _pack_block(block, _PageBudget(limits.changes, limits.bytes), position)
         if position is None:
             yield CommitPage(commit_part)
             return
         cache_block(snapshot, block, change_filter)
-        next_token = encode_token(
-            "commit-page", cursor_binding, commit=snapshot.commit_id, place=position
-        )
+        next_token = encode_token("commit-page", cursor_binding, commit=snapshot.commit_id, place=position)
         yield CommitPage(commit_part, next_token)
 
 
@@ -199,9 +176,7 @@ def _validate_position(position: Any) -> EntityPosition:
     """Return a position inside a commit; reject anything else."""
     position_facts = position if isinstance(position, dict) else {}
     required_names = ("id",) if "id" in position_facts else ("prefix", "digest")
-    are_texts = all(
-        isinstance(position_facts.get(member_name), str) for member_name in required_names
-    )
+    are_texts = all(isinstance(position_facts.get(member_name), str) for member_name in required_names)
     if (
         not are_texts
         or position_facts.get("kind") not in ENTITY_KINDS
@@ -226,14 +201,12 @@ def read_feed_page(
     change_filter = resolve_change_filter(snapshot, filter_request, page_token)
     cursor_binding = build_cursor_binding(snapshot, branch_state, change_filter)
     token_facts = decode_token(page_token, "feed-page", cursor_binding)
-    poll_range = commits_after_token(
-        snapshot, str(token_facts.get("commit")), page_token
-    ).truncate_at(str(token_facts.get("cut")))
+    poll_range = commits_after_token(snapshot, str(token_facts.get("commit")), page_token).truncate_at(
+        str(token_facts.get("cut"))
+    )
     if poll_range is None:
         raise ChangeCursorRejected(reason="its commit is not in the history of the branch")
-    poll_window = _PollWindow(
-        poll_range, change_filter, cursor_binding, token_facts.get("more") is True
-    )
+    poll_window = _PollWindow(poll_range, change_filter, cursor_binding, token_facts.get("more") is True)
     return _fill_page(poll_window, limits, _validate_position(token_facts.get("place")))
 
 
@@ -253,45 +226,27 @@ class _PollWindow:
             full_range.snapshot, full_range.after_commit_id, full_range.commits[: limits.commits]
         )
         return cls(
-            limited_range,
-            feed.change_filter,
-            feed.cursor_binding,
-            len(limited_range.commits) < len(full_range.commits),
+            limited_range, feed.change_filter, feed.cursor_binding, len(limited_range.commits) < len(full_range.commits)
         )
 
     @property
     def last_commit_id(self) -> str:
-        return (
-            self.commit_range.commits[-1].id
-            if self.commit_range.commits
-            else self.commit_range.after_commit_id
-        )
+        return self.commit_range.commits[-1].id if self.commit_range.commits else self.commit_range.after_commit_id
 
     def page_after_commit(self, commit_parts: list[CommitPart], commit_id: str) -> ChangePage:
         """Return a page that ends after a whole commit."""
         is_caught_up = not self.has_more and commit_id == self.last_commit_id
-        return ChangePage(
-            tuple(commit_parts), None, encode_cursor(self.cursor_binding, commit_id), is_caught_up
-        )
+        return ChangePage(tuple(commit_parts), None, encode_cursor(self.cursor_binding, commit_id), is_caught_up)
 
     def page_inside_commit(
         self, commit_parts: list[CommitPart], after_commit_id: str, position: EntityPosition
     ) -> ChangePage:
         """Return a page that ends inside the commit after `after_commit_id`."""
-        token_facts = {
-            "commit": after_commit_id,
-            "cut": self.last_commit_id,
-            "more": self.has_more,
-            "place": position,
-        }
-        return ChangePage(
-            tuple(commit_parts), encode_token("feed-page", self.cursor_binding, **token_facts)
-        )
+        token_facts = {"commit": after_commit_id, "cut": self.last_commit_id, "more": self.has_more, "place": position}
+        return ChangePage(tuple(commit_parts), encode_token("feed-page", self.cursor_binding, **token_facts))
 
 
-def _fill_page(
-    poll_window: _PollWindow, limits: PageLimits, position: EntityPosition | None
-) -> ChangePage:
+def _fill_page(poll_window: _PollWindow, limits: PageLimits, position: EntityPosition | None) -> ChangePage:
     page_budget = _PageBudget(limits.changes, limits.bytes)
     commit_parts: list[CommitPart] = []
     after_commit_id = poll_window.commit_range.after_commit_id
@@ -309,9 +264,7 @@ def _fill_page(
     return poll_window.page_after_commit(commit_parts, after_commit_id)
 
 
-def _iter_poll_blocks(
-    poll_window: _PollWindow, commit_parts: list[CommitPart]
-) -> Iterator[CommitBlock]:
+def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) -> Iterator[CommitBlock]:
     """Yield the blocks of a poll. An unreadable block ends it, or fails the poll if it is first."""
     block_iterator = iter_blocks(poll_window.commit_range, poll_window.change_filter)
     try:
@@ -321,8 +274,7 @@ def _iter_poll_blocks(
             return
         if isinstance(error, ChangeFeedGap):
             raise add_cursor_to_gap(
-                error,
-                encode_cursor(poll_window.cursor_binding, poll_window.commit_range.after_commit_id),
+                error, encode_cursor(poll_window.cursor_binding, poll_window.commit_range.after_commit_id)
             ) from error
         raise
 
@@ -339,16 +291,10 @@ def _pack_block(
         for change in _changes_after(type_changes, position).records():
             document = encode_change(change)
             if not page_budget.reserve(len(orjson.dumps(document))):
-                return CommitPart(
-                    block.commit, tuple(packed_changes), tuple(packed_documents)
-                ), last_position
+                return CommitPart(block.commit, tuple(packed_changes), tuple(packed_documents)), last_position
             packed_changes.append(change)
             packed_documents.append(document)
-            last_position = {
-                "kind": change.kind,
-                "type": type_changes.type_id,
-                **entity_position(change.id),
-            }
+            last_position = {"kind": change.kind, "type": type_changes.type_id, **entity_position(change.id)}
     return CommitPart(block.commit, tuple(packed_changes), tuple(packed_documents)), None
 
 
@@ -357,17 +303,10 @@ def _changes_after(type_changes: TypeChanges, position: EntityPosition | None) -
     if not position:
         return type_changes.changes
     stop_order = ENTITY_KINDS.index(position["kind"]), position["type"]
-    type_order = (
-        ENTITY_KINDS.index(type_changes.changes.key.kind),
-        type_changes.type_id,
-    )
+    type_order = (ENTITY_KINDS.index(type_changes.changes.key.kind), type_changes.type_id)
     if type_order != stop_order:
-        return (
-            type_changes.changes if type_order > stop_order else type_changes.changes.select_ops(())
-        )
-    return _changes_after_entity(
-        type_changes.changes, _find_entity_id(type_changes.changes, position)
-    )
+        return type_changes.changes if type_order > stop_order else type_changes.changes.select_ops(())
+    return _changes_after_entity(type_changes.changes, _find_entity_id(type_changes.changes, position))
 
 
 def _find_entity_id(changes: TableChanges, position: EntityPosition) -> str:
@@ -375,9 +314,7 @@ def _find_entity_id(changes: TableChanges, position: EntityPosition) -> str:
     if "id" in position:
         return str(position["id"])
     for changed_rows in (changes.inserted, changes.updated_after, changes.deleted):
-        candidate_ids = changed_rows["id"].filter(
-            pc.starts_with(changed_rows["id"], position["prefix"])
-        )
+        candidate_ids = changed_rows["id"].filter(pc.starts_with(changed_rows["id"], position["prefix"]))
         for entity_id in candidate_ids.to_pylist():
             if is_entity_position(position, entity_id):
                 return str(entity_id)

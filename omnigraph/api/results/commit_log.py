@@ -29,17 +29,13 @@ def _no_ref_names() -> Mapping[str, tuple[str, ...]]:
 class CommitLog(list[Commit]):
     """Commits, newest first."""
 
-    def __init__(
-        self, commits: Iterable[Commit] = (), load_ref_names: RefNamesLoader = _no_ref_names
-    ) -> None:
+    def __init__(self, commits: Iterable[Commit] = (), load_ref_names: RefNamesLoader = _no_ref_names) -> None:
         super().__init__(commits)
         self._load_ref_names = load_ref_names
 
     def draw(self, *, limit: int | None = MAX_DRAWN_COMMITS) -> "LogDrawing":
         """Draw the graph of the newest commits: `str()` is text, a notebook shows a picture."""
-        return LogDrawing(
-            self if limit is None else self[:limit], self._load_ref_names(), len(self)
-        )
+        return LogDrawing(self if limit is None else self[:limit], self._load_ref_names(), len(self))
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table with one row per commit."""
@@ -69,9 +65,7 @@ class CommitLog(list[Commit]):
 class LogDrawing:
     """A drawn log. `str()` is text, `.svg` a picture without scripts or external resources."""
 
-    def __init__(
-        self, commits: Iterable[Commit], ref_names: Mapping[str, tuple[str, ...]], total_count: int
-    ) -> None:
+    def __init__(self, commits: Iterable[Commit], ref_names: Mapping[str, tuple[str, ...]], total_count: int) -> None:
         self.positioned_commits = assign_lanes(list(commits))
         self.ref_names = ref_names
         self.hidden_count = total_count - len(self.positioned_commits)
@@ -82,18 +76,11 @@ class LogDrawing:
     def __repr__(self) -> str:
         return self.text()
 
-    def text(
-        self,
-        *,
-        ascii: bool = False,
-        label: Callable[[Commit, tuple[str, ...]], str] | None = None,
-    ) -> str:
+    def text(self, *, ascii: bool = False, label: Callable[[Commit, tuple[str, ...]], str] | None = None) -> str:
         """Return lanes and one line per commit; `label` makes the text next to a commit."""
         make_label = label or format_commit_line
         drawn_lines = [
-            lane_text
-            if commit is None
-            else f"{lane_text}  {make_label(commit, self.ref_names.get(commit.id, ()))}"
+            lane_text if commit is None else f"{lane_text}  {make_label(commit, self.ref_names.get(commit.id, ()))}"
             for lane_text, commit in draw_rows(self.positioned_commits, ascii=ascii)
         ]
         footer = f"{self.hidden_count} older commit{'s'[: self.hidden_count > 1]} not shown"
@@ -102,31 +89,19 @@ class LogDrawing:
     @property
     def svg(self) -> str:
         """The drawing as SVG: lanes of branches, and next to each commit its message and author."""
-        image_height = (
-            _ROW_HEIGHT * (len(self.positioned_commits) + (1 if self.hidden_count else 0)) + 8
-        )
+        image_height = _ROW_HEIGHT * (len(self.positioned_commits) + (1 if self.hidden_count else 0)) + 8
         last_lane = max(
-            (
-                lane
-                for positioned_commit in self.positioned_commits
-                for lane in _touched_lanes(positioned_commit)
-            ),
+            (lane for positioned_commit in self.positioned_commits for lane in _touched_lanes(positioned_commit)),
             default=0,
         )
         label_x = _LANE_WIDTH * (last_lane + 1) + 12
         svg_elements = [
             *self._svg_edges(),
-            *(
-                self._svg_dot(row_index, label_x)
-                for row_index in range(len(self.positioned_commits))
-            ),
+            *(self._svg_dot(row_index, label_x) for row_index in range(len(self.positioned_commits))),
         ]
         if self.hidden_count:
             footer_y = _row_y(len(self.positioned_commits))
-            svg_elements.append(
-                f'<text x="{label_x}" y="{footer_y + 4}" opacity=".6">'
-                f"{self.hidden_count} older</text>"
-            )
+            svg_elements.append(f'<text x="{label_x}" y="{footer_y + 4}" opacity=".6">{self.hidden_count} older</text>')
         svg_style = "font:12px sans-serif;color-scheme:light dark"
         return (
             '<svg xmlns="http://www.w3.org/2000/svg"'
@@ -145,9 +120,7 @@ class LogDrawing:
         for row_index, positioned_commit in enumerate(self.positioned_commits):
             for parent_id, edge_lane in positioned_commit.parent_lanes:
                 parent_row, parent_lane = dot_positions[parent_id]
-                svg_path = _svg_edge_path(
-                    (row_index, positioned_commit.lane), edge_lane, (parent_row, parent_lane)
-                )
+                svg_path = _svg_edge_path((row_index, positioned_commit.lane), edge_lane, (parent_row, parent_lane))
                 lane_color = _LANE_COLORS[edge_lane % len(_LANE_COLORS)]
                 yield f'<path d="{svg_path}" fill="none" stroke="{lane_color}" stroke-width="2"/>'
 
@@ -158,14 +131,9 @@ class LogDrawing:
         dot_x, dot_y = _lane_x(positioned_commit.lane), _row_y(row_index)
         lane_color = _LANE_COLORS[positioned_commit.lane % len(_LANE_COLORS)]
         tooltip = "\n".join(_tooltip_lines(commit))
-        ref_labels = "".join(
-            f'<tspan font-weight="bold">{_escape_label(ref_name)}</tspan> '
-            for ref_name in ref_names
-        )
+        ref_labels = "".join(f'<tspan font-weight="bold">{_escape_label(ref_name)}</tspan> ' for ref_name in ref_names)
         description = _escape_label(commit.message or commit.operation)
-        author = _escape_label(
-            f"{commit.actor or 'unknown actor'}, {_format_time(commit.published)}"
-        )
+        author = _escape_label(f"{commit.actor or 'unknown actor'}, {_format_time(commit.published)}")
         return (
             f"<g><title>{escape(tooltip)}</title>"
             f'<circle cx="{dot_x}" cy="{dot_y}" r="5" fill="{lane_color}"/>'
@@ -176,12 +144,7 @@ class LogDrawing:
 
 def format_commit_line(commit: Commit, ref_names: tuple[str, ...]) -> str:
     """Return a commit on one line, with the branches and tags that point to it."""
-    label_fields = [
-        commit.id,
-        _format_time(commit.published),
-        commit.actor or "-",
-        commit.operation,
-    ]
+    label_fields = [commit.id, _format_time(commit.published), commit.actor or "-", commit.operation]
     label_fields += [_shorten_to_line(commit.message)] if commit.message else []
     return "  ".join([*label_fields, *([f"({', '.join(ref_names)})"] if ref_names else [])])
 
@@ -203,11 +166,7 @@ def _format_time(published_at: datetime) -> str:
 
 def _shorten_to_line(message: str) -> str:
     single_line = " ".join(message.split())
-    return (
-        single_line
-        if len(single_line) <= _MAX_LABEL_LENGTH
-        else f"{single_line[: _MAX_LABEL_LENGTH - 1]}…"
-    )
+    return single_line if len(single_line) <= _MAX_LABEL_LENGTH else f"{single_line[: _MAX_LABEL_LENGTH - 1]}…"
 
 
 def _escape_label(label: str) -> str:
@@ -230,9 +189,7 @@ def _row_y(row_index: int) -> int:
     return _ROW_HEIGHT * row_index + 16
 
 
-def _svg_edge_path(
-    child_position: tuple[int, int], edge_lane: int, parent_position: tuple[int, int]
-) -> str:
+def _svg_edge_path(child_position: tuple[int, int], edge_lane: int, parent_position: tuple[int, int]) -> str:
     """Return the SVG path from a commit into a lane, along the lane, and into the parent."""
     (child_row, child_lane), (parent_row, parent_lane) = child_position, parent_position
     path_commands = [f"M{_lane_x(child_lane)} {_row_y(child_row)}"]
@@ -242,9 +199,7 @@ def _svg_edge_path(
             f"L{_lane_x(edge_lane)} {_row_y(parent_row - 1)}",
         ]
     elif edge_lane not in (child_lane, parent_lane):
-        path_commands.append(
-            f"L{_lane_x(edge_lane)} {(_row_y(child_row) + _row_y(parent_row)) // 2}"
-        )
+        path_commands.append(f"L{_lane_x(edge_lane)} {(_row_y(child_row) + _row_y(parent_row)) // 2}")
     return "".join([*path_commands, f"L{_lane_x(parent_lane)} {_row_y(parent_row)}"])
 
 

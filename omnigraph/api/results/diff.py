@@ -87,8 +87,7 @@ class Diff(Guarded):
     def __repr__(self) -> str:
         change_counts = self.summary()
         counts_text = ", ".join(
-            f"{change_counts[count_name]} {count_name}"
-            for count_name in ("inserts", "updates", "deletes")
+            f"{change_counts[count_name]} {count_name}" for count_name in ("inserts", "updates", "deletes")
         )
         return f"<Diff of {self.from_commit} and {self.to_commit}: {counts_text}>"
 
@@ -150,18 +149,14 @@ def compare_snapshots(
     ops: DiffFilterNames = None,
 ) -> Diff:
     """Return the difference of two states, optionally of some types, kinds or operations only."""
-    known_types = {
-        table_key.type_name for table_key in (*old_snapshot.tables, *new_snapshot.tables)
-    }
+    known_types = {table_key.type_name for table_key in (*old_snapshot.tables, *new_snapshot.tables)}
     type_names = _validate_names(types, known_types, "type")
     kind_names = _validate_names(kinds, _ENTITY_KINDS, "kind")
     op_names = _validate_names(ops, OPS, "operation")
     included_types = frozenset(type_names) if type_names is not None else None
     lazy_changes = LazyTableChanges(
         lambda: diff_snapshots(
-            old_snapshot,
-            new_snapshot,
-            _select_table_keys(old_snapshot, new_snapshot, included_types, kind_names),
+            old_snapshot, new_snapshot, _select_table_keys(old_snapshot, new_snapshot, included_types, kind_names)
         )
     )
     return Diff(
@@ -197,30 +192,18 @@ def _validate_names(
     if requested_names is None:
         return None
     checked_names = tuple(require_names(requested_names, option_label))
-    unknown_names = [
-        requested_name for requested_name in checked_names if requested_name not in valid_names
-    ]
+    unknown_names = [requested_name for requested_name in checked_names if requested_name not in valid_names]
     if unknown_names:
         valid_text = ", ".join(sorted(valid_names))
-        raise InputError(
-            f"unknown {option_label} {quote_name(unknown_names[0])}",
-            reason=f"expected {valid_text}",
-        )
+        raise InputError(f"unknown {option_label} {quote_name(unknown_names[0])}", reason=f"expected {valid_text}")
     return checked_names
 
 
 def _change_row(change: EntityChange) -> dict[str, Any]:
-    text_fields: dict[str, Any] = {
-        column_name: getattr(change, column_name) for column_name in _TEXT_COLUMNS
-    }
+    text_fields: dict[str, Any] = {column_name: getattr(change, column_name) for column_name in _TEXT_COLUMNS}
     property_images = {"before": change.before, "after": change.after}
     image_texts = {
         image_name: None if properties is None else json.dumps(to_json_value(properties))
         for image_name, properties in property_images.items()
     }
-    return {
-        **text_fields,
-        "changed": list(change.changed),
-        **image_texts,
-        **(change.endpoints or {}),
-    }
+    return {**text_fields, "changed": list(change.changed), **image_texts, **(change.endpoints or {})}

@@ -19,9 +19,7 @@ from omnigraph.errors.diagnostics import character_width
 ResultFormat = Literal["table", "kv", "csv", "jsonl", "json", "md"]
 CellLayout = Literal["truncate", "wrap"]
 _MIN_COLUMN_WIDTH = 8
-_CONTROL_CHARACTER = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-)
+_CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 # Joiners with the emoji that they join to the one before, skin tones, and marks without a width.
 _INVISIBLE_PARTS = re.compile(
     "\u200d[\u2600-\u27bf\U0001f000-\U0001faff]|[\U0001f3fb-\U0001f3ff\u200b-\u200d\u2060\ufeff]"
@@ -69,9 +67,7 @@ class TextStyle:
     csv_null: str = "null"
 
 
-def render(
-    printable: PrintableResult, form: ResultFormat, style: TextStyle | None = None
-) -> Iterator[str]:
+def render(printable: PrintableResult, form: ResultFormat, style: TextStyle | None = None) -> Iterator[str]:
     """Yield the text of a result line by line, without line ends."""
     return _RENDERERS[form](printable, style or TextStyle())
 
@@ -106,12 +102,8 @@ def _escape_character(match: "re.Match[str]") -> str:
 
 def _render_json(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
     metadata = printable.metadata() | {"rows": None}
-    text_before, _, text_after = json.dumps(metadata, indent=2, ensure_ascii=False).rpartition(
-        "null"
-    )
-    row_documents = (
-        json.dumps(row, indent=2, ensure_ascii=False) for row in iter_json_rows(printable.table)
-    )
+    text_before, _, text_after = json.dumps(metadata, indent=2, ensure_ascii=False).rpartition("null")
+    row_documents = (json.dumps(row, indent=2, ensure_ascii=False) for row in iter_json_rows(printable.table))
     first_document = next(row_documents, None)
     if first_document is None:
         yield from f"{text_before}[]{text_after}".split("\n")
@@ -138,8 +130,7 @@ def _render_csv(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
     yield ",".join(map(_quote_csv_field, printable.table.column_names))
     for row in iter_json_rows(printable.table):
         csv_fields = (
-            style.csv_null if value is None else _quote_csv_field(_value_text(value))
-            for value in row.values()
+            style.csv_null if value is None else _quote_csv_field(_value_text(value)) for value in row.values()
         )
         yield ",".join(csv_fields)
 
@@ -161,10 +152,7 @@ def _render_blocks(printable: PrintableResult, style: TextStyle) -> Iterator[str
         if row_number > 1:
             yield ""
         yield f"row {row_number}"
-        yield from (
-            f"{format_cell(column_name)}: {format_cell(value)}"
-            for column_name, value in row.items()
-        )
+        yield from (f"{format_cell(column_name)}: {format_cell(value)}" for column_name, value in row.items())
 
 
 def _render_table(printable: PrintableResult, style: TextStyle) -> Iterator[str]:
@@ -179,32 +167,19 @@ def render_grid(table: pa.Table, style: TextStyle) -> Iterator[str]:
     column_widths = _column_widths([header_cells, *text_rows], style.max_column_width)
     yield from _render_row(header_cells, column_widths, style.layout)
     yield "-+-".join("-" * width for width in column_widths)
-    yield from chain.from_iterable(
-        _render_row(row, column_widths, style.layout) for row in text_rows
-    )
+    yield from chain.from_iterable(_render_row(row, column_widths, style.layout) for row in text_rows)
 
 
 def _column_widths(text_rows: Sequence[Sequence[str]], max_column_width: int) -> list[int]:
     width_limit = max(max_column_width, _MIN_COLUMN_WIDTH)
-    return [
-        min(width_limit, max(map(display_width, column_cells)))
-        for column_cells in zip(*text_rows, strict=True)
-    ]
+    return [min(width_limit, max(map(display_width, column_cells))) for column_cells in zip(*text_rows, strict=True)]
 
 
-def _render_row(
-    cell_texts: Sequence[str], column_widths: Sequence[int], layout: CellLayout
-) -> Iterator[str]:
+def _render_row(cell_texts: Sequence[str], column_widths: Sequence[int], layout: CellLayout) -> Iterator[str]:
     split_text = _wrap_text if layout == "wrap" else _truncate_text
-    cell_lines = [
-        split_text(cell_text, width)
-        for cell_text, width in zip(cell_texts, column_widths, strict=True)
-    ]
+    cell_lines = [split_text(cell_text, width) for cell_text, width in zip(cell_texts, column_widths, strict=True)]
     for line_index in range(max(map(len, cell_lines), default=0)):
-        line_texts = (
-            text_lines[line_index] if line_index < len(text_lines) else ""
-            for text_lines in cell_lines
-        )
+        line_texts = (text_lines[line_index] if line_index < len(text_lines) else "" for text_lines in cell_lines)
         padded_texts = (
             line_text + " " * (width - display_width(line_text))
             for line_text, width in zip(line_texts, column_widths, strict=True)
@@ -253,9 +228,7 @@ def _render_markdown(printable: PrintableResult, style: TextStyle) -> Iterator[s
 
 
 def _markdown_row(cell_texts: Sequence[str]) -> str:
-    escaped_cells = (
-        format_cell(cell_text).replace("\\", "\\\\").replace("|", "\\|") for cell_text in cell_texts
-    )
+    escaped_cells = (format_cell(cell_text).replace("\\", "\\\\").replace("|", "\\|") for cell_text in cell_texts)
     return f"| {' | '.join(escaped_cells)} |"
 
 

@@ -27,14 +27,7 @@ def make_json_encoder(arrow_type: pa.DataType) -> JsonEncoder | None:
         return _make_list_encoder(arrow_type.value_type)
     if pa.types.is_struct(arrow_type):
         return _make_struct_encoder(arrow_type)
-    return next(
-        (
-            encode_value
-            for matches_type, encode_value in _ENCODERS_BY_TYPE
-            if matches_type(arrow_type)
-        ),
-        None,
-    )
+    return next((encode_value for matches_type, encode_value in _ENCODERS_BY_TYPE if matches_type(arrow_type)), None)
 
 
 def encode_column(column: Any) -> list[Any]:
@@ -67,10 +60,7 @@ def _encode_timestamp(timestamp: datetime) -> str:
 
 
 def _encode_vector(vector: list[float | None]) -> list[float | None]:
-    return [
-        component if component is not None and math.isfinite(component) else None
-        for component in vector
-    ]
+    return [component if component is not None and math.isfinite(component) else None for component in vector]
 
 
 def _make_list_encoder(item_type: pa.DataType) -> JsonEncoder | None:
@@ -83,9 +73,7 @@ def _make_list_encoder(item_type: pa.DataType) -> JsonEncoder | None:
 def _make_struct_encoder(struct_type: pa.DataType) -> JsonEncoder | None:
     field_encoders = {field.name: make_json_encoder(field.type) for field in struct_type}
     needed_encoders = {
-        field_name: encode_field
-        for field_name, encode_field in field_encoders.items()
-        if encode_field is not None
+        field_name: encode_field for field_name, encode_field in field_encoders.items() if encode_field is not None
     }
     if not needed_encoders:
         return None

@@ -56,9 +56,7 @@ def table_card(table: pa.Table, caption: str) -> str:
         for field in visible_table.schema
     )
     cell_columns = [_column_cells(column) for column in visible_table.columns]
-    rows_html = "".join(
-        f"<tr>{''.join(row_cells)}</tr>" for row_cells in zip(*cell_columns, strict=True)
-    )
+    rows_html = "".join(f"<tr>{''.join(row_cells)}</tr>" for row_cells in zip(*cell_columns, strict=True))
     caption_html = f"{_escape_caption(caption)}{_omission_note(table)}"
     table_html = f"<table><thead><tr>{header_html}</tr></thead><tbody>{rows_html}</tbody></table>"
     return f'<div class="og">{_CARD_STYLE}{table_html}<small>{caption_html}</small></div>'
@@ -67,8 +65,7 @@ def table_card(table: pa.Table, caption: str) -> str:
 def facts_card(title: str, facts: Mapping[str, Any]) -> str:
     """Return a card with one name and value per line."""
     rows_html = "".join(
-        f"<tr><th>{escape_short(name)}</th><td>{_escape_caption(value)}</td></tr>"
-        for name, value in facts.items()
+        f"<tr><th>{escape_short(name)}</th><td>{_escape_caption(value)}</td></tr>" for name, value in facts.items()
     )
     title_html = f"<b>{_escape_caption(title)}</b>"
     return f'<div class="og">{_CARD_STYLE}{title_html}<table>{rows_html}</table></div>'
@@ -99,14 +96,10 @@ def _change_row(change: EntityChange) -> str:
     property_cells = []
     for property_name in property_names[:MAX_COLUMNS]:
         old_html = (
-            f'<span class="d">{_value_html(old_values.get(property_name))}</span> '
-            if change.op != "insert"
-            else ""
+            f'<span class="d">{_value_html(old_values.get(property_name))}</span> ' if change.op != "insert" else ""
         )
         new_html = (
-            f'<span class="i">{_value_html(new_values.get(property_name))}</span>'
-            if change.op != "delete"
-            else ""
+            f'<span class="i">{_value_html(new_values.get(property_name))}</span>' if change.op != "delete" else ""
         )
         property_cells.append(f"{escape_short(property_name)}: {old_html}{new_html}")
     changes_html = "; ".join(property_cells)
@@ -117,11 +110,7 @@ def _change_row(change: EntityChange) -> str:
 
 
 def _value_html(value: Any) -> str:
-    return (
-        f"{len(value)} bytes"
-        if isinstance(value, bytes)
-        else escape_short(to_json_value(value), 60)
-    )
+    return f"{len(value)} bytes" if isinstance(value, bytes) else escape_short(to_json_value(value), 60)
 
 
 def _escape_caption(value: Any) -> str:
@@ -158,13 +147,8 @@ def _vector_html(vector: Sequence[float | None] | None) -> str:
     """Return a vector as a bar chart of its first values, and its dimension."""
     if vector is None:
         return '<span class="n">null</span>'
-    finite_values = [
-        component for component in vector[:32] if component is not None and isfinite(component)
-    ]
+    finite_values = [component for component in vector[:32] if component is not None and isfinite(component)]
     lowest, highest = min(finite_values, default=0.0), max(finite_values, default=0.0)
     bar_step = (highest - lowest) / 7 or 1.0
-    bars = "".join(
-        "▁▂▃▄▅▆▇█"[max(0, min(7, int((component - lowest) / bar_step)))]
-        for component in finite_values
-    )
+    bars = "".join("▁▂▃▄▅▆▇█"[max(0, min(7, int((component - lowest) / bar_step)))] for component in finite_values)
     return f"{bars} <small>{len(vector)}</small>"

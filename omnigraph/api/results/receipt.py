@@ -83,9 +83,7 @@ class Receipt:
         return facts_card("Receipt", card_facts)
 
 
-def build_receipt(
-    write_outcome: "WriteOutcome", branch: str, elapsed: float, query_name: str | None = None
-) -> Receipt:
+def build_receipt(write_outcome: "WriteOutcome", branch: str, elapsed: float, query_name: str | None = None) -> Receipt:
     """Return the receipt of executed operations; `name` is the name of their query."""
     return Receipt(
         write_outcome.commit,
@@ -143,16 +141,11 @@ class LoadReport:
         """Return each problem as a dict."""
         field_names = BadRow.__slots__
         problem_rows = [
-            {field_name: getattr(problem, field_name) for field_name in field_names}
-            for problem in self.problems
+            {field_name: getattr(problem, field_name) for field_name in field_names} for problem in self.problems
         ]
         if all(problem["file"] is None for problem in problem_rows):
             problem_rows = [
-                {
-                    field_name: problem[field_name]
-                    for field_name in field_names
-                    if field_name != "file"
-                }
+                {field_name: problem[field_name] for field_name in field_names if field_name != "file"}
                 for problem in problem_rows
             ]
         return problem_rows
@@ -163,14 +156,10 @@ class LoadReport:
         from omnigraph.api.results.notebook_cards import table_card
 
         problem_rows = self.to_dicts()
-        return table_card(
-            pa.Table.from_pylist(problem_rows), f"{len(problem_rows)} bad rows; nothing was written"
-        )
+        return table_card(pa.Table.from_pylist(problem_rows), f"{len(problem_rows)} bad rows; nothing was written")
 
 
-def build_load_report(
-    problems: Sequence[LoadProblem], steps: Mapping[str, float] | None = None
-) -> LoadReport:
+def build_load_report(problems: Sequence[LoadProblem], steps: Mapping[str, float] | None = None) -> LoadReport:
     """Return the problems of a load as a report for its caller."""
     first_error = problems[0].error if problems else None
     return LoadReport(tuple(map(_to_bad_row, problems)), steps=steps or {}, error=first_error)
@@ -178,6 +167,4 @@ def build_load_report(
 
 def _to_bad_row(problem: LoadProblem) -> BadRow:
     property_name = problem.error.details.get("property")
-    return BadRow(
-        problem.line, problem.type, problem.id, problem.reason, property_name, problem.file
-    )
+    return BadRow(problem.line, problem.type, problem.id, problem.reason, property_name, problem.file)

@@ -180,10 +180,7 @@ class Result:
 
     def write_ipc(self, path: FilePath) -> None:
         """Write an Arrow IPC file."""
-        with (
-            pa.OSFile(str(path), "wb") as output_file,
-            pa.ipc.new_file(output_file, self.schema) as writer,
-        ):
+        with pa.OSFile(str(path), "wb") as output_file, pa.ipc.new_file(output_file, self.schema) as writer:
             writer.write_table(self.table)
 
     def write_csv(self, path: FilePath) -> None:
@@ -202,17 +199,13 @@ class Result:
         """Print the first rows as a table."""
         import sys
 
-        rendered_lines = formats.render(
-            PrintableResult(self.table.slice(0, n), self.query_name, self.target), "table"
-        )
+        rendered_lines = formats.render(PrintableResult(self.table.slice(0, n), self.query_name, self.target), "table")
         shown_lines = [self._to_printable().headline(), *list(rendered_lines)[1:]]
         footer = [f"… {self.num_rows - n} more"] if self.num_rows > n else []
         sys.stdout.write("\n".join([*shown_lines, *footer, ""]))
 
     def __repr__(self) -> str:
-        grid_lines = formats.render_grid(
-            self.table.slice(0, _REPR_ROWS), TextStyle(max_column_width=32)
-        )
+        grid_lines = formats.render_grid(self.table.slice(0, _REPR_ROWS), TextStyle(max_column_width=32))
         hidden_count = self.num_rows - _REPR_ROWS
         footer = [f"… {hidden_count} more"] if hidden_count > 0 else []
         return "\n".join([f"<Result: {self._to_printable().headline()}>", *grid_lines, *footer])
@@ -220,14 +213,8 @@ class Result:
     def _repr_html_(self) -> str:
         from omnigraph.api.results.notebook_cards import table_card
 
-        caption_parts = [
-            self._to_printable().headline(),
-            f"commit {self.commit_id}",
-            f"{self.elapsed * 1000:.1f} ms",
-        ]
-        return table_card(
-            self.table, " · ".join(caption_parts if self.commit_id else caption_parts[:1])
-        )
+        caption_parts = [self._to_printable().headline(), f"commit {self.commit_id}", f"{self.elapsed * 1000:.1f} ms"]
+        return table_card(self.table, " · ".join(caption_parts if self.commit_id else caption_parts[:1]))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -253,9 +240,7 @@ class Result:
     def _require_single_column(self, method_name: str) -> None:
         if self.table.num_columns != 1:
             column_count = self.table.num_columns
-            raise InputError(
-                f"{method_name} needs exactly one column; the result has {column_count}"
-            )
+            raise InputError(f"{method_name} needs exactly one column; the result has {column_count}")
 
     def _require_row_count(self, expectation: str, allowed_counts: Sequence[int]) -> None:
         if self.num_rows not in allowed_counts:

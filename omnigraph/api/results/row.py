@@ -38,11 +38,7 @@ class Row(Mapping[str, Any]):
         ]
         if len(matching_indexes) == 1:
             return self._values[matching_indexes[0]]
-        explanation = (
-            "several columns match"
-            if matching_indexes
-            else f"the columns are {', '.join(self._names)}"
-        )
+        explanation = "several columns match" if matching_indexes else f"the columns are {', '.join(self._names)}"
         raise AttributeError(f"no column '{name}': {explanation}")
 
     def __iter__(self) -> Iterator[str]:
@@ -55,18 +51,13 @@ class Row(Mapping[str, Any]):
         return hash((tuple(self._names), self._values))
 
     def __dir__(self) -> list[str]:
-        return [
-            *super().__dir__(),
-            *(column_name.rpartition(".")[2] for column_name in self._names),
-        ]
+        return [*super().__dir__(), *(column_name.rpartition(".")[2] for column_name in self._names)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Row, (self._names, self._values)
 
     def __repr__(self) -> str:
-        return (
-            f"Row({', '.join(f'{column_name}={value!r}' for column_name, value in self.items())})"
-        )
+        return f"Row({', '.join(f'{column_name}={value!r}' for column_name, value in self.items())})"
 
     def values(self) -> tuple[Any, ...]:  # type: ignore[override]
         """Return the values in column order."""

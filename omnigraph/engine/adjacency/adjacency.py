@@ -28,9 +28,7 @@ class Adjacency(Protocol):
     def degrees(self, sources: IntArray) -> IntArray:
         """Return the number of distinct neighbours of each source."""
 
-    def expand(
-        self, sources: IntArray, accepted_rows: Mask | None = None
-    ) -> tuple[IntArray, IntArray]:
+    def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
         """Return (positions into `sources`, neighbours): a sorted set for each position.
 
         `accepted_rows` is a mask by row id that restricts the neighbours; its last entry applies to
@@ -65,9 +63,7 @@ class DirectedAdjacency:
         """Return the number of distinct neighbours of each source."""
         return self.lists.bounds(sources)[1].astype(np.int64, copy=False)
 
-    def expand(
-        self, sources: IntArray, accepted_rows: Mask | None = None
-    ) -> tuple[IntArray, IntArray]:
+    def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
         """Return a set of neighbours for each position."""
         return self.lists.expand(sources, accepted_rows)
 
@@ -87,11 +83,7 @@ class DirectedAdjacency:
         edge_positions = expand_ranges(list_starts, list_lengths)
         positions = np.repeat(np.arange(len(sources), dtype=np.int64), list_lengths)
         edge_ids = edge_lists.edges if edge_lists.edges is not None else edge_lists.values
-        return (
-            positions,
-            as_int64(edge_lists.values[edge_positions]),
-            as_int64(edge_ids[edge_positions]),
-        )
+        return (positions, as_int64(edge_lists.values[edge_positions]), as_int64(edge_ids[edge_positions]))
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
         """Return the number of edges of each source."""
@@ -106,18 +98,13 @@ class DirectedAdjacency:
         """Return for each pair whether the target is a neighbour of the source."""
         probe_stats = self.lists.probe_stats
         probe_stats.probed_pairs += len(sources)
-        if (
-            probe_stats.sketch is None
-            and probe_stats.probed_pairs > len(self.lists.values) // _SKETCH_DIVISOR
-        ):
+        if probe_stats.sketch is None and probe_stats.probed_pairs > len(self.lists.values) // _SKETCH_DIVISOR:
             probe_stats.sketch = PairSketch(self.lists)
         if probe_stats.sketch is None or len(sources) < SMALL_BATCH:
             return search_pairs(self.lists, sources, targets)
         is_neighbour = probe_stats.sketch.may_contain(sources, targets)
         candidates = np.flatnonzero(is_neighbour)
-        is_neighbour[candidates] = search_pairs(
-            self.lists, sources[candidates], targets[candidates]
-        )
+        is_neighbour[candidates] = search_pairs(self.lists, sources[candidates], targets[candidates])
         return is_neighbour
 
 
@@ -132,19 +119,13 @@ class UndirectedAdjacency:
         """Return the number of distinct neighbours of each source."""
         distinct_sources, source_positions = np.unique(sources, return_inverse=True)
         positions, _ = self.expand(distinct_sources)
-        return np.bincount(positions, minlength=len(distinct_sources))[source_positions].astype(
-            np.int64, copy=False
-        )
+        return np.bincount(positions, minlength=len(distinct_sources))[source_positions].astype(np.int64, copy=False)
 
-    def expand(
-        self, sources: IntArray, accepted_rows: Mask | None = None
-    ) -> tuple[IntArray, IntArray]:
+    def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
         """Return the union of both directions for each position."""
         forward = self.outgoing.expand(sources, accepted_rows)
         backward = self.incoming.expand(sources, accepted_rows)
-        return distinct_pairs(
-            np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]])
-        )
+        return distinct_pairs(np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]]))
 
     def union(self, sources: IntArray) -> IndexArray:
         """Return the neighbours of all sources, possibly repeated."""
@@ -153,11 +134,7 @@ class UndirectedAdjacency:
     @property
     def size(self) -> int:
         """Number of rows that have lists; 0 if unknown."""
-        return (
-            max(self.outgoing.size, self.incoming.size)
-            if self.outgoing.size and self.incoming.size
-            else 0
-        )
+        return max(self.outgoing.size, self.incoming.size) if self.outgoing.size and self.incoming.size else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return one neighbour per edge; a self-loop counts once, not twice."""

@@ -51,9 +51,7 @@ class ArrayFileCache:
             os.utime(file_path)  # the modification time orders eviction: least recently used first
         return contents
 
-    def save(
-        self, file_name: str, facts: Mapping[str, Any], arrays: Mapping[str, StoredArray]
-    ) -> bool:
+    def save(self, file_name: str, facts: Mapping[str, Any], arrays: Mapping[str, StoredArray]) -> bool:
         """Write a file atomically; return False if the directory is not writable."""
         if self._is_unwritable:
             return False
@@ -61,9 +59,7 @@ class ArrayFileCache:
         draft_path: Path | None = None
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary_name = mkstemp(
-                _UNFINISHED_SUFFIX, f"{file_name}.", self.directory
-            )
+            descriptor, temporary_name = mkstemp(_UNFINISHED_SUFFIX, f"{file_name}.", self.directory)
             draft_path = Path(temporary_name)
             with os.fdopen(descriptor, "wb") as file:
                 file_size = _write_file(file, facts, arrays)
@@ -72,24 +68,15 @@ class ArrayFileCache:
             if draft_path is not None:
                 with suppress(OSError):
                     draft_path.unlink()
-            self._is_unwritable = not self.directory.is_dir() or not os.access(
-                self.directory, os.W_OK
-            )
+            self._is_unwritable = not self.directory.is_dir() or not os.access(self.directory, os.W_OK)
             return False
         self._evict_to_budget(file_path, file_size)
         return True
 
     def names_with_prefix(self, prefix: str) -> list[str]:
         """Return the names with this prefix, most recently used first."""
-        matching_files = [
-            listed_file
-            for listed_file in self._list_files()
-            if listed_file[2].name.startswith(prefix)
-        ]
-        return [
-            listed_file[2].name.removesuffix(_SUFFIX)
-            for listed_file in sorted(matching_files, reverse=True)
-        ]
+        matching_files = [listed_file for listed_file in self._list_files() if listed_file[2].name.startswith(prefix)]
+        return [listed_file[2].name.removesuffix(_SUFFIX) for listed_file in sorted(matching_files, reverse=True)]
 
     def remove(self, file_name: str) -> None:
         """Remove a file; a missing file is not an error."""
@@ -114,10 +101,7 @@ class ArrayFileCache:
         self, unfinished_file: tuple[float, int, Path], listed_files: list[tuple[float, int, Path]]
     ) -> bool:
         """Remove the leftovers of a killed process; the newest file serves as the clock."""
-        if (
-            max(listed_file[0] for listed_file in listed_files) - unfinished_file[0]
-            > _STALE_SECONDS
-        ):
+        if max(listed_file[0] for listed_file in listed_files) - unfinished_file[0] > _STALE_SECONDS:
             with suppress(OSError):
                 unfinished_file[2].unlink()
         return False
@@ -146,9 +130,7 @@ def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, S
             (array_name, contiguous.dtype.str, len(contiguous), next_offset, _checksum(contiguous))
         )
         next_offset += -(-contiguous.nbytes // _ALIGNMENT) * _ALIGNMENT
-    header = json.dumps(
-        {"facts": dict(facts), "arrays": directory_entries, "size": next_offset}
-    ).encode()
+    header = json.dumps({"facts": dict(facts), "arrays": directory_entries, "size": next_offset}).encode()
     if len(_MAGIC) + len(header) + 1 > _HEADER_BYTES:
         raise OSError("the facts do not fit into the file header")
     file.write((_MAGIC + header).ljust(_HEADER_BYTES, b"\n"))
@@ -173,9 +155,7 @@ def _read_file(file_path: Path) -> tuple[dict[str, Any], dict[str, StoredArray]]
         mapped_file = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     arrays = {}
     for array_name, dtype_text, item_count, byte_offset, expected_checksum in description["arrays"]:
-        arrays[array_name] = np.frombuffer(
-            mapped_file, np.dtype(dtype_text), item_count, byte_offset
-        )
+        arrays[array_name] = np.frombuffer(mapped_file, np.dtype(dtype_text), item_count, byte_offset)
         if _checksum(arrays[array_name]) != expected_checksum:
             raise ValueError("checksum mismatch")
     return description["facts"], arrays

@@ -43,9 +43,7 @@ class EdgeTableProbe:
         """Return how many edges each row has."""
         return self._lists_for(sources).edge_degrees(self._list_positions(sources))
 
-    def expand(
-        self, sources: IntArray, accepted_rows: Mask | None = None
-    ) -> tuple[IntArray, IntArray]:
+    def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
         """Return the set of neighbours for each position."""
         return self._lists_for(sources).expand(self._list_positions(sources), accepted_rows)
 
@@ -90,17 +88,14 @@ class EdgeTableProbe:
             pc.field(self.near_column).isin(present_ids),
             row_ids=True,
         )
-        owners = IdEncoder(present_ids, np.flatnonzero(is_present)).encode(
-            edge_rows[self.near_column]
-        )
+        owners = IdEncoder(present_ids, np.flatnonzero(is_present)).encode(edge_rows[self.near_column])
         neighbours = self._encode_far_ids(edge_rows[self.far_column])
         resolved = (owners >= 0) & (neighbours >= 0)
         owners = owners[resolved]
         neighbours = neighbours[resolved]
         edges = row_id_array(edge_rows)[resolved]
         return DirectedAdjacency(
-            build_sets(owners, neighbours, len(sources)),
-            build_bags(owners, neighbours, edges, len(sources)),
+            build_sets(owners, neighbours, len(sources)), build_bags(owners, neighbours, edges, len(sources))
         )
 
     def _encode_far_ids(self, far_ids: pa.ChunkedArray) -> IntArray:
@@ -129,9 +124,7 @@ class BudgetedProbe:
         """Return how many edges each row has."""
         return self._adjacency_for(sources).edge_degrees(sources)
 
-    def expand(
-        self, sources: IntArray, accepted_rows: Mask | None = None
-    ) -> tuple[IntArray, IntArray]:
+    def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
         """Return the set of neighbours for each position."""
         return self._adjacency_for(sources).expand(sources, accepted_rows)
 

@@ -32,9 +32,7 @@ class _PackedStrings:
     lengths: WordArray
 
     def take(self, positions: Any) -> "_PackedStrings":
-        return _PackedStrings(
-            tuple(word.take(positions) for word in self.words), self.lengths.take(positions)
-        )
+        return _PackedStrings(tuple(word.take(positions) for word in self.words), self.lengths.take(positions))
 
     def hashes(self) -> WordArray:
         hashes = self.lengths.copy()
@@ -78,9 +76,7 @@ class IdEncoder:
         unplaced = np.arange(len(hashes), dtype=np.int32)
         while len(unplaced) and len(self._hash_tables) < _MAX_HASH_TABLES:
             slot_bits = max(4, (4 * len(unplaced)).bit_length())
-            hash_table = _HashTable(
-                np.full(1 << slot_bits, -1, np.int32), np.uint64(64 - slot_bits)
-            )
+            hash_table = _HashTable(np.full(1 << slot_bits, -1, np.int32), np.uint64(64 - slot_bits))
             slot_numbers = hashes >> hash_table.shift
             hash_table.slots[slot_numbers] = unplaced
             self._hash_tables.append(hash_table)
@@ -99,9 +95,7 @@ class IdEncoder:
             return self._encode_with_arrow(chunk)
         row_ids = np.empty(len(chunk), np.int64)
         for block_start in range(0, len(chunk), _BLOCK_IDS):
-            row_ids[block_start : block_start + _BLOCK_IDS] = self._encode_block(
-                chunk.slice(block_start, _BLOCK_IDS)
-            )
+            row_ids[block_start : block_start + _BLOCK_IDS] = self._encode_block(chunk.slice(block_start, _BLOCK_IDS))
         return row_ids
 
     def _encode_block(self, block: pa.Array) -> IntArray:
@@ -141,9 +135,7 @@ class IdEncoder:
         import pyarrow.compute as pc
 
         arrow_positions = pc.index_in(chunk, value_set=self._ids, skip_nulls=True)
-        positions: IntArray = (
-            arrow_positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        )
+        positions: IntArray = arrow_positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         if len(self._rows) == 0:
             return positions
         return np.where(positions < 0, NULL_ROW, self._rows[positions])
@@ -192,22 +184,17 @@ def _pack_strings(strings: pa.Array, word_count: int) -> _PackedStrings:
     for word_offset in range(0, 8 * word_count, 8):
         remaining_bytes = np.clip(lengths - word_offset, 0, 8)
         window_positions = np.minimum(string_starts + word_offset, len(windows) - 1)
-        words.append(
-            (windows[window_positions] & _BYTE_MASKS[remaining_bytes]).astype(np.uint64, copy=False)
-        )
+        words.append((windows[window_positions] & _BYTE_MASKS[remaining_bytes]).astype(np.uint64, copy=False))
     return _PackedStrings(tuple(words), lengths.astype(np.uint64))
 
 
-def _pack_equal_lengths(
-    windows: WordArray, common_length: int, word_count: int, string_count: int
-) -> _PackedStrings:
+def _pack_equal_lengths(windows: WordArray, common_length: int, word_count: int, string_count: int) -> _PackedStrings:
     """Pack strings of equal length: their words lie at a constant stride."""
     words = []
     for word_offset in range(0, 8 * word_count, 8):
         if word_offset < common_length:
             words.append(
-                windows[word_offset::common_length][:string_count]
-                & _BYTE_MASKS[min(common_length - word_offset, 8)]
+                windows[word_offset::common_length][:string_count] & _BYTE_MASKS[min(common_length - word_offset, 8)]
             )
         else:
             words.append(np.zeros(string_count, np.uint64))

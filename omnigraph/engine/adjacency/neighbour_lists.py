@@ -49,11 +49,7 @@ class NeighbourLists:
         list_count = len(self.starts) - 1
         if len(owner_rows) == 0 or list_count == 0:
             return np.zeros(len(owner_rows), np.int64), np.zeros(len(owner_rows), np.int64)
-        if (
-            len(owner_rows) == list_count
-            and owner_rows[0] == 0
-            and bool((owner_rows[1:] - owner_rows[:-1] == 1).all())
-        ):
+        if len(owner_rows) == list_count and owner_rows[0] == 0 and bool((owner_rows[1:] - owner_rows[:-1] == 1).all()):
             return self.starts[:-1], np.diff(self.starts)  # all rows, in order
         if int(owner_rows.min()) >= 0 and int(owner_rows.max()) < list_count:
             list_starts = self.starts[owner_rows]
@@ -63,9 +59,7 @@ class NeighbourLists:
         list_starts = self.starts[clipped_rows]
         return list_starts, np.where(in_range, self.starts[clipped_rows + 1] - list_starts, 0)
 
-    def expand(
-        self, owner_rows: IntArray, accepted_rows: Mask | None = None
-    ) -> tuple[IntArray, IntArray]:
+    def expand(self, owner_rows: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
         """Return (positions into `owner_rows`, values): the lists of the rows, concatenated.
 
         `accepted_rows` restricts the values; its last entry applies to all values beyond it.
@@ -77,21 +71,13 @@ class NeighbourLists:
             positions = np.repeat(np.arange(len(owner_rows), dtype=np.int64), list_lengths)
             return positions, as_int64(self.values[expand_ranges(list_starts, list_lengths)])
         block_starts = np.unique(
-            np.searchsorted(
-                cumulative_lengths, np.arange(0, total_pairs, _BLOCK_PAIRS), side="left"
-            )
+            np.searchsorted(cumulative_lengths, np.arange(0, total_pairs, _BLOCK_PAIRS), side="left")
         )
         blocks = [
-            self._expand_range(
-                list_starts, list_lengths, int(block_start), int(block_stop), accepted_rows
-            )
-            for block_start, block_stop in zip(
-                block_starts, [*block_starts[1:], len(owner_rows)], strict=True
-            )
+            self._expand_range(list_starts, list_lengths, int(block_start), int(block_stop), accepted_rows)
+            for block_start, block_stop in zip(block_starts, [*block_starts[1:], len(owner_rows)], strict=True)
         ]
-        return _concat_ids([block for block, _ in blocks]), _concat_ids(
-            [block for _, block in blocks]
-        )
+        return _concat_ids([block for block, _ in blocks]), _concat_ids([block for _, block in blocks])
 
     def _expand_range(
         self,
@@ -110,13 +96,8 @@ class NeighbourLists:
             accepted_before = np.zeros(len(is_accepted) + 1, np.int64)
             np.cumsum(is_accepted, out=accepted_before[1:])
             cumulative_lengths = np.cumsum(list_lengths, dtype=np.int64)
-            list_lengths = (
-                accepted_before[cumulative_lengths]
-                - accepted_before[cumulative_lengths - list_lengths]
-            )
-        return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), as_int64(
-            neighbours
-        )
+            list_lengths = accepted_before[cumulative_lengths] - accepted_before[cumulative_lengths - list_lengths]
+        return np.repeat(np.arange(first_row, stop_row, dtype=np.int64), list_lengths), as_int64(neighbours)
 
     def restrict_to(self, accepted_rows: Mask) -> "NeighbourLists":
         """Return the same lists with only the accepted values; see `expand`."""
@@ -127,9 +108,7 @@ class NeighbourLists:
                 out=is_accepted[block_start : block_start + _BLOCK_PAIRS],
                 mode="clip",
             )
-        accepted_before = np.zeros(
-            len(is_accepted) + 1, np.int32 if len(is_accepted) < 1 << 31 else np.int64
-        )
+        accepted_before = np.zeros(len(is_accepted) + 1, np.int32 if len(is_accepted) < 1 << 31 else np.int64)
         np.cumsum(is_accepted, out=accepted_before[1:])
         return NeighbourLists(accepted_before[self.starts], np.compress(is_accepted, self.values))
 
@@ -140,15 +119,10 @@ class NeighbourLists:
             return self.values[expand_ranges(list_starts, list_lengths)]
         list_count = len(self.starts) - 1
         list_bounds = [
-            (self.starts[owner], self.starts[owner + 1])
-            for owner in owner_rows.tolist()
-            if 0 <= owner < list_count
+            (self.starts[owner], self.starts[owner + 1]) for owner in owner_rows.tolist() if 0 <= owner < list_count
         ]
         return np.concatenate(
-            [
-                self.values[:0],
-                *(self.values[list_start:list_stop] for list_start, list_stop in list_bounds),
-            ]
+            [self.values[:0], *(self.values[list_start:list_stop] for list_start, list_stop in list_bounds)]
         )
 
     @property
@@ -167,9 +141,7 @@ def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArr
     """
     cumulative_lengths = np.cumsum(range_lengths, dtype=np.int64)
     total_length = int(cumulative_lengths[-1]) if len(cumulative_lengths) else 0
-    numbers: IntArray = np.repeat(
-        range_starts - (cumulative_lengths - range_lengths), range_lengths
-    )
+    numbers: IntArray = np.repeat(range_starts - (cumulative_lengths - range_lengths), range_lengths)
     numbers += np.arange(total_length, dtype=np.int64)
     return numbers
 
@@ -210,15 +182,9 @@ class PairSketch:
         self._packed_bits = np.zeros(1 << (bit_count - 3), np.uint8)
         is_marked = np.zeros(1 << bit_count, np.bool_)
         for block_start in range(0, len(neighbour_lists.starts) - 1, _BLOCK_PAIRS):
-            block_bounds = neighbour_lists.starts[
-                block_start : block_start + _BLOCK_PAIRS + 1
-            ].astype(np.int64)
-            owners = np.repeat(
-                np.arange(block_start, block_start + len(block_bounds) - 1), np.diff(block_bounds)
-            )
-            is_marked[
-                self._hash_slots(owners, neighbour_lists.values[block_bounds[0] : block_bounds[-1]])
-            ] = True
+            block_bounds = neighbour_lists.starts[block_start : block_start + _BLOCK_PAIRS + 1].astype(np.int64)
+            owners = np.repeat(np.arange(block_start, block_start + len(block_bounds) - 1), np.diff(block_bounds))
+            is_marked[self._hash_slots(owners, neighbour_lists.values[block_bounds[0] : block_bounds[-1]])] = True
         self._packed_bits = np.packbits(is_marked, bitorder="little")
 
     def _hash_slots(self, sources: IntArray, targets: IndexArray) -> IndexArray:

@@ -16,25 +16,14 @@ from omnigraph.values.table_key import TableKey
 from .adjacency import Adjacency, DirectedAdjacency, UndirectedAdjacency
 from .edge_probe import BudgetedProbe, EdgeTableProbe
 from .topology import EdgeTables, Topology, build_topology
-from .topology_cache import (
-    MIN_CACHED_EDGES,
-    TopologyKey,
-    get_or_build,
-    load_or_derive,
-    save_topology,
-)
+from .topology_cache import MIN_CACHED_EDGES, TopologyKey, get_or_build, load_or_derive, save_topology
 
 _DEFAULT_PROBE_KEYS = 1024  # total probed keys up to which probes cost less than lists
 _MIN_PROBE_COST = 8  # minimum cost of a probe, in keys
 
 
 def choose_adjacency(
-    context: ExecutionContext,
-    edge_type: str,
-    direction: Direction,
-    expected_sources: int,
-    *,
-    with_edges: bool = False,
+    context: ExecutionContext, edge_type: str, direction: Direction, expected_sources: int, *, with_edges: bool = False
 ) -> Adjacency:
     """Return the neighbours along an edge type; `with_edges` includes the edges themselves.
 
@@ -50,20 +39,13 @@ def choose_adjacency(
 
 
 def _build_adjacency(
-    context: ExecutionContext,
-    edge_type: str,
-    direction: Direction,
-    expected_sources: int,
-    *,
-    with_edges: bool,
+    context: ExecutionContext, edge_type: str, direction: Direction, expected_sources: int, *, with_edges: bool
 ) -> Adjacency:
     def load_lists() -> Adjacency:
         return _list_adjacency(context, edge_type, direction, with_edges=with_edges)
 
     forced_mode = traversal_mode()
-    if forced_mode == "csr" or (
-        forced_mode is None and _has_cheap_lists(context, edge_type, with_edges=with_edges)
-    ):
+    if forced_mode == "csr" or (forced_mode is None and _has_cheap_lists(context, edge_type, with_edges=with_edges)):
         return load_lists()
     probe_adjacency = _probe_adjacency(context, edge_type, direction)
     if forced_mode == "indexed":
@@ -75,9 +57,7 @@ def _build_adjacency(
     return BudgetedProbe(
         probe_adjacency,
         load_lists,
-        lambda count: (
-            caches.add_miss_cost(probe_cost_key, max(count, _MIN_PROBE_COST)) <= _max_probe_keys()
-        ),
+        lambda count: caches.add_miss_cost(probe_cost_key, max(count, _MIN_PROBE_COST)) <= _max_probe_keys(),
     )
 
 
@@ -87,14 +67,10 @@ def may_probe(context: ExecutionContext, edge_type: str) -> bool:
     if forced_mode is not None:
         return forced_mode == "indexed"
     cached_topology = caches_of(context).memory.get(topology_key_of(context, edge_type).memory_key)
-    return (
-        cached_topology is None and context.row_count(TableKey.edge(edge_type)) > MIN_CACHED_EDGES
-    )
+    return cached_topology is None and context.row_count(TableKey.edge(edge_type)) > MIN_CACHED_EDGES
 
 
-def topology_key_of(
-    context: ExecutionContext, edge_type: str, *, bags: bool = False
-) -> TopologyKey:
+def topology_key_of(context: ExecutionContext, edge_type: str, *, bags: bool = False) -> TopologyKey:
     """Return the tables of an edge type in the snapshot of an execution."""
     edge = context.catalog.edge(edge_type)
     if edge is None:
@@ -133,10 +109,7 @@ def _has_cheap_lists(context: ExecutionContext, edge_type: str, *, with_edges: b
     if context.row_count(TableKey.edge(edge_type)) <= MIN_CACHED_EDGES:
         return True
     bag_choices = (False, True) if with_edges else (False,)
-    return all(
-        _recall_topology(context, topology_key_of(context, edge_type, bags=bags))
-        for bags in bag_choices
-    )
+    return all(_recall_topology(context, topology_key_of(context, edge_type, bags=bags)) for bags in bag_choices)
 
 
 def load_topology(context: ExecutionContext, edge_type: str, *, bags: bool = False) -> Topology:
@@ -149,9 +122,7 @@ def load_topology(context: ExecutionContext, edge_type: str, *, bags: bool = Fal
         return (
             recalled
             if recalled is not None
-            else save_topology(
-                caches, topology_key, build_topology(topology_key.tables, with_edge_ids=bags)
-            )
+            else save_topology(caches, topology_key, build_topology(topology_key.tables, with_edge_ids=bags))
         )
 
     return _remember_behind_gate(context, topology_key, load_or_build) or load_or_build()
@@ -159,9 +130,7 @@ def load_topology(context: ExecutionContext, edge_type: str, *, bags: bool = Fal
 
 def _recall_topology(context: ExecutionContext, topology_key: TopologyKey) -> Topology | None:
     caches = caches_of(context)
-    return _remember_behind_gate(
-        context, topology_key, lambda: load_or_derive(caches, topology_key)
-    )
+    return _remember_behind_gate(context, topology_key, lambda: load_or_derive(caches, topology_key))
 
 
 def _remember_behind_gate(

@@ -73,9 +73,7 @@ def build_topology(edge_tables: EdgeTables, *, with_edge_ids: bool) -> Topology:
                 (forward_pairs, backward_pairs),
             )
         else:
-            built_lists = pool.map(
-                lambda pairs: build_sets(*pairs), (forward_pairs, backward_pairs)
-            )
+            built_lists = pool.map(lambda pairs: build_sets(*pairs), (forward_pairs, backward_pairs))
         source_lists, target_lists = built_lists
     return Topology(source_lists, target_lists, endpoints.dangling_count)
 
@@ -85,25 +83,17 @@ def read_endpoints(edge_tables: EdgeTables, *, with_edge_ids: bool) -> EdgeEndpo
     with ThreadPoolExecutor(2) as pool:
         same_table = edge_tables.source.location == edge_tables.target.location
         source_future = pool.submit(read_encoder, edge_tables.source)
-        target_future = (
-            source_future if same_table else pool.submit(read_encoder, edge_tables.target)
-        )
+        target_future = source_future if same_table else pool.submit(read_encoder, edge_tables.target)
         edge_rows = scan(edge_tables.edge, ["src", "dst"], row_ids=with_edge_ids)
         (source_encoder, highest_source), (target_encoder, highest_target) = (
             source_future.result(),
             target_future.result(),
         )
-        encoded_sources = pool.submit(
-            _encode_column, source_encoder, edge_rows["src"], highest_source
-        )
-        encoded_targets = pool.submit(
-            _encode_column, target_encoder, edge_rows["dst"], highest_target
-        )
+        encoded_sources = pool.submit(_encode_column, source_encoder, edge_rows["src"], highest_source)
+        encoded_targets = pool.submit(_encode_column, target_encoder, edge_rows["dst"], highest_target)
         row_id_pair = encoded_sources.result(), encoded_targets.result()
     edge_ids = narrow_to_int32(row_id_array(edge_rows)) if with_edge_ids else None
-    return _drop_dangling(
-        row_id_pair[0], row_id_pair[1], edge_ids, (highest_source, highest_target)
-    )
+    return _drop_dangling(row_id_pair[0], row_id_pair[1], edge_ids, (highest_source, highest_target))
 
 
 def read_encoder(table: Table) -> tuple[IdEncoder, int]:
@@ -157,23 +147,15 @@ def build_sets(owners: IndexArray, values: IndexArray, row_count: int) -> Neighb
     edge_counts = np.diff(np.append(first_positions, len(owners)))
     owners, values = owners[first_positions], values[first_positions]
     repeated_pairs = np.flatnonzero(edge_counts > 1)
-    repeats = (
-        owners[repeated_pairs],
-        values[repeated_pairs],
-        narrow_to_int32(edge_counts[repeated_pairs]),
-    )
+    repeats = (owners[repeated_pairs], values[repeated_pairs], narrow_to_int32(edge_counts[repeated_pairs]))
     return NeighbourLists(list_starts(owners, row_count), values, repeats=repeats)
 
 
-def build_bags(
-    owners: IndexArray, values: IndexArray, edge_ids: IndexArray | None, row_count: int
-) -> NeighbourLists:
+def build_bags(owners: IndexArray, values: IndexArray, edge_ids: IndexArray | None, row_count: int) -> NeighbourLists:
     """Return lists with one entry per edge; parallel edges are ordered by edge row id."""
     sort_ids = edge_ids if edge_ids is not None else np.empty(0, np.int64)
     order = np.lexsort((sort_ids, values, owners))
-    return NeighbourLists(
-        list_starts(owners[order], row_count), values[order], edges=sort_ids[order]
-    )
+    return NeighbourLists(list_starts(owners[order], row_count), values[order], edges=sort_ids[order])
 
 
 def sort_pairs(owners: IndexArray, values: IndexArray) -> tuple[IndexArray, IndexArray]:

@@ -46,11 +46,7 @@ class TopologyKey:
     @property
     def table_family(self) -> tuple[str, str, str]:
         """The part of the key that lists of other versions of the same tables share."""
-        return (
-            "bags" if self.as_bags else "sets",
-            root_identity(self.store),
-            self.tables.edge.location,
-        )
+        return ("bags" if self.as_bags else "sets", root_identity(self.store), self.tables.edge.location)
 
     @property
     def memory_key(self) -> tuple[Any, ...]:
@@ -59,9 +55,7 @@ class TopologyKey:
 
     def tables_at(self, versions: TableVersions) -> EdgeTables:
         """Return the same tables at other versions."""
-        edge, source, target = (
-            open_table(self.store, *location_version) for location_version in versions
-        )
+        edge, source, target = (open_table(self.store, *location_version) for location_version in versions)
         return EdgeTables(edge, source, target)
 
 
@@ -77,9 +71,7 @@ def get_or_build(
     cached: Topology | None = caches.memory.get(topology_key.memory_key)
     if cached is not None:
         return cached
-    topology = caches.memory.get_or_build(
-        topology_key.memory_key, build, lambda built: built.nbytes
-    )
+    topology = caches.memory.get_or_build(topology_key.memory_key, build, lambda built: built.nbytes)
     for sibling_key in _sibling_keys(caches, topology_key)[_VERSIONS_IN_MEMORY:]:
         caches.memory.drop(sibling_key)
     return topology
@@ -127,20 +119,14 @@ def _load_from_disk(caches: QueryCaches, topology_key: TopologyKey) -> Topology 
     loaded = caches.disk.load(_file_name(topology_key)) if caches.disk is not None else None
     if loaded is None or loaded[0].get("line") != list(topology_key.table_family):
         return None
-    return (
-        _unpack_topology(*loaded)
-        if loaded[0].get("versions") == _versions_to_json(topology_key.versions)
-        else None
-    )
+    return _unpack_topology(*loaded) if loaded[0].get("versions") == _versions_to_json(topology_key.versions) else None
 
 
 def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
     """Derive the lists from those of another version."""
     for base_topology, versions in _other_versions(caches, topology_key):
         try:
-            derived = patch_topology(
-                base_topology, topology_key.tables_at(versions), topology_key.tables
-            )
+            derived = patch_topology(base_topology, topology_key.tables_at(versions), topology_key.tables)
         except (StorageError, FileNotFoundError):  # a cleanup removed the older version
             continue
         if derived is None:
@@ -151,9 +137,7 @@ def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topo
     return None
 
 
-def _other_versions(
-    caches: QueryCaches, topology_key: TopologyKey
-) -> Iterator[tuple[Topology, TableVersions]]:
+def _other_versions(caches: QueryCaches, topology_key: TopologyKey) -> Iterator[tuple[Topology, TableVersions]]:
     """Yield lists of other versions: those in memory, else those on disk."""
     sibling_keys = _sibling_keys(caches, topology_key)
     for sibling_key in sibling_keys[:_MAX_DERIVE_ATTEMPTS]:
@@ -162,9 +146,7 @@ def _other_versions(
             yield cached, sibling_key[3]
     if sibling_keys or caches.disk is None:
         return
-    for file_name in caches.disk.names_with_prefix(_hash_json(topology_key.table_family))[
-        :_MAX_DERIVE_ATTEMPTS
-    ]:
+    for file_name in caches.disk.names_with_prefix(_hash_json(topology_key.table_family))[:_MAX_DERIVE_ATTEMPTS]:
         loaded = caches.disk.load(file_name)
         if loaded is not None and loaded[0].get("line") == list(topology_key.table_family):
             yield _unpack_topology(*loaded), _versions_from_json(loaded[0]["versions"])
@@ -205,9 +187,7 @@ def _unpack_topology(header: dict[str, Any], arrays: dict[str, Any]) -> Topology
 def _unpack_lists(side: str, arrays: dict[str, Any]) -> NeighbourLists:
     repeats = None
     if f"{side}.repeats.owners" in arrays:
-        owners, values, counts = (
-            arrays[f"{side}.repeats.{array_name}"] for array_name in _REPEAT_ARRAYS
-        )
+        owners, values, counts = (arrays[f"{side}.repeats.{array_name}"] for array_name in _REPEAT_ARRAYS)
         repeats = (owners, values, counts)
     edges = arrays.get(f"{side}.edges")
     return NeighbourLists(arrays[f"{side}.starts"], arrays[f"{side}.values"], edges, repeats)

@@ -34,9 +34,7 @@ class _EdgeRows:
     edge_ids: IntArray
 
 
-def patch_topology(
-    base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables
-) -> Topology | None:
+def patch_topology(base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables) -> Topology | None:
     """Return the lists of `target_tables`, derived from `base_topology`; None to rebuild them."""
     node_changes = _find_node_changes(base_tables, target_tables)
     edge_changes = _find_edge_changes(base_topology, base_tables, target_tables)
@@ -61,31 +59,20 @@ def patch_topology(
     # A retained edge must not end at a row that was removed, or whose id now means another row.
     if out.bounds(stale_sources)[1].any() or back.bounds(stale_targets)[1].any():
         return None
-    changed_count = (
-        base_topology.unsaved_changes + len(removed_edges.edge_ids) + len(added_edges.edge_ids)
-    )
+    changed_count = base_topology.unsaved_changes + len(removed_edges.edge_ids) + len(added_edges.edge_ids)
     return Topology(out, back, 0, changed_count)
 
 
-def _find_node_changes(
-    base_tables: EdgeTables, target_tables: EdgeTables
-) -> tuple[tuple[IntArray, int], ...] | None:
+def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tuple[tuple[IntArray, int], ...] | None:
     """For source and target: rows removed or with a changed id, and the highest new row id."""
     changes_per_endpoint = []
-    table_pairs = [
-        (base_tables.source, target_tables.source),
-        (base_tables.target, target_tables.target),
-    ]
+    table_pairs = [(base_tables.source, target_tables.source), (base_tables.target, target_tables.target)]
     for base_table, target_table in table_pairs:
         if base_table.location != target_table.location:
             return None
-        removed_nodes, added_nodes = read_changes(
-            compare_versions(base_table, target_table), ["id"]
-        )
+        removed_nodes, added_nodes = read_changes(compare_versions(base_table, target_table), ["id"])
         added_rows = row_id_array(added_nodes)
-        changes_per_endpoint.append(
-            (row_id_array(removed_nodes), int(added_rows.max()) if len(added_rows) else -1)
-        )
+        changes_per_endpoint.append((row_id_array(removed_nodes), int(added_rows.max()) if len(added_rows) else -1))
     return tuple(changes_per_endpoint)
 
 
@@ -103,11 +90,7 @@ def _find_edge_changes(
     removed_rows, added_rows = read_changes(difference, ["src", "dst"])
     removed_edges = _resolve_endpoints(removed_rows, base_tables)
     added_edges = _resolve_endpoints(added_rows, target_tables)
-    return (
-        (removed_edges, added_edges)
-        if removed_edges is not None and added_edges is not None
-        else None
-    )
+    return (removed_edges, added_edges) if removed_edges is not None and added_edges is not None else None
 
 
 def _resolve_endpoints(edge_table: pa.Table, tables: EdgeTables) -> _EdgeRows | None:
@@ -142,15 +125,11 @@ def _widen_lists(lists: NeighbourLists, row_count: int) -> NeighbourLists:
     missing_rows = row_count - (len(lists.starts) - 1)
     if missing_rows <= 0:
         return lists
-    starts = np.concatenate(
-        [lists.starts, np.full(missing_rows, lists.starts[-1], lists.starts.dtype)]
-    )
+    starts = np.concatenate([lists.starts, np.full(missing_rows, lists.starts[-1], lists.starts.dtype)])
     return NeighbourLists(starts, lists.values, lists.edges, lists.repeats)
 
 
-def _patch_sets(
-    lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows
-) -> NeighbourLists | None:
+def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
     """Patch sets: a pair stays in its list as long as at least one edge joins it."""
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
@@ -170,9 +149,7 @@ def _patch_sets(
     return NeighbourLists(edited.starts, edited.values, repeats=new_repeats.arrays)
 
 
-def _patch_bag(
-    lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows
-) -> NeighbourLists | None:
+def _patch_bag(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
     """Patch bags: every edge has its own entry."""
     removed_entries = _sort_entries(removed_edges)
     entry_positions, present = _find_entries(lists, *removed_entries)
@@ -181,11 +158,7 @@ def _patch_bag(
     without_removed = _edit_lists(lists, removed_entries, entry_positions, present, ~present)
     added_entries = _sort_entries(added_edges)
     entry_positions, present = _find_entries(without_removed, *added_entries)
-    return (
-        None
-        if present.any()
-        else _edit_lists(without_removed, added_entries, entry_positions, present, ~present)
-    )
+    return None if present.any() else _edit_lists(without_removed, added_entries, entry_positions, present, ~present)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +176,7 @@ class _RepeatedPairs:
 
     @property
     def arrays(self) -> tuple[IndexArray, IndexArray, IndexArray]:
-        return (
-            narrow_to_int32(self.owners),
-            narrow_to_int32(self.values),
-            narrow_to_int32(self.counts),
-        )
+        return (narrow_to_int32(self.owners), narrow_to_int32(self.values), narrow_to_int32(self.counts))
 
     def find(self, owners: IntArray, values: IntArray) -> IntArray:
         """Return the positions of pairs, -1 for a pair that is not present."""
@@ -217,29 +186,22 @@ class _RepeatedPairs:
         }
         requested = zip(owners, values, strict=True)
         return np.fromiter(
-            (position_by_pair.get(requested_pair, -1) for requested_pair in requested),
-            np.int64,
-            len(owners),
+            (position_by_pair.get(requested_pair, -1) for requested_pair in requested), np.int64, len(owners)
         )
 
     def without(self, positions: IntArray) -> "_RepeatedPairs":
-        return _RepeatedPairs(
-            *(np.delete(array, positions) for array in (self.owners, self.values, self.counts))
-        )
+        return _RepeatedPairs(*(np.delete(array, positions) for array in (self.owners, self.values, self.counts)))
 
     def plus(self, owners: IntArray, values: IntArray, counts: IntArray) -> "_RepeatedPairs":
         existing_arrays = (self.owners, self.values, self.counts)
         merged_arrays = [
-            np.concatenate(array_pair)
-            for array_pair in zip(existing_arrays, (owners, values, counts), strict=True)
+            np.concatenate(array_pair) for array_pair in zip(existing_arrays, (owners, values, counts), strict=True)
         ]
         order = np.lexsort((merged_arrays[1], merged_arrays[0]))
         return _RepeatedPairs(*(merged_array[order] for merged_array in merged_arrays))
 
 
-def _sum_count_changes(
-    removed_edges: _EdgeRows, added_edges: _EdgeRows
-) -> tuple[IntArray, IntArray, IntArray]:
+def _sum_count_changes(removed_edges: _EdgeRows, added_edges: _EdgeRows) -> tuple[IntArray, IntArray, IntArray]:
     """Return the distinct pairs in order, and by how many edges each one changes."""
     owners = np.concatenate([removed_edges.sources, added_edges.sources])
     values = np.concatenate([removed_edges.targets, added_edges.targets])
@@ -293,29 +255,16 @@ def _edit_lists(
     starts = narrow_to_int32(lists.starts + np.cumsum(length_changes))
     new_edges = lists.edges
     if new_edges is not None and edge_ids is not None:
-        new_edges = _replace_entries(
-            new_edges, removed_positions, inserted_positions, edge_ids[to_insert]
-        )
+        new_edges = _replace_entries(new_edges, removed_positions, inserted_positions, edge_ids[to_insert])
     return NeighbourLists(
-        starts,
-        _replace_entries(lists.values, removed_positions, inserted_positions, values[to_insert]),
-        new_edges,
+        starts, _replace_entries(lists.values, removed_positions, inserted_positions, values[to_insert]), new_edges
     )
 
 
 def _replace_entries(
-    array: IndexArray,
-    removed_positions: IntArray,
-    inserted_positions: IntArray,
-    inserted_values: IntArray,
+    array: IndexArray, removed_positions: IntArray, inserted_positions: IntArray, inserted_values: IntArray
 ) -> IndexArray:
-    value_dtype = (
-        array.dtype
-        if not len(inserted_values) or inserted_values.max() < 1 << 31
-        else np.dtype(np.int64)
-    )
+    value_dtype = array.dtype if not len(inserted_values) or inserted_values.max() < 1 << 31 else np.dtype(np.int64)
     return np.insert(
-        np.delete(array, removed_positions).astype(value_dtype, copy=False),
-        inserted_positions,
-        inserted_values,
+        np.delete(array, removed_positions).astype(value_dtype, copy=False), inserted_positions, inserted_values
     )

@@ -97,11 +97,7 @@ def _nested_codes(values: pa.Array) -> Codes:
     code_by_value: dict[object, int] = {}
     frozen_values = map(_freeze_value, values.to_pylist())
     return np.array(
-        [
-            code_by_value.setdefault(frozen_value, len(code_by_value))
-            for frozen_value in frozen_values
-        ],
-        np.int64,
+        [code_by_value.setdefault(frozen_value, len(code_by_value)) for frozen_value in frozen_values], np.int64
     )
 
 
@@ -111,9 +107,7 @@ def _freeze_value(value: object) -> object:
     return tuple(map(_freeze_value, value)) if isinstance(value, list) else value
 
 
-def order_codes(
-    values: pa.Array, *, descending: bool = False, row_limit: int | None = None
-) -> Numbers:
+def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | None = None) -> Numbers:
     """Return numbers in the order of the values: null first, or last when descending.
 
     With `row_limit`, only that many leading rows are exact: all later rows share one number.
@@ -165,20 +159,14 @@ def _value_ranks(values: pa.Array) -> Codes:
         return string_ranks(values)
     if pa.types.is_floating(data_type):
         return dense_ranks(values.fill_null(0).to_numpy(zero_copy_only=False))
-    if pa.types.is_temporal(data_type) or (
-        pa.types.is_integer(data_type) and not pa.types.is_uint64(data_type)
-    ):
+    if pa.types.is_temporal(data_type) or (pa.types.is_integer(data_type) and not pa.types.is_uint64(data_type)):
         return dense_ranks(_as_integers(values))
     dictionary_array = values.dictionary_encode()
     rank_by_code = np.empty(len(dictionary_array.dictionary), np.int64)
-    rank_by_code[pc.sort_indices(dictionary_array.dictionary).to_numpy()] = np.arange(
-        len(rank_by_code)
-    )
+    rank_by_code[pc.sort_indices(dictionary_array.dictionary).to_numpy()] = np.arange(len(rank_by_code))
     if len(rank_by_code) == 0:
         return np.zeros(len(values), np.int64)
-    row_ranks: Codes = rank_by_code[
-        dictionary_array.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    ]
+    row_ranks: Codes = rank_by_code[dictionary_array.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     return row_ranks
 
 
@@ -197,9 +185,7 @@ def _top_order_codes(values: pa.Array, descending: bool, row_limit: int) -> Code
     valid_values = values.take(pa.array(valid_positions)) if null_count else values
     boundary_value = _top_boundary(valid_values, descending, valid_limit)
     within_boundary = pc.greater_equal if descending else pc.less_equal
-    top_positions = valid_positions[
-        within_boundary(valid_values, boundary_value).to_numpy(zero_copy_only=False)
-    ]
+    top_positions = valid_positions[within_boundary(valid_values, boundary_value).to_numpy(zero_copy_only=False)]
     top_values = values.take(pa.array(top_positions))
     codes[top_positions] = dense_ranks(order_codes(top_values, descending=descending))
     if not descending:

@@ -79,9 +79,7 @@ def _normalize_for_integers(
     return "always" if (operator in ("<", "<=")) == (constant > highest) else "never"
 
 
-def _round_constant(
-    operator: CompareOperator, constant: float
-) -> ColumnComparison | ConstantOutcome:
+def _round_constant(operator: CompareOperator, constant: float) -> ColumnComparison | ConstantOutcome:
     """Return the equivalent comparison of an integer with an integer constant."""
     if math.isnan(constant):
         return "always" if operator == "!=" else "never"
@@ -93,9 +91,7 @@ def _round_constant(
         return ColumnComparison(operator, int(constant))
     if operator in ("=", "!="):
         return "never" if operator == "=" else "always"
-    return ColumnComparison(
-        operator, math.ceil(constant) if operator in ("<", ">=") else math.floor(constant)
-    )
+    return ColumnComparison(operator, math.ceil(constant) if operator in ("<", ">=") else math.floor(constant))
 
 
 def _normalize_for_floats(
@@ -119,9 +115,7 @@ def _nearest_float(column_type: pa.DataType, constant: int | float) -> float:
     if column_type.bit_width == 64 or not math.isfinite(double_value):
         return double_value
     single_precision = narrow_to_f32(double_value)
-    return (
-        single_precision if single_precision is not None else math.copysign(math.inf, double_value)
-    )
+    return single_precision if single_precision is not None else math.copysign(math.inf, double_value)
 
 
 def _integer_bounds(column_type: pa.DataType) -> tuple[int, int]:
@@ -174,16 +168,12 @@ def _cast_to_common_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.
     return left.cast(common_type), right.cast(common_type)
 
 
-def _compare_integers_to_floats(
-    integers: pa.Array, operator: CompareOperator, floats: pa.Array
-) -> pa.Array:
+def _compare_integers_to_floats(integers: pa.Array, operator: CompareOperator, floats: pa.Array) -> pa.Array:
     """Compare integers with floats exactly, although not every 64-bit integer is a float."""
     if integers.type.bit_width < 64:
         return _ARROW_FUNCTIONS[operator](integers.cast(pa.float64()), floats.cast(pa.float64()))
     outcomes = [
-        None
-        if integer is None or float_value is None
-        else _PYTHON_FUNCTIONS[operator](integer, float_value)
+        None if integer is None or float_value is None else _PYTHON_FUNCTIONS[operator](integer, float_value)
         for integer, float_value in zip(integers.to_pylist(), floats.to_pylist(), strict=True)
     ]
     return pa.array(outcomes, pa.bool_())

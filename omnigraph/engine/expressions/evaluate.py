@@ -62,9 +62,7 @@ class TableSource:
 
     def constant(self, value: plan.Value) -> Any:
         """Return the value of a constant or parameter."""
-        return (
-            value.value if isinstance(value, plan.Constant) else self.params[_parameter_name(value)]
-        )
+        return value.value if isinstance(value, plan.Constant) else self.params[_parameter_name(value)]
 
 
 def _parameter_name(value: plan.Value) -> str:
@@ -99,9 +97,7 @@ def repeat_value(value: Any, data_type: pa.DataType, row_count: int) -> pa.Array
     return pa.repeat(pa.scalar(value, data_type), row_count)
 
 
-def true_mask(
-    source: ColumnSource, predicate: plan.Predicate
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def true_mask(source: ColumnSource, predicate: plan.Predicate) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return where a predicate is true: neither false nor unknown."""
     truth_column = evaluate_predicate(source, predicate)
     if truth_column.null_count:
@@ -118,9 +114,7 @@ def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Ar
         case plan.TextTest():
             return _evaluate_text_test(source, predicate)
         case plan.InList():
-            return is_member(
-                evaluate_value(source, predicate.operand), source.constant(predicate.items)
-            )
+            return is_member(evaluate_value(source, predicate.operand), source.constant(predicate.items))
         case plan.IsNull():
             operand = evaluate_value(source, predicate.operand)
             return pc.is_valid(operand) if predicate.negated else pc.is_null(operand)
@@ -129,13 +123,9 @@ def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Ar
         case plan.TextSearch():
             return _evaluate_text_search(source, predicate)
         case plan.And():
-            return reduce(
-                pc.and_kleene, (evaluate_predicate(source, item) for item in predicate.items)
-            )
+            return reduce(pc.and_kleene, (evaluate_predicate(source, item) for item in predicate.items))
         case plan.Or():
-            return reduce(
-                pc.or_kleene, (evaluate_predicate(source, item) for item in predicate.items)
-            )
+            return reduce(pc.or_kleene, (evaluate_predicate(source, item) for item in predicate.items))
         case plan.Not():
             return pc.invert(evaluate_predicate(source, predicate.item))
 
@@ -143,17 +133,11 @@ def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Ar
 def _evaluate_comparison(source: ColumnSource, comparison: plan.Compare) -> pa.Array:
     left, right = comparison.left, comparison.right
     if is_constant(right):
-        return compare_constant(
-            evaluate_value(source, left), comparison.operator, source.constant(right)
-        )
+        return compare_constant(evaluate_value(source, left), comparison.operator, source.constant(right))
     if is_constant(left):
         swapped_operator = swap_operator(comparison.operator)
-        return compare_constant(
-            evaluate_value(source, right), swapped_operator, source.constant(left)
-        )
-    return compare_columns(
-        evaluate_value(source, left), comparison.operator, evaluate_value(source, right)
-    )
+        return compare_constant(evaluate_value(source, right), swapped_operator, source.constant(left))
+    return compare_columns(evaluate_value(source, left), comparison.operator, evaluate_value(source, right))
 
 
 def is_member(operand: pa.Array, items: Any) -> pa.Array:
@@ -165,9 +149,7 @@ def is_member(operand: pa.Array, items: Any) -> pa.Array:
     membership = pc.is_in(operand, value_set=pa.array(representable, operand.type))
     if pa.types.is_floating(operand.type) and 0 in representable:
         membership = pc.or_(membership, pc.equal(operand, 0.0).fill_null(False))  # 0.0 equals -0.0
-    return (
-        membership if operand.null_count == 0 else pc.if_else(operand.is_valid(), membership, None)
-    )
+    return membership if operand.null_count == 0 else pc.if_else(operand.is_valid(), membership, None)
 
 
 def _evaluate_text_test(source: ColumnSource, text_test: plan.TextTest) -> pa.Array:
@@ -216,9 +198,7 @@ def _evaluate_list_contains(source: ColumnSource, text_test: plan.TextTest) -> p
         item_matches = compare_columns(items, "=", wanted_items.take(owner_rows))
         is_unknown = pc.is_null(wanted_items)
     contains_item = np.zeros(len(lists), np.bool_)
-    contains_item[
-        owner_rows.filter(item_matches.fill_null(False)).to_numpy(zero_copy_only=False)
-    ] = True
+    contains_item[owner_rows.filter(item_matches.fill_null(False)).to_numpy(zero_copy_only=False)] = True
     is_unknown = pc.or_(is_unknown, pc.is_null(lists))
     return pc.if_else(is_unknown, pa.scalar(None, pa.bool_()), pa.array(contains_item))
 
@@ -226,12 +206,7 @@ def _evaluate_list_contains(source: ColumnSource, text_test: plan.TextTest) -> p
 def _evaluate_text_search(source: ColumnSource, text_search: plan.TextSearch) -> pa.Array:
     from omnigraph.engine.search.text import match_texts
 
-    max_edits = (
-        source.constant(text_search.max_edits) if text_search.max_edits is not None else None
-    )
+    max_edits = source.constant(text_search.max_edits) if text_search.max_edits is not None else None
     return match_texts(
-        text_search.function,
-        evaluate_value(source, text_search.field),
-        source.constant(text_search.query),
-        max_edits,
+        text_search.function, evaluate_value(source, text_search.field), source.constant(text_search.query), max_edits
     )

@@ -121,11 +121,7 @@ def hot_columns(
     for column_name in column_names:
         load_column = partial(_load_column, context, table_key, column_name)
         hot_column = _load_if_worthwhile(
-            context,
-            table_key,
-            ("column", column_name),
-            _CALL_COST + _ROW_COST * needed_rows,
-            load_column,
+            context, table_key, ("column", column_name), _CALL_COST + _ROW_COST * needed_rows, load_column
         )
         if hot_column is not None:  # no early exit: the others must accrue miss costs too
             loaded_columns.append(hot_column)
@@ -141,9 +137,7 @@ def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
     return row_ids
 
 
-def hot_id_order(
-    context: ExecutionContext, table_key: TableKey, needed_rows: int
-) -> IdOrder | None:
+def hot_id_order(context: ExecutionContext, table_key: TableKey, needed_rows: int) -> IdOrder | None:
     """Return the order of ids, if worthwhile for a caller that looks up so many of them."""
     miss_cost = (_CALL_COST + _ROW_COST * needed_rows) // _SORT_COST
     id_order: IdOrder | None = _load_if_worthwhile(
@@ -153,15 +147,10 @@ def hot_id_order(
 
 
 def hot_derivation(
-    context: ExecutionContext,
-    table_key: TableKey,
-    derivation_key: tuple[str, ...],
-    derive: Callable[[], Any],
+    context: ExecutionContext, table_key: TableKey, derivation_key: tuple[str, ...], derive: Callable[[], Any]
 ) -> Any:
     """Return something derived once from the columns of a table version."""
-    return _load_if_worthwhile(
-        context, table_key, derivation_key, context.row_count(table_key), derive
-    )
+    return _load_if_worthwhile(context, table_key, derivation_key, context.row_count(table_key), derive)
 
 
 def _load_if_worthwhile(
@@ -187,16 +176,10 @@ def _load_if_worthwhile(
 
 
 def _is_flat(data_type: pa.DataType) -> bool:
-    return not (
-        pa.types.is_nested(data_type)
-        or pa.types.is_binary(data_type)
-        or pa.types.is_large_binary(data_type)
-    )
+    return not (pa.types.is_nested(data_type) or pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
 
 
-def _load_column(
-    context: ExecutionContext, table_key: TableKey, column_name: str
-) -> HotColumn | None:
+def _load_column(context: ExecutionContext, table_key: TableKey, column_name: str) -> HotColumn | None:
     """Load a column by row id; None if it is too wide or its row ids are too sparse."""
     table, row_count = context.table(table_key), context.row_count(table_key)
     if not _is_flat(table.schema.field(column_name).type):
@@ -225,11 +208,7 @@ def _encode_repeats(values: pa.Array) -> HotColumn:
     if len(distinct_values) * _MIN_REPETITION > len(values):
         return HotColumn(values)
     code_type = np.int16 if len(distinct_values) < 1 << 15 else np.int32
-    codes = (
-        dictionary_array.indices.fill_null(len(distinct_values))
-        .to_numpy(zero_copy_only=False)
-        .astype(code_type)
-    )
+    codes = dictionary_array.indices.fill_null(len(distinct_values)).to_numpy(zero_copy_only=False).astype(code_type)
     return HotColumn(pa.concat_arrays([distinct_values, pa.nulls(1, distinct_values.type)]), codes)
 
 

@@ -32,11 +32,7 @@ class RowValues:
 
     def materialize(self) -> pa.Array:
         """Return one value per row."""
-        return (
-            self.values
-            if self.value_index is None
-            else self.values.take(pa.array(self.value_index))
-        )
+        return self.values if self.value_index is None else self.values.take(pa.array(self.value_index))
 
     def is_valid(self) -> Mask:
         """Return where the value is not null."""
@@ -57,9 +53,7 @@ class RowValues:
         """Return a number per row, in the order of the values."""
         if self.value_index is not None:
             limit = None  # the best values may occur in no row, or in many
-        return self._expand_to_rows(
-            order_codes(self.values, descending=descending, row_limit=limit)
-        )
+        return self._expand_to_rows(order_codes(self.values, descending=descending, row_limit=limit))
 
     def numeric(self) -> npt.NDArray[Any]:
         """Return the number per row; arbitrary where the value is null."""
@@ -80,13 +74,9 @@ def count_distinct_entities(rows: Rows, variable: str) -> int:
     """Return the number of distinct entities of a variable; null does not count."""
     entity_numbers = entity_codes(rows[variable])
     entity_numbers = (
-        entity_numbers[entity_numbers >= 0]
-        if len(entity_numbers) and int(entity_numbers.min()) < 0
-        else entity_numbers
+        entity_numbers[entity_numbers >= 0] if len(entity_numbers) and int(entity_numbers.min()) < 0 else entity_numbers
     )
-    if len(entity_numbers) == 0 or int(entity_numbers.max()) > _MARKS_PER_VALUE * len(
-        entity_numbers
-    ):
+    if len(entity_numbers) == 0 or int(entity_numbers.max()) > _MARKS_PER_VALUE * len(entity_numbers):
         return len(np.unique(entity_numbers))
     is_present = np.zeros(int(entity_numbers.max()) + 1, np.bool_)
     is_present[entity_numbers] = True
@@ -112,9 +102,7 @@ def evaluate_rows(context: ExecutionContext, rows: Rows, value: plan.Value) -> R
     if cached_values is not None:
         return cached_values
     entity_numbers = entity_codes(rows[variables[0]])
-    if bool(
-        (entity_numbers[1:] > entity_numbers[:-1]).all()
-    ):  # scan order: each entity occurs once
+    if bool((entity_numbers[1:] > entity_numbers[:-1]).all()):  # scan order: each entity occurs once
         return RowValues(evaluate.evaluate_value(RowSource(context, rows), value))
     codes, first_positions = dense_codes(entity_numbers)
     if len(first_positions) == rows.count:

@@ -30,26 +30,17 @@ def string_ranks(strings: pa.Array) -> _Int64Array:
     for word_number in range(_MAX_WORDS_COMPARED):
         if len(tied_rows) == 0:
             return string_rank
-        tied_rows = _refine_ranks(
-            string_rank, tied_rows, string_words.read_word(tied_rows, word_number * _WORD_BYTES)
-        )
-        if (
-            len(tied_rows)
-            and int(string_words.lengths[tied_rows].max()) <= (word_number + 1) * _WORD_BYTES
-        ):
+        tied_rows = _refine_ranks(string_rank, tied_rows, string_words.read_word(tied_rows, word_number * _WORD_BYTES))
+        if len(tied_rows) and int(string_words.lengths[tied_rows].max()) <= (word_number + 1) * _WORD_BYTES:
             # All bytes were compared: remaining ties can differ only in trailing zero bytes.
             _refine_ranks(string_rank, tied_rows, string_words.lengths[tied_rows].astype(np.uint64))
             return string_rank
     if len(tied_rows):
-        _refine_ranks(
-            string_rank, tied_rows, _rank_by_comparison(strings.take(pa.array(tied_rows)))
-        )
+        _refine_ranks(string_rank, tied_rows, _rank_by_comparison(strings.take(pa.array(tied_rows))))
     return string_rank
 
 
-def _refine_ranks(
-    string_rank: _Int64Array, tied_rows: _Int64Array, numbers: npt.NDArray[np.uint64]
-) -> _Int64Array:
+def _refine_ranks(string_rank: _Int64Array, tied_rows: _Int64Array, numbers: npt.NDArray[np.uint64]) -> _Int64Array:
     """Order rows of equal rank by numbers; return the rows that are still tied."""
     current_ranks = string_rank[tied_rows]
     sort_order = np.lexsort((numbers, current_ranks))
@@ -71,12 +62,8 @@ def _rank_by_comparison(strings: pa.Array) -> npt.NDArray[np.uint64]:
     """Return the ranks of long strings, by comparing them as strings."""
     encoded = strings.dictionary_encode()
     dictionary_ranks = np.empty(len(encoded.dictionary), np.uint64)
-    dictionary_ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(
-        len(dictionary_ranks), dtype=np.uint64
-    )
-    string_rank: npt.NDArray[np.uint64] = dictionary_ranks[
-        encoded.indices.to_numpy(zero_copy_only=False)
-    ]
+    dictionary_ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(dictionary_ranks), dtype=np.uint64)
+    string_rank: npt.NDArray[np.uint64] = dictionary_ranks[encoded.indices.to_numpy(zero_copy_only=False)]
     return string_rank
 
 
@@ -100,20 +87,12 @@ class _StringWords:
 
 def _split_into_words(strings: pa.Array) -> _StringWords:
     _, offset_buffer, data_buffer = strings.buffers()
-    string_bounds = np.frombuffer(offset_buffer, np.int32)[
-        strings.offset : strings.offset + len(strings) + 1
-    ]
-    first_byte, end_byte = (
-        (int(string_bounds[0]), int(string_bounds[-1])) if len(string_bounds) else (0, 0)
-    )
+    string_bounds = np.frombuffer(offset_buffer, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    first_byte, end_byte = (int(string_bounds[0]), int(string_bounds[-1])) if len(string_bounds) else (0, 0)
     padded_bytes = np.zeros(end_byte - first_byte + _WORD_BYTES, np.uint8)
     if data_buffer is not None:
-        padded_bytes[: end_byte - first_byte] = np.frombuffer(data_buffer, np.uint8)[
-            first_byte:end_byte
-        ]
+        padded_bytes[: end_byte - first_byte] = np.frombuffer(data_buffer, np.uint8)[first_byte:end_byte]
     byte_windows = np.lib.stride_tricks.sliding_window_view(padded_bytes, _WORD_BYTES)
     return _StringWords(
-        byte_windows,
-        string_bounds[:-1].astype(np.int64) - first_byte,
-        np.diff(string_bounds).astype(np.int64),
+        byte_windows, string_bounds[:-1].astype(np.int64) - first_byte, np.diff(string_bounds).astype(np.int64)
     )

@@ -72,12 +72,8 @@ def _merge_equal_rows(
         return argument, groups, weights
     if weights is not None and int(weights.max()) * len(weights) >= _EXACT_FLOAT_MAX:
         return argument, groups, weights
-    group_value_codes = (
-        groups.codes * value_count + value_index if groups.group_count > 1 else value_index
-    )
-    pair_weights = np.bincount(
-        group_value_codes, weights=weights, minlength=groups.group_count * value_count
-    )
+    group_value_codes = groups.codes * value_count + value_index if groups.group_count > 1 else value_index
+    pair_weights = np.bincount(group_value_codes, weights=weights, minlength=groups.group_count * value_count)
     present_pairs = np.flatnonzero(pair_weights)
     pair_groups, pair_values = np.divmod(present_pairs, value_count)
     return (
@@ -87,14 +83,10 @@ def _merge_equal_rows(
     )
 
 
-def _first_row_per_value(
-    argument: RowValues, groups: RowGroups, selected_rows: IntArray | None
-) -> IntArray:
+def _first_row_per_value(argument: RowValues, groups: RowGroups, selected_rows: IntArray | None) -> IntArray:
     """Return the first row of each distinct value in each group."""
     row_positions = np.arange(len(groups.codes)) if selected_rows is None else selected_rows
-    group_value_codes = pair_codes(
-        dense_ranks(groups.codes[row_positions]), argument.codes()[row_positions]
-    )
+    group_value_codes = pair_codes(dense_ranks(groups.codes[row_positions]), argument.codes()[row_positions])
     first_rows: IntArray = row_positions[np.sort(dense_codes(group_value_codes)[1])]
     return first_rows
 
@@ -122,10 +114,7 @@ def _integer_sums(numbers: npt.NDArray[Any], groups: RowGroups) -> list[int]:
     low_sums = np.zeros(groups.group_count, np.int64)
     np.add.at(high_sums, groups.codes, high_words)
     np.add.at(low_sums, groups.codes, low_words)
-    return [
-        (int(high_sum) << 32) + int(low_sum)
-        for high_sum, low_sum in zip(high_sums, low_sums, strict=True)
-    ]
+    return [(int(high_sum) << 32) + int(low_sum) for high_sum, low_sum in zip(high_sums, low_sums, strict=True)]
 
 
 def _group_totals(argument: RowValues, groups: RowGroups, weights: IntArray | None) -> list[float]:
@@ -147,9 +136,7 @@ def _weighted_sums(numbers: npt.NDArray[Any], weights: IntArray, groups: RowGrou
     return sums
 
 
-def _float_sums(
-    numbers: npt.NDArray[np.float64], groups: RowGroups, weights: IntArray | None
-) -> list[float]:
+def _float_sums(numbers: npt.NDArray[np.float64], groups: RowGroups, weights: IntArray | None) -> list[float]:
     if weights is not None:
         numbers, repeated_codes = np.repeat(numbers, weights), np.repeat(groups.codes, weights)
         groups = RowGroups(repeated_codes, groups.group_count)
@@ -158,10 +145,7 @@ def _float_sums(
     order = np.argsort(groups.codes, kind="stable")
     group_stops = np.cumsum(np.bincount(groups.codes, minlength=groups.group_count))
     grouped_numbers = numbers[order]
-    return [
-        _exact_float_sum(group_numbers.tolist())
-        for group_numbers in np.split(grouped_numbers, group_stops[:-1])
-    ]
+    return [_exact_float_sum(group_numbers.tolist()) for group_numbers in np.split(grouped_numbers, group_stops[:-1])]
 
 
 def _exact_float_sum(numbers: list[float]) -> float:
@@ -195,9 +179,7 @@ def _extreme_values(argument: RowValues, groups: RowGroups, *, highest: bool) ->
     if groups.group_count == 1 and argument.value_index is None:
         extremes = (pc.max if highest else pc.min)(argument.values)
         return pa.repeat(extremes, 1)
-    extremes = argument.take(
-        _lowest_rows(argument.sort_numbers(descending=highest), groups)
-    ).materialize()
+    extremes = argument.take(_lowest_rows(argument.sort_numbers(descending=highest), groups)).materialize()
     return pc.if_else(pa.array(is_empty), pa.scalar(None, extremes.type), extremes)
 
 

@@ -36,11 +36,7 @@ def expand_step(
 
 
 def walk_breadth_first(
-    context: ExecutionContext,
-    adjacencies: Sequence[Adjacency],
-    start_ids: IntArray,
-    min_hops: int,
-    max_hops: int,
+    context: ExecutionContext, adjacencies: Sequence[Adjacency], start_ids: IntArray, min_hops: int, max_hops: int
 ) -> tuple[IntArray, IntArray]:
     """Walk from all starts at once; return the nodes whose shortest distance is within bounds.
 
@@ -56,9 +52,7 @@ def walk_breadth_first(
             loop_positions = _self_loop_positions(adjacencies, frontier)
             emitted.append((owners[loop_positions], frontier[loop_positions]))
         positions, neighbours = expand_step(context, adjacencies, frontier)
-        owners, frontier = _subtract_pairs(
-            distinct_pairs(owners[positions], neighbours), seen_pairs
-        )
+        owners, frontier = _subtract_pairs(distinct_pairs(owners[positions], neighbours), seen_pairs)
         if len(frontier) == 0:
             break
         seen_pairs = _merge_pairs(seen_pairs, (owners, frontier))
@@ -72,29 +66,18 @@ def walk_breadth_first(
 
 
 def walk_each_start(
-    context: ExecutionContext,
-    adjacencies: Sequence[Adjacency],
-    start_ids: IntArray,
-    min_hops: int,
-    max_hops: int,
+    context: ExecutionContext, adjacencies: Sequence[Adjacency], start_ids: IntArray, min_hops: int, max_hops: int
 ) -> tuple[IntArray, IntArray]:
     """Walk from one start after another, with a mask of the nodes seen so far."""
-    nodes_by_start = [
-        _walk_from(context, adjacencies, int(start), min_hops, max_hops) for start in start_ids
-    ]
+    nodes_by_start = [_walk_from(context, adjacencies, int(start), min_hops, max_hops) for start in start_ids]
     owners = np.repeat(
-        np.arange(len(nodes_by_start), dtype=np.int64),
-        [len(start_nodes) for start_nodes in nodes_by_start],
+        np.arange(len(nodes_by_start), dtype=np.int64), [len(start_nodes) for start_nodes in nodes_by_start]
     )
     return owners, np.concatenate([np.empty(0, np.int64), *nodes_by_start])
 
 
 def _walk_from(
-    context: ExecutionContext,
-    adjacencies: Sequence[Adjacency],
-    start_id: int,
-    min_hops: int,
-    max_hops: int,
+    context: ExecutionContext, adjacencies: Sequence[Adjacency], start_id: int, min_hops: int, max_hops: int
 ) -> IntArray:
     row_bound = row_id_bound(adjacencies)
     if not 0 <= start_id < row_bound:
@@ -131,11 +114,7 @@ def _unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
 
 def row_id_bound(adjacencies: Sequence[Adjacency]) -> int:
     """Return an upper bound of all reachable row ids; 0 if unknown."""
-    return (
-        max(adjacency.size for adjacency in adjacencies)
-        if all(adjacency.size for adjacency in adjacencies)
-        else 0
-    )
+    return max(adjacency.size for adjacency in adjacencies) if all(adjacency.size for adjacency in adjacencies) else 0
 
 
 def _self_loop_positions(adjacencies: Sequence[Adjacency], nodes: IntArray) -> IntArray:
@@ -152,11 +131,7 @@ def _subtract_pairs(
     new_keys, known_keys = _pack_pairs(*new_pairs), _pack_pairs(*known_pairs)
     key_positions = np.searchsorted(known_keys, new_keys)
     key_positions[key_positions == len(known_keys)] = 0
-    is_unknown = (
-        known_keys[key_positions] != new_keys
-        if len(known_keys)
-        else np.ones(len(new_keys), np.bool_)
-    )
+    is_unknown = known_keys[key_positions] != new_keys if len(known_keys) else np.ones(len(new_keys), np.bool_)
     return new_pairs[0][is_unknown], new_pairs[1][is_unknown]
 
 
@@ -164,8 +139,7 @@ def _merge_pairs(
     first_pairs: tuple[IntArray, IntArray], second_pairs: tuple[IntArray, IntArray]
 ) -> tuple[IntArray, IntArray]:
     return distinct_pairs(
-        np.concatenate([first_pairs[0], second_pairs[0]]),
-        np.concatenate([first_pairs[1], second_pairs[1]]),
+        np.concatenate([first_pairs[0], second_pairs[0]]), np.concatenate([first_pairs[1], second_pairs[1]])
     )
 
 

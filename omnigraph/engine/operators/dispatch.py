@@ -66,9 +66,7 @@ def _left_join(context: ExecutionContext, rows: Rows, operator: plan.LeftJoin) -
 
 
 def _drop_variables(context: ExecutionContext, rows: Rows, operator: DropVariables) -> Rows:
-    return rows.select_variables(
-        variable for variable in rows.bindings if variable not in operator.variables
-    )
+    return rows.select_variables(variable for variable in rows.bindings if variable not in operator.variables)
 
 
 _FUNCTION_BY_OPERATOR: dict[type, OperatorFunction] = {

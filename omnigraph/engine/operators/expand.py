@@ -13,14 +13,7 @@ from omnigraph.engine.context import ExecutionContext
 from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
 
-from .breadth_first import (
-    BYTES_PER_PAIR,
-    DENSE_FACTOR,
-    expand_step,
-    row_id_bound,
-    walk_breadth_first,
-    walk_each_start,
-)
+from .breadth_first import BYTES_PER_PAIR, DENSE_FACTOR, expand_step, row_id_bound, walk_breadth_first, walk_each_start
 from .filter import filter_rows
 from .rows import NULL_ROW, IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
@@ -40,19 +33,13 @@ def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Row
         edge_rows = _expand_edges(context, rows, expansion, start_ids)
     else:
         positions, targets = reachable_pairs(context, start_ids, expansion, apply_filters=True)
-        new_bindings = (
-            {}
-            if expansion.target is None
-            else {expansion.target: target_binding(expansion, targets)}
-        )
+        new_bindings = {} if expansion.target is None else {expansion.target: target_binding(expansion, targets)}
         context.meter.charge_bytes(len(positions) * (rows.bytes_per_row + 8))
         return rows.take_with(positions, new_bindings)
     return filter_rows(context, edge_rows, expansion.target_filters)
 
 
-def source_row_ids(
-    context: ExecutionContext, source_binding: VariableBinding, expansion: plan.Expand
-) -> IntArray:
+def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, expansion: plan.Expand) -> IntArray:
     """Return the row ids that edges start from; null where the variable has another type."""
     edge = context.catalog.edge(expansion.steps[0].edge_type)
     if edge is None:
@@ -64,11 +51,7 @@ def source_row_ids(
 
 
 def reachable_pairs(
-    context: ExecutionContext,
-    start_ids: IntArray,
-    expansion: plan.Expand,
-    *,
-    apply_filters: bool = False,
+    context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand, *, apply_filters: bool = False
 ) -> tuple[IntArray, IntArray]:
     """Return (positions into `start_ids`, nodes): the set reached from each start within bounds.
 
@@ -76,21 +59,14 @@ def reachable_pairs(
     """
     filter_later = apply_filters and bool(expansion.target_filters) and expansion.target is not None
     adjacencies = [
-        choose_adjacency(context, step.edge_type, step.direction, len(start_ids))
-        for step in expansion.steps
+        choose_adjacency(context, step.edge_type, step.direction, len(start_ids)) for step in expansion.steps
     ]
     if expansion.max_hops == 1 or not _can_chain(context, expansion):
         if expansion.min_hops > 1:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        pair_count = sum(
-            int(step_adjacency.degrees(start_ids).sum()) for step_adjacency in adjacencies
-        )
+        pair_count = sum(int(step_adjacency.degrees(start_ids).sum()) for step_adjacency in adjacencies)
         accepted_rows = None
-        if (
-            filter_later
-            and pair_count
-            > context.row_count(TableKey.node(expansion.target_type)) // _FILTER_ALL_DIVISOR
-        ):
+        if filter_later and pair_count > context.row_count(TableKey.node(expansion.target_type)) // _FILTER_ALL_DIVISOR:
             filter_later, accepted_rows = False, _accepted_targets(context, expansion)
             restricted = [
                 _restrict_adjacency(context, step_adjacency, accepted_rows, pair_count)
@@ -99,15 +75,12 @@ def reachable_pairs(
             accepted_rows = (
                 accepted_rows
                 if any(
-                    step_adjacency is original
-                    for step_adjacency, original in zip(restricted, adjacencies, strict=True)
+                    step_adjacency is original for step_adjacency, original in zip(restricted, adjacencies, strict=True)
                 )
                 else None
             )
             adjacencies = restricted
-            pair_count = sum(
-                int(step_adjacency.degrees(start_ids).sum()) for step_adjacency in adjacencies
-            )
+            pair_count = sum(int(step_adjacency.degrees(start_ids).sum()) for step_adjacency in adjacencies)
         pairs = expand_step(context, adjacencies, start_ids, pair_count, accepted_rows)
     else:
         distinct_starts, start_positions = np.unique(start_ids, return_inverse=True)
@@ -116,9 +89,7 @@ def reachable_pairs(
             if len(distinct_starts) <= _MAX_SINGLE_WALKS and row_id_bound(adjacencies)
             else walk_breadth_first
         )
-        walked_pairs = walk_function(
-            context, adjacencies, distinct_starts, expansion.min_hops, expansion.max_hops
-        )
+        walked_pairs = walk_function(context, adjacencies, distinct_starts, expansion.min_hops, expansion.max_hops)
         pairs = _repeat_for_positions(context, *walked_pairs, start_positions, len(distinct_starts))
     return _filter_targets(context, expansion, *pairs) if filter_later else pairs
 
@@ -131,9 +102,7 @@ def _can_chain(context: ExecutionContext, expansion: plan.Expand) -> bool:
 
 def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask:
     """Return a mask by row id of target nodes that pass the filters; its last entry is False."""
-    target_ids = filtered_row_ids(
-        context, TableKey.node(expansion.target_type), expansion.target_filters
-    )
+    target_ids = filtered_row_ids(context, TableKey.node(expansion.target_type), expansion.target_filters)
     is_accepted = np.zeros(int(target_ids.max()) + 2 if len(target_ids) else 1, np.bool_)
     is_accepted[target_ids] = True
     return is_accepted
@@ -147,8 +116,8 @@ def _restrict_adjacency(
         full_adjacency.lists.values
     ):
         return full_adjacency
-    restricted_cache: list[tuple[DirectedAdjacency, Mask, DirectedAdjacency]] = (
-        context.adjacency_cache.setdefault("thinned", [])
+    restricted_cache: list[tuple[DirectedAdjacency, Mask, DirectedAdjacency]] = context.adjacency_cache.setdefault(
+        "thinned", []
     )
     for cached_full, cached_rows, restricted in restricted_cache:
         if cached_full is full_adjacency and np.array_equal(cached_rows, accepted_rows):
@@ -160,11 +129,7 @@ def _restrict_adjacency(
 
 
 def _repeat_for_positions(
-    context: ExecutionContext,
-    owners: IntArray,
-    nodes: IntArray,
-    start_positions: IntArray,
-    start_count: int,
+    context: ExecutionContext, owners: IntArray, nodes: IntArray, start_positions: IntArray, start_count: int
 ) -> tuple[IntArray, IntArray]:
     """Repeat the nodes reached from each distinct start for every position with this start."""
     from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
@@ -177,26 +142,19 @@ def _repeat_for_positions(
     return reached_lists.expand(start_positions)
 
 
-def _expand_edges(
-    context: ExecutionContext, rows: Rows, expansion: plan.Expand, start_ids: IntArray
-) -> Rows:
+def _expand_edges(context: ExecutionContext, rows: Rows, expansion: plan.Expand, start_ids: IntArray) -> Rows:
     """Return one row per edge; an alternation concatenates the edges of its types."""
     step_results = []
     for step in expansion.steps:
-        step_adjacency = choose_adjacency(
-            context, step.edge_type, step.direction, len(start_ids), with_edges=True
-        )
-        context.meter.charge_bytes(
-            int(step_adjacency.edge_degrees(start_ids).sum()) * BYTES_PER_PAIR
-        )
+        step_adjacency = choose_adjacency(context, step.edge_type, step.direction, len(start_ids), with_edges=True)
+        context.meter.charge_bytes(int(step_adjacency.edge_degrees(start_ids).sum()) * BYTES_PER_PAIR)
         step_results.append(step_adjacency.expand_edges(start_ids))
     positions = np.concatenate([step_result[0] for step_result in step_results])
     targets = np.concatenate([step_result[1] for step_result in step_results])
     edges = np.concatenate([step_result[2] for step_result in step_results])
     edge_table_keys = tuple(TableKey.edge(step.edge_type) for step in expansion.steps)
     type_indexes = np.repeat(
-        np.arange(len(step_results), dtype=np.int16),
-        [len(step_result[0]) for step_result in step_results],
+        np.arange(len(step_results), dtype=np.int16), [len(step_result[0]) for step_result in step_results]
     )
     new_bindings = {
         str(expansion.edge_variable): VariableBinding(
@@ -229,9 +187,7 @@ def _filter_targets(
         distinct_targets = np.flatnonzero(is_target)
     variable = str(expansion.target)
     accepted_ids = filter_rows(
-        context,
-        Rows.from_bindings({variable: target_binding(expansion, distinct_targets)}),
-        expansion.target_filters,
+        context, Rows.from_bindings({variable: target_binding(expansion, distinct_targets)}), expansion.target_filters
     )[variable].row_ids
     if len(accepted_ids) == len(distinct_targets):
         return positions, targets

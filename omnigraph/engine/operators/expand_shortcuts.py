@@ -39,9 +39,7 @@ def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) 
 
 def filter_unconnected(context: ExecutionContext, rows: Rows, isolation_test: NoNeighbour) -> Rows:
     """Return the rows that have no neighbours."""
-    return rows.filter(
-        _expansion_degrees(context, rows, isolation_test.expansion.source, isolation_test) == 0
-    )
+    return rows.filter(_expansion_degrees(context, rows, isolation_test.expansion.source, isolation_test) == 0)
 
 
 def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByDegree) -> Rows:
@@ -50,14 +48,8 @@ def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByD
     has_neighbours: Mask = degrees > 0
     connected_rows = rows.filter(has_neighbours)
     degrees = degrees[has_neighbours] if connected_rows.count < rows.count else degrees
-    if (
-        connected_rows.weights is not None
-        and connected_rows.count
-        and _would_overflow(connected_rows.weights, degrees)
-    ):
-        return expand(
-            context, rows, weighting.expansion
-        )  # the weights overflow: let the memory limit decide
+    if connected_rows.weights is not None and connected_rows.count and _would_overflow(connected_rows.weights, degrees):
+        return expand(context, rows, weighting.expansion)  # the weights overflow: let the memory limit decide
     return connected_rows.scale_weights(degrees)
 
 
@@ -71,14 +63,10 @@ def reachable_nodes(context: ExecutionContext, rows: Rows, reach_operator: Disti
         node_ids = reachable_pairs(context, start_ids, expansion, apply_filters=True)[1]
     if len(node_ids) > context.row_count(TableKey.node(expansion.target_type)):
         node_ids = _distinct_nodes(node_ids)  # with few repetitions a set costs more than it saves
-    return Rows.from_bindings(
-        {str(expansion.target): target_binding(expansion, node_ids.astype(np.int64, copy=False))}
-    )
+    return Rows.from_bindings({str(expansion.target): target_binding(expansion, node_ids.astype(np.int64, copy=False))})
 
 
-def _concat_neighbours(
-    context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand
-) -> IndexArray:
+def _concat_neighbours(context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand) -> IndexArray:
     """Return the neighbours of all starts, list after list."""
     neighbour_blocks = []
     for step in expansion.steps:
@@ -100,10 +88,7 @@ def _would_overflow(weights: IntArray, degrees: IntArray) -> bool:
 
 
 def _expansion_degrees(
-    context: ExecutionContext,
-    rows: Rows,
-    source_variable: str,
-    degree_operator: NoNeighbour | WeightByDegree,
+    context: ExecutionContext, rows: Rows, source_variable: str, degree_operator: NoNeighbour | WeightByDegree
 ) -> IntArray:
     start_ids = source_row_ids(context, rows[source_variable], degree_operator.expansion)
     adjacencies = [
@@ -114,9 +99,7 @@ def _expansion_degrees(
         return adjacencies[0].degrees(start_ids)
     if isinstance(degree_operator, NoNeighbour):
         summed_degrees: IntArray = np.sum(
-            [step_adjacency.degrees(start_ids) for step_adjacency in adjacencies],
-            axis=0,
-            dtype=np.int64,
+            [step_adjacency.degrees(start_ids) for step_adjacency in adjacencies], axis=0, dtype=np.int64
         )
         return summed_degrees
     positions, _ = reachable_pairs(context, start_ids, degree_operator.expansion)

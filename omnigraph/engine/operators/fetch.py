@@ -25,9 +25,7 @@ VariableColumn = tuple[str, str]  # a variable and the name of a column of its t
 SYSTEM_COLUMNS = {"id": "id", "from": "src", "to": "dst"}
 
 
-def columns_read(
-    *expressions: plan.Value | plan.Predicate | plan.Ranking | None,
-) -> set[VariableColumn]:
+def columns_read(*expressions: plan.Value | plan.Predicate | plan.Ranking | None) -> set[VariableColumn]:
     """Return the columns that values, predicates and rankings read.
 
     >>> from omnigraph.values import PropertyType, ScalarType
@@ -41,9 +39,7 @@ def columns_read(
     return column_keys
 
 
-def _columns_read_by(
-    expression: plan.Value | plan.Predicate | plan.Ranking | None,
-) -> set[VariableColumn]:
+def _columns_read_by(expression: plan.Value | plan.Predicate | plan.Ranking | None) -> set[VariableColumn]:
     match expression:
         case plan.PropertyValue():
             return {(expression.variable, expression.name)}
@@ -98,9 +94,7 @@ class RowSource:
         return self.context.constant(value)
 
 
-def fetch_columns(
-    context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]
-) -> list[pa.Array]:
+def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]) -> list[pa.Array]:
     """Return columns of a variable, aligned with its rows; null where the variable is null."""
     context.meter.charge_bytes(len(binding.row_ids) * 16 * len(column_names))
     try:
@@ -116,9 +110,7 @@ def _fetch_from_table(
 ) -> list[pa.Array]:
     scanned_rows = context.scanned_rows.get(table_key)
     if scanned_rows is not None and scanned_rows.covers(row_ids, column_names):
-        stored_rows = align_rows(
-            scanned_rows.table.select(list(column_names)), scanned_rows.row_ids, row_ids
-        )
+        stored_rows = align_rows(scanned_rows.table.select(list(column_names)), scanned_rows.row_ids, row_ids)
         return [stored_rows.column(column_name).combine_chunks() for column_name in column_names]
     cached_columns = hot_columns(context, table_key, column_names, len(row_ids))
     if cached_columns is not None:
@@ -132,9 +124,7 @@ def _fetch_from_tables(
 ) -> list[pa.Array]:
     """Fetch rows of several tables table by table, then restore the original row order."""
     type_indexes = (
-        binding.type_indexes
-        if binding.type_indexes is not None
-        else np.zeros(len(binding.row_ids), np.int16)
+        binding.type_indexes if binding.type_indexes is not None else np.zeros(len(binding.row_ids), np.int16)
     )
     type_indexes = np.where(binding.row_ids == NULL_ROW, -1, type_indexes)
     table_columns: list[list[pa.Array]] = []
@@ -143,29 +133,20 @@ def _fetch_from_tables(
         row_positions = np.flatnonzero(type_indexes == type_index)
         if len(row_positions):
             position_blocks.append(row_positions)
-            table_columns.append(
-                _fetch_from_table(context, table_key, binding.row_ids[row_positions], column_names)
-            )
+            table_columns.append(_fetch_from_table(context, table_key, binding.row_ids[row_positions], column_names))
     if not table_columns:
         return _null_columns(context, binding, column_names)
     stacked_position = np.full(len(binding.row_ids), -1, np.int64)
     stacked_position[np.concatenate(position_blocks)] = np.arange(sum(map(len, position_blocks)))
     take_index = pa.array(stacked_position, mask=stacked_position < 0)
     return [
-        pa.concat_arrays(
-            [columns_of_table[column_number] for columns_of_table in table_columns]
-        ).take(take_index)
+        pa.concat_arrays([columns_of_table[column_number] for columns_of_table in table_columns]).take(take_index)
         for column_number in range(len(column_names))
     ]
 
 
-def _null_columns(
-    context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]
-) -> list[pa.Array]:
+def _null_columns(context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]) -> list[pa.Array]:
     if not binding.table_keys:  # an interface without implementing types
         return [pa.nulls(len(binding.row_ids)) for _ in column_names]
     table_schema = context.table(binding.table_keys[0]).schema
-    return [
-        pa.nulls(len(binding.row_ids), table_schema.field(column_name).type)
-        for column_name in column_names
-    ]
+    return [pa.nulls(len(binding.row_ids), table_schema.field(column_name).type) for column_name in column_names]

@@ -20,9 +20,7 @@ _MIN_ENTITY_ROWS = 1_000
 _CHUNK_ROWS = 1 << 20  # rows whose columns are in memory at the same time
 
 
-def filter_rows(
-    context: ExecutionContext, rows: Rows, predicates: Iterable[plan.Predicate]
-) -> Rows:
+def filter_rows(context: ExecutionContext, rows: Rows, predicates: Iterable[plan.Predicate]) -> Rows:
     """Return the rows for which all predicates are true."""
     for predicate in predicates:
         if rows.count:
@@ -34,14 +32,10 @@ def matching_mask(context: ExecutionContext, rows: Rows, predicate: plan.Predica
     """Return a mask of the rows for which a predicate is true."""
     variables = variables_of(predicate)
     if len(variables) == 1 and rows.count > _MIN_ENTITY_ROWS:
-        return _mask_by_entity(
-            context, rows[next(iter(variables))], predicate, next(iter(variables))
-        )
+        return _mask_by_entity(context, rows[next(iter(variables))], predicate, next(iter(variables)))
     chunk_masks = [
         _evaluate_chunk(
-            context,
-            rows.select_variables(variables).slice(chunk_start, chunk_start + _CHUNK_ROWS),
-            predicate,
+            context, rows.select_variables(variables).slice(chunk_start, chunk_start + _CHUNK_ROWS), predicate
         )
         for chunk_start in range(0, max(rows.count, 1), _CHUNK_ROWS)
     ]
@@ -61,9 +55,7 @@ def _mask_by_entity(
         return _mask_by_typed_entity(context, binding, predicate, variable)
     distinct_ids = np.append(distinct_row_ids(binding.row_ids), NULL_ROW)
     entity_mask = _evaluate_chunk(
-        context,
-        Rows.from_bindings({variable: VariableBinding(binding.table_keys, distinct_ids)}),
-        predicate,
+        context, Rows.from_bindings({variable: VariableBinding(binding.table_keys, distinct_ids)}), predicate
     )
     # Indexed by row id; the last entry is reached through index -1, which is null.
     mask_by_row_id: Mask = np.zeros(int(distinct_ids.max()) + 2, np.bool_)
@@ -75,17 +67,9 @@ def _mask_by_typed_entity(
     context: ExecutionContext, binding: VariableBinding, predicate: plan.Predicate, variable: str
 ) -> Mask:
     type_indexes = (
-        binding.type_indexes
-        if binding.type_indexes is not None
-        else np.zeros(len(binding.row_ids), np.int16)
+        binding.type_indexes if binding.type_indexes is not None else np.zeros(len(binding.row_ids), np.int16)
     )
-    entity_numbers = np.where(
-        binding.row_ids < 0, NULL_ROW, binding.row_ids * len(binding.table_keys) + type_indexes
-    )
-    _, first_rows, entity_positions = np.unique(
-        entity_numbers, return_index=True, return_inverse=True
-    )
-    entity_mask: Mask = _evaluate_chunk(
-        context, Rows.from_bindings({variable: binding.take(first_rows)}), predicate
-    )
+    entity_numbers = np.where(binding.row_ids < 0, NULL_ROW, binding.row_ids * len(binding.table_keys) + type_indexes)
+    _, first_rows, entity_positions = np.unique(entity_numbers, return_index=True, return_inverse=True)
+    entity_mask: Mask = _evaluate_chunk(context, Rows.from_bindings({variable: binding.take(first_rows)}), predicate)
     return entity_mask[entity_positions]

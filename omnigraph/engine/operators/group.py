@@ -22,12 +22,7 @@ from omnigraph.engine.expressions.codes import (
     pair_codes,
     value_codes,
 )
-from omnigraph.engine.expressions.row_values import (
-    RowValues,
-    count_distinct_entities,
-    entity_values,
-    evaluate_rows,
-)
+from omnigraph.engine.expressions.row_values import RowValues, count_distinct_entities, entity_values, evaluate_rows
 from omnigraph.lang.query import plan
 
 from .aggregate import RowGroups, aggregate
@@ -37,29 +32,17 @@ from .project import cast_to, entity_column, result_schema
 from .rows import IntArray, Rows
 
 
-def group_rows(
-    context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, row_limit: int | None
-) -> pa.Table:
+def group_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, row_limit: int | None) -> pa.Table:
     """Return the groups as result columns, in order; with `row_limit`, only the first groups."""
     key_columns = [
-        grouped_rows
-        for grouped_rows in read_plan.columns
-        if not isinstance(grouped_rows.value, plan.Aggregate)
+        grouped_rows for grouped_rows in read_plan.columns if not isinstance(grouped_rows.value, plan.Aggregate)
     ]
     if _has_collect(read_plan):
-        rows = rows.take(
-            sorted_positions(
-                context, rows.count, default_sort_keys(context, rows, read_plan.variables)
-            )
-        )
-    codes, first_rows = group_codes(
-        context, rows, [grouped_rows.value for grouped_rows in key_columns]
-    )
+        rows = rows.take(sorted_positions(context, rows.count, default_sort_keys(context, rows, read_plan.variables)))
+    codes, first_rows = group_codes(context, rows, [grouped_rows.value for grouped_rows in key_columns])
     groups = RowGroups(codes, len(first_rows) if key_columns else 1)
     grouped_rows = _GroupedRows(context, rows, groups, first_rows, {})
-    group_order = grouped_rows.ordered_groups(
-        read_plan, [key_column.value for key_column in key_columns], row_limit
-    )
+    group_order = grouped_rows.ordered_groups(read_plan, [key_column.value for key_column in key_columns], row_limit)
     schema = result_schema(context.catalog, read_plan.columns)
     arrays = [
         cast_to(grouped_rows.result_column(column), field.type)
@@ -67,16 +50,10 @@ def group_rows(
     ]
     unordered = pa.table(arrays, schema=schema)
     # A single group needs no ordering; most counting queries end here.
-    return (
-        unordered
-        if groups.group_count == len(group_order) == 1
-        else unordered.take(pa.array(group_order))
-    )
+    return unordered if groups.group_count == len(group_order) == 1 else unordered.take(pa.array(group_order))
 
 
-def group_codes(
-    context: ExecutionContext, rows: Rows, keys: Sequence[plan.Value]
-) -> tuple[Codes, IntArray]:
+def group_codes(context: ExecutionContext, rows: Rows, keys: Sequence[plan.Value]) -> tuple[Codes, IntArray]:
     """Return a group number per row, and one row of each group."""
     codes = np.zeros(rows.count, np.int64)
     if not keys:
@@ -99,12 +76,8 @@ def _codes_for_key(context: ExecutionContext, rows: Rows, key_value: plan.Value)
 
 
 def _has_collect(read_plan: plan.ReadPlan) -> bool:
-    result_values = [item.value for item in read_plan.columns] + [
-        item.value for item in read_plan.order
-    ]
-    return any(
-        isinstance(item, plan.Aggregate) and item.function == "collect" for item in result_values
-    )
+    result_values = [item.value for item in read_plan.columns] + [item.value for item in read_plan.order]
+    return any(isinstance(item, plan.Aggregate) and item.function == "collect" for item in result_values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,24 +119,15 @@ class _GroupedRows:
             return entity_values(self.rows, aggregation.argument.variable)
         return evaluate_rows(self.context, self.rows, aggregation.argument)
 
-    def ordered_groups(
-        self, read_plan: plan.ReadPlan, key_values: list[plan.Value], row_limit: int | None
-    ) -> IntArray:
+    def ordered_groups(self, read_plan: plan.ReadPlan, key_values: list[plan.Value], row_limit: int | None) -> IntArray:
         """Return the group numbers in result order."""
         if self.groups.group_count < 2:
             return np.arange(self.groups.group_count)[:row_limit]
         if not read_plan.order:
             return self._first_appearance_order(read_plan.variables)[:row_limit]
-        sort_keys = [
-            self._value_sort_key(ordering.value, ordering.descending)
-            for ordering in read_plan.order
-        ]
+        sort_keys = [self._value_sort_key(ordering.value, ordering.descending) for ordering in read_plan.order]
         sort_keys += [self._value_sort_key(key_value, False) for key_value in key_values]
-        sort_keys += [
-            self._type_sort_key(key_value)
-            for key_value in key_values
-            if isinstance(key_value, plan.Entity)
-        ]
+        sort_keys += [self._type_sort_key(key_value) for key_value in key_values if isinstance(key_value, plan.Entity)]
         return sorted_positions(self.context, self.groups.group_count, sort_keys, row_limit)
 
     def _value_sort_key(self, value: plan.Value, descending: bool) -> SortKeyFunction:
@@ -205,11 +169,7 @@ class _GroupedRows:
 
 def _counted_variable(aggregation: plan.Aggregate) -> str | None:
     """Return the variable whose distinct entities are counted, if any."""
-    if (
-        aggregation.distinct
-        and aggregation.function == "count"
-        and isinstance(aggregation.argument, plan.Entity)
-    ):
+    if aggregation.distinct and aggregation.function == "count" and isinstance(aggregation.argument, plan.Entity):
         return aggregation.argument.variable
     return None
 

@@ -22,25 +22,17 @@ def close_cycle(context: ExecutionContext, rows: Rows, closing: plan.CloseCycle)
     """Return the rows whose two variables are the same entity; null never equals null."""
     left, right = rows[closing.left], rows[closing.right]
     is_same: Mask = (left.row_ids == right.row_ids) & (left.row_ids != NULL_ROW)
-    if (
-        left.type_indexes is not None
-        or right.type_indexes is not None
-        or left.table_keys != right.table_keys
-    ):
+    if left.type_indexes is not None or right.type_indexes is not None or left.table_keys != right.table_keys:
         table_keys = tuple(dict.fromkeys((*left.table_keys, *right.table_keys)))
         left_types = left.with_types(table_keys).type_indexes
         right_types = right.with_types(table_keys).type_indexes
         if left_types is not None and right_types is not None:
             is_same &= left_types == right_types
     matching_rows = rows.filter(is_same)
-    return matching_rows.select_variables(
-        variable for variable in matching_rows.bindings if variable != closing.left
-    )
+    return matching_rows.select_variables(variable for variable in matching_rows.bindings if variable != closing.left)
 
 
-def anti_join(
-    context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_operators: RunOperators
-) -> Rows:
+def anti_join(context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_operators: RunOperators) -> Rows:
     """Return the rows for which the inner operators produce nothing."""
     if rows.count == 0:
         return rows
@@ -50,30 +42,21 @@ def anti_join(
     return rows.filter(~has_match[codes])
 
 
-def left_join(
-    context: ExecutionContext, rows: Rows, join: plan.LeftJoin, run_operators: RunOperators
-) -> Rows:
+def left_join(context: ExecutionContext, rows: Rows, join: plan.LeftJoin, run_operators: RunOperators) -> Rows:
     """Return the rows joined with all inner results, or with nulls if there are none."""
     codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
     combination_order = np.argsort(inner_rows[_COMBINATION].row_ids, kind="stable")
     inner_rows = inner_rows.take(combination_order)
-    match_counts = np.bincount(
-        inner_rows[_COMBINATION].row_ids, minlength=int(codes.max()) + 1 if len(codes) else 0
-    )
+    match_counts = np.bincount(inner_rows[_COMBINATION].row_ids, minlength=int(codes.max()) + 1 if len(codes) else 0)
     first_matches = np.cumsum(match_counts) - match_counts
     repetitions = np.maximum(match_counts[codes], 1)
     total = int(repetitions.sum())
     context.meter.charge_bytes(total * (rows.bytes_per_row + 8 * (2 + len(join.introduced))))
     positions = np.repeat(np.arange(rows.count), repetitions)
-    inner_positions = np.arange(total) - np.repeat(
-        np.cumsum(repetitions) - repetitions, repetitions
-    )
+    inner_positions = np.arange(total) - np.repeat(np.cumsum(repetitions) - repetitions, repetitions)
     inner_positions += first_matches[codes][positions]
     inner_positions[(match_counts[codes] == 0)[positions]] = NULL_ROW
-    new_bindings = {
-        variable: _take_or_null(inner_rows[variable], inner_positions)
-        for variable in join.introduced
-    }
+    new_bindings = {variable: _take_or_null(inner_rows[variable], inner_positions) for variable in join.introduced}
     return rows.take_with(positions, new_bindings)
 
 
@@ -86,12 +69,8 @@ def _run_inner(
 ) -> tuple[Codes, Rows]:
     """Return the combination number of each row, and the inner rows of all combinations."""
     codes, first_rows = combination_codes(rows, outer_variables)
-    combinations = Rows(
-        rows.count, {variable: rows[variable] for variable in outer_variables}
-    ).take(first_rows)
-    tagged = combinations.with_binding(
-        _COMBINATION, VariableBinding((), np.arange(len(first_rows)))
-    )
+    combinations = Rows(rows.count, {variable: rows[variable] for variable in outer_variables}).take(first_rows)
+    tagged = combinations.with_binding(_COMBINATION, VariableBinding((), np.arange(len(first_rows))))
     return codes, run_operators(context, tagged, inner_operators)
 
 
@@ -99,15 +78,9 @@ def _take_or_null(binding: VariableBinding, positions: IntArray) -> VariableBind
     """Take a variable by position; null where the position is negative."""
     is_null = positions < 0
     if len(binding.row_ids) == 0:
-        type_indexes = (
-            np.zeros(len(positions), np.int16) if binding.type_indexes is not None else None
-        )
-        return VariableBinding(
-            binding.table_keys, np.full(len(positions), NULL_ROW, np.int64), type_indexes
-        )
+        type_indexes = np.zeros(len(positions), np.int16) if binding.type_indexes is not None else None
+        return VariableBinding(binding.table_keys, np.full(len(positions), NULL_ROW, np.int64), type_indexes)
     present_binding = binding.take(np.where(is_null, 0, positions))
     return VariableBinding(
-        binding.table_keys,
-        np.where(is_null, NULL_ROW, present_binding.row_ids),
-        present_binding.type_indexes,
+        binding.table_keys, np.where(is_null, NULL_ROW, present_binding.row_ids), present_binding.type_indexes
     )

@@ -23,10 +23,7 @@ _SORT_BYTES_PER_ROW = 48  # bytes of working memory per sorted row
 
 
 def sorted_positions(
-    context: ExecutionContext,
-    row_count: int,
-    sort_keys: Sequence[SortKeyFunction],
-    limit: int | None = None,
+    context: ExecutionContext, row_count: int, sort_keys: Sequence[SortKeyFunction], limit: int | None = None
 ) -> IntArray:
     """Return positions in sort order; with `limit`, only the first `limit` of them."""
     context.meter.charge_bytes(row_count * _SORT_BYTES_PER_ROW)
@@ -37,10 +34,7 @@ def sorted_positions(
 
 
 def _sort_positions(
-    context: ExecutionContext,
-    row_count: int,
-    sort_keys: Sequence[SortKeyFunction],
-    limit: int | None,
+    context: ExecutionContext, row_count: int, sort_keys: Sequence[SortKeyFunction], limit: int | None
 ) -> IntArray:
     candidates: IntArray = np.arange(0 if limit == 0 else row_count)
     rank_codes: Codes | None = None
@@ -57,15 +51,11 @@ def _sort_positions(
         tie_ranks = np.zeros(len(candidates), np.int64)
         tie_ranks[tied_mask] = dense_ranks(sort_key(candidates[tied_mask], None))
         candidates, rank_codes = _keep_first(candidates, pair_codes(rank_codes, tie_ranks), limit)
-    ordered = (
-        candidates if rank_codes is None else candidates[np.argsort(rank_codes, kind="stable")]
-    )
+    ordered = candidates if rank_codes is None else candidates[np.argsort(rank_codes, kind="stable")]
     return ordered if limit is None else ordered[:limit]
 
 
-def _keep_first(
-    candidates: IntArray, sort_numbers: Numbers, limit: int | None
-) -> tuple[IntArray, Codes]:
+def _keep_first(candidates: IntArray, sort_numbers: Numbers, limit: int | None) -> tuple[IntArray, Codes]:
     """Return the rows that can be among the first `limit`, and their rank codes."""
     if limit is not None and limit < len(candidates):
         within_limit = sort_numbers <= np.partition(sort_numbers, limit - 1)[limit - 1]
@@ -86,9 +76,7 @@ def sort_by_value(
 
     def value_order(positions: IntArray, limit: int | None) -> Numbers:
         selected_rows = rows if len(positions) == rows.count else rows.take(positions)
-        return evaluate_rows(context, selected_rows, value).sort_numbers(
-            descending=descending, limit=limit
-        )
+        return evaluate_rows(context, selected_rows, value).sort_numbers(descending=descending, limit=limit)
 
     return value_order
 
@@ -102,18 +90,14 @@ def sort_by_id(context: ExecutionContext, rows: Rows, variable: str) -> list[Sor
         return id_order(context, binding if takes_all else binding.take(positions), limit)
 
     def type_name_order(positions: IntArray, limit: int | None) -> Codes:
-        type_indexes = (
-            binding.type_indexes if binding.type_indexes is not None else np.zeros(0, np.int16)
-        )
+        type_indexes = binding.type_indexes if binding.type_indexes is not None else np.zeros(0, np.int16)
         type_ranks = np.argsort(np.argsort(np.array(binding.table_keys)))
         return np.asarray(type_ranks[type_indexes[positions]], np.int64)
 
     return [entity_id_order] if binding.type_indexes is None else [entity_id_order, type_name_order]
 
 
-def id_order(
-    context: ExecutionContext, binding: VariableBinding, limit: int | None = None
-) -> Numbers:
+def id_order(context: ExecutionContext, binding: VariableBinding, limit: int | None = None) -> Numbers:
     """Return numbers in the order of ids."""
     if len(binding.table_keys) == 1 and len(binding.row_ids) > 1:
         id_ranks = hot_id_order(context, binding.table_keys[0], len(binding.row_ids))
@@ -123,21 +107,16 @@ def id_order(
     return evaluate_rows(context, rows, plan.Entity("_", "")).sort_numbers(limit=limit)
 
 
-def default_sort_keys(
-    context: ExecutionContext, rows: Rows, variables: Sequence[str]
-) -> list[SortKeyFunction]:
+def default_sort_keys(context: ExecutionContext, rows: Rows, variables: Sequence[str]) -> list[SortKeyFunction]:
     """Return the keys of the default order: ids in order of each variable's first appearance."""
     return [sort_key for variable in variables for sort_key in sort_by_id(context, rows, variable)]
 
 
-def row_sort_keys(
-    context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan
-) -> list[SortKeyFunction]:
+def row_sort_keys(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan) -> list[SortKeyFunction]:
     """Return all keys of an ungrouped query: its own, then ids in order of variable names."""
     if not read_plan.order:
         return default_sort_keys(context, rows, read_plan.variables)
     sort_keys = [
-        sort_by_value(context, rows, ordering.value, descending=ordering.descending)
-        for ordering in read_plan.order
+        sort_by_value(context, rows, ordering.value, descending=ordering.descending) for ordering in read_plan.order
     ]
     return sort_keys + default_sort_keys(context, rows, sorted(read_plan.variables))

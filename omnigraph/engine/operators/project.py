@@ -39,10 +39,7 @@ def _result_field(catalog: Catalog, column: plan.PlanColumn) -> pa.Field:
 def entity_struct_type(catalog: Catalog, type_name: str) -> pa.StructType:
     """Return the struct type of a node; for an interface, with what all its nodes share."""
     shown_properties = visible_properties(catalog, type_name)
-    identity_fields = [
-        pa.field("id", pa.string()),
-        pa.field(type_field_name(shown_properties), pa.string()),
-    ]
+    identity_fields = [pa.field("id", pa.string()), pa.field(type_field_name(shown_properties), pa.string())]
     return pa.struct(
         [
             *identity_fields,
@@ -81,9 +78,7 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
         if isinstance(column.value, plan.Entity):
             entity = column.value
             entity_properties = visible_properties(catalog, entity.type_name)
-            read_columns |= {
-                (entity.variable, entity_property.name) for entity_property in entity_properties
-            }
+            read_columns |= {(entity.variable, entity_property.name) for entity_property in entity_properties}
     return read_columns
 
 
@@ -91,9 +86,7 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
 _shape_cache: dict[tuple[int, int], tuple[Any, Any, pa.Schema, set[VariableColumn]]] = {}
 
 
-def _projection_shape(
-    catalog: Catalog, columns: Sequence[plan.PlanColumn]
-) -> tuple[pa.Schema, set[VariableColumn]]:
+def _projection_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> tuple[pa.Schema, set[VariableColumn]]:
     """Return the schema of a projection and the columns it reads; computed once."""
     cache_key = (id(catalog), id(columns))
     cached_shape = _shape_cache.get(cache_key)
@@ -101,12 +94,7 @@ def _projection_shape(
         if len(_shape_cache) >= _MAX_CACHED_SHAPES:
             _shape_cache.clear()
         read_columns = projected_columns(catalog, columns)
-        cached_shape = _shape_cache[cache_key] = (
-            catalog,
-            columns,
-            result_schema(catalog, columns),
-            read_columns,
-        )
+        cached_shape = _shape_cache[cache_key] = (catalog, columns, result_schema(catalog, columns), read_columns)
     return cached_shape[2], cached_shape[3]
 
 
@@ -156,11 +144,7 @@ def entity_column(source: RowSource, entity: plan.Entity) -> pa.Array:
 
 def _type_name_column(binding: VariableBinding) -> pa.Array:
     type_names = pa.array([table_key.type_name for table_key in binding.table_keys], pa.string())
-    type_indexes = (
-        np.zeros(len(binding.row_ids), np.int16)
-        if binding.type_indexes is None
-        else binding.type_indexes
-    )
+    type_indexes = np.zeros(len(binding.row_ids), np.int16) if binding.type_indexes is None else binding.type_indexes
     if len(type_names) == 0:
         return pa.nulls(len(binding.row_ids), pa.string())
     return type_names.take(pa.array(type_indexes, mask=binding.row_ids == NULL_ROW))

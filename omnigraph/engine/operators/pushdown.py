@@ -14,12 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.expressions.compare import (
-    ColumnComparison,
-    ConstantOutcome,
-    normalize_comparison,
-    swap_operator,
-)
+from omnigraph.engine.expressions.compare import ColumnComparison, ConstantOutcome, normalize_comparison, swap_operator
 from omnigraph.engine.expressions.evaluate import is_constant
 from omnigraph.lang.query import plan
 from omnigraph.storage.substrait import filter_constant as constant_of
@@ -33,9 +28,7 @@ _COMPARISONS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 _MAX_LIST_ITEMS = 1_000
 
 
-def to_storage_filter(
-    schema: pa.Schema, predicate: plan.Predicate, resolve_constant: ConstantResolver
-) -> Any | None:
+def to_storage_filter(schema: pa.Schema, predicate: plan.Predicate, resolve_constant: ConstantResolver) -> Any | None:
     """Return the expression of a predicate on the columns of one table, or None."""
     match predicate:
         case plan.Compare():
@@ -49,11 +42,7 @@ def to_storage_filter(
         case plan.And() | plan.Or():
             combine = and_ if isinstance(predicate, plan.And) else or_
             return _combine_all(
-                combine,
-                [
-                    to_storage_filter(schema, operand, resolve_constant)
-                    for operand in predicate.items
-                ],
+                combine, [to_storage_filter(schema, operand, resolve_constant) for operand in predicate.items]
             )
     return None
 
@@ -71,9 +60,7 @@ def _combine_all(combine: Callable[[Any, Any], Any], expressions: list[Any | Non
     return reduce(combine, pushed) if len(pushed) == len(expressions) else None
 
 
-def _push_comparison(
-    schema: pa.Schema, comparison: plan.Compare, resolve_constant: ConstantResolver
-) -> Any | None:
+def _push_comparison(schema: pa.Schema, comparison: plan.Compare, resolve_constant: ConstantResolver) -> Any | None:
     left, operator, right = comparison.left, comparison.operator, comparison.right
     if is_constant(left):
         left, operator, right = right, swap_operator(operator), left
@@ -112,9 +99,7 @@ def _push_float_comparison(field: pa.Field, exact_test: ColumnComparison) -> Any
     return bounded & _comparison_expression(field, ColumnComparison(">=", -math.inf))
 
 
-def _push_text_test(
-    schema: pa.Schema, text_test: plan.TextTest, resolve_constant: ConstantResolver
-) -> Any | None:
+def _push_text_test(schema: pa.Schema, text_test: plan.TextTest, resolve_constant: ConstantResolver) -> Any | None:
     """Prefix and substring tests, which an index can answer."""
     field = _column_field(schema, text_test.left)
     if field is None or not pa.types.is_string(field.type) or not is_constant(text_test.right):
@@ -122,15 +107,11 @@ def _push_text_test(
     needle = resolve_constant(text_test.right)
     if needle is None:
         return pc.scalar(False)
-    match_function = {"starts_with": pc.starts_with, "string_contains": pc.match_substring}.get(
-        text_test.operator
-    )
+    match_function = {"starts_with": pc.starts_with, "string_contains": pc.match_substring}.get(text_test.operator)
     return match_function(pc.field(field.name), needle) if match_function is not None else None
 
 
-def _push_in_list(
-    schema: pa.Schema, list_test: plan.InList, resolve_constant: ConstantResolver
-) -> Any | None:
+def _push_in_list(schema: pa.Schema, list_test: plan.InList, resolve_constant: ConstantResolver) -> Any | None:
     field = _column_field(schema, list_test.operand)
     if field is None or not _is_comparable_type(field.type):
         return None
@@ -164,6 +145,4 @@ def _is_comparable_type(data_type: pa.DataType) -> bool:
     """Return whether storage is known to compare values of this type as the engine does."""
     types = pa.types
     type_checks = (types.is_string, types.is_integer, types.is_floating, types.is_boolean)
-    return any(
-        type_check(data_type) for type_check in (*type_checks, types.is_date, types.is_timestamp)
-    )
+    return any(type_check(data_type) for type_check in (*type_checks, types.is_date, types.is_timestamp))

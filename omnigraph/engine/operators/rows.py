@@ -48,17 +48,9 @@ class VariableBinding:
         """Return the same binding over a larger set of types."""
         if self.table_keys == table_keys:
             return self
-        new_indexes = np.array(
-            [table_keys.index(table_key) for table_key in self.table_keys] or [0], np.int16
-        )
-        old_indexes = (
-            self.type_indexes
-            if self.type_indexes is not None
-            else np.zeros(len(self.row_ids), np.int16)
-        )
-        return VariableBinding(
-            table_keys, self.row_ids, new_indexes[old_indexes] if len(table_keys) > 1 else None
-        )
+        new_indexes = np.array([table_keys.index(table_key) for table_key in self.table_keys] or [0], np.int16)
+        old_indexes = self.type_indexes if self.type_indexes is not None else np.zeros(len(self.row_ids), np.int16)
+        return VariableBinding(table_keys, self.row_ids, new_indexes[old_indexes] if len(table_keys) > 1 else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +81,7 @@ class Rows:
 
     def take(self, positions: IntArray) -> "Rows":
         """Return the rows at these positions, in that order; positions may repeat."""
-        taken_bindings = {
-            variable: binding.take(positions) for variable, binding in self.bindings.items()
-        }
+        taken_bindings = {variable: binding.take(positions) for variable, binding in self.bindings.items()}
         weights = self.weights[positions] if self.weights is not None else None
         return Rows(len(positions), taken_bindings, weights)
 
@@ -125,9 +115,7 @@ class Rows:
 
     def select_variables(self, variables: Iterable[str]) -> "Rows":
         """Return the same rows with only these variables."""
-        return Rows(
-            self.count, {variable: self.bindings[variable] for variable in variables}, self.weights
-        )
+        return Rows(self.count, {variable: self.bindings[variable] for variable in variables}, self.weights)
 
     def scale_weights(self, factors: IntArray) -> "Rows":
         """Return the same rows with their weights multiplied by factors."""
@@ -146,25 +134,13 @@ class Rows:
 def concat_bindings(bindings: Iterable[VariableBinding]) -> VariableBinding:
     """Concatenate one variable of several bags; types are merged in order of appearance."""
     binding_list = list(bindings)
-    table_keys = tuple(
-        dict.fromkeys(table_key for binding in binding_list for table_key in binding.table_keys)
-    )
+    table_keys = tuple(dict.fromkeys(table_key for binding in binding_list for table_key in binding.table_keys))
     aligned = [binding.with_types(table_keys) for binding in binding_list]
-    row_ids = (
-        np.concatenate([binding.row_ids for binding in aligned])
-        if aligned
-        else np.empty(0, np.int64)
-    )
+    row_ids = np.concatenate([binding.row_ids for binding in aligned]) if aligned else np.empty(0, np.int64)
     if len(table_keys) < 2:
         return VariableBinding(table_keys, row_ids)
-    return VariableBinding(
-        table_keys, row_ids, np.concatenate([_type_indexes_of(binding) for binding in aligned])
-    )
+    return VariableBinding(table_keys, row_ids, np.concatenate([_type_indexes_of(binding) for binding in aligned]))
 
 
 def _type_indexes_of(binding: VariableBinding) -> npt.NDArray[np.int16]:
-    return (
-        binding.type_indexes
-        if binding.type_indexes is not None
-        else np.zeros(len(binding.row_ids), np.int16)
-    )
+    return binding.type_indexes if binding.type_indexes is not None else np.zeros(len(binding.row_ids), np.int16)

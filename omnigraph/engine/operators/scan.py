@@ -47,15 +47,12 @@ def scan_nodes(context: ExecutionContext, scan: plan.NodeScan) -> VariableBindin
     if scan.implementers == () and context.catalog.node(scan.type_name) is None:
         return VariableBinding((), np.empty(0, np.int64))  # an interface without implementers
     bindings = [
-        VariableBinding((table_key,), filtered_row_ids(context, table_key, scan.filters))
-        for table_key in table_keys
+        VariableBinding((table_key,), filtered_row_ids(context, table_key, scan.filters)) for table_key in table_keys
     ]
     return bindings[0] if len(bindings) == 1 else concat_bindings(bindings)
 
 
-def cross_join(
-    context: ExecutionContext, rows: Rows, variable: str, binding: VariableBinding
-) -> Rows:
+def cross_join(context: ExecutionContext, rows: Rows, variable: str, binding: VariableBinding) -> Rows:
     """Return all pairs of a row and an entity."""
     entity_count = len(binding.row_ids)
     if rows.count == 1 and rows.weights is None and not rows.bindings:
@@ -63,17 +60,11 @@ def cross_join(
     context.meter.charge_bytes(rows.count * entity_count * (rows.bytes_per_row + 24))
     positions = np.repeat(np.arange(rows.count), entity_count)
     row_ids = np.tile(binding.row_ids, rows.count)
-    type_indexes = (
-        np.tile(binding.type_indexes, rows.count) if binding.type_indexes is not None else None
-    )
-    return rows.take_with(
-        positions, {variable: VariableBinding(binding.table_keys, row_ids, type_indexes)}
-    )
+    type_indexes = np.tile(binding.type_indexes, rows.count) if binding.type_indexes is not None else None
+    return rows.take_with(positions, {variable: VariableBinding(binding.table_keys, row_ids, type_indexes)})
 
 
-def filtered_row_ids(
-    context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
-) -> IntArray:
+def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]) -> IntArray:
     """Return the row ids of a table that pass all filters, in order."""
     context.meter.check_timeout()
     text_matches = _scan_text_index(context, table_key, filters)
@@ -101,13 +92,9 @@ def split_filters(
 ) -> tuple[Any | None, tuple[plan.Predicate, ...]]:
     """Return the filter that storage evaluates, and the predicates that remain."""
     schema = context.table(table_key).schema
-    pushed_pairs = [
-        (predicate, to_storage_filter(schema, predicate, context.constant)) for predicate in filters
-    ]
+    pushed_pairs = [(predicate, to_storage_filter(schema, predicate, context.constant)) for predicate in filters]
     expressions = [expression for _, expression in pushed_pairs if expression is not None]
-    remaining_filters = tuple(
-        predicate for predicate, expression in pushed_pairs if expression is None
-    )
+    remaining_filters = tuple(predicate for predicate, expression in pushed_pairs if expression is None)
     return (reduce(and_, expressions) if expressions else None), remaining_filters
 
 
@@ -144,9 +131,7 @@ def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
         return _scan_cached_id(context, rows, scan, id_ranks.find_row(entity))
     if entity is not None:
         id_filter = pc.field("id") == entity
-        found_rows = storage.scan(
-            context.table(table_key), scan.prefetch_columns, id_filter, row_ids=True
-        )
+        found_rows = storage.scan(context.table(table_key), scan.prefetch_columns, id_filter, row_ids=True)
         row_ids = storage.row_id_array(found_rows)
         context.scanned_rows[table_key] = ScannedRows(row_ids, found_rows)
         source = TableSource(found_rows, context.params)
@@ -156,14 +141,10 @@ def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
     return cross_join(context, rows, scan.scan.variable, VariableBinding((table_key,), row_ids))
 
 
-def _scan_cached_id(
-    context: ExecutionContext, rows: Rows, scan: KeyScan, row_id: int | None
-) -> Rows:
+def _scan_cached_id(context: ExecutionContext, rows: Rows, scan: KeyScan, row_id: int | None) -> Rows:
     variable = scan.scan.variable
     row_ids = np.array([] if row_id is None else [row_id], np.int64)
-    node_rows = Rows.from_bindings(
-        {variable: VariableBinding((TableKey.node(scan.scan.type_name),), row_ids)}
-    )
+    node_rows = Rows.from_bindings({variable: VariableBinding((TableKey.node(scan.scan.type_name),), row_ids)})
     if scan.remaining_filters and node_rows.count:
         node_rows = filter_rows(context, node_rows, scan.remaining_filters)
     return cross_join(context, rows, variable, node_rows[variable])
@@ -178,9 +159,7 @@ def _scan_cached_columns(
     if row_ids is None or (filters and not column_names):
         return row_ids if not filters else None
     cached_columns = (
-        hot_columns(
-            context, table_key, column_names, context.row_count(table_key) // SCAN_COST_RATIO
-        )
+        hot_columns(context, table_key, column_names, context.row_count(table_key) // SCAN_COST_RATIO)
         if column_names
         else []
     )
@@ -193,10 +172,7 @@ def _scan_cached_columns(
 
 
 def _test_cached_columns(
-    context: ExecutionContext,
-    predicate: plan.Predicate,
-    column_by_name: dict[str, HotColumn],
-    row_ids: IntArray,
+    context: ExecutionContext, predicate: plan.Predicate, column_by_name: dict[str, HotColumn], row_ids: IntArray
 ) -> Mask:
     column_names = sorted({column_name for _, column_name in columns_read(predicate)})
     first_column = column_by_name[column_names[0]] if column_names else None
@@ -204,18 +180,13 @@ def _test_cached_columns(
         # Test each distinct value once.
         source = TableSource(pa.table({column_names[0]: first_column.values}), context.params)
         return true_mask(source, predicate)[first_column.value_positions(row_ids)]
-    table = pa.table(
-        {column_name: column_by_name[column_name].take(row_ids) for column_name in column_names}
-    )
+    table = pa.table({column_name: column_by_name[column_name].take(row_ids) for column_name in column_names})
     return true_mask(TableSource(table, context.params), predicate)
 
 
 def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
     """Return the id formed by the key members, or None when no node can have them."""
-    key_values = [
-        _as_key_value(member_type, context.constant(value))
-        for _, member_type, value in scan.key_members
-    ]
+    key_values = [_as_key_value(member_type, context.constant(value)) for _, member_type, value in scan.key_members]
     if any(value is None for value in key_values):
         return None
     try:
@@ -228,9 +199,7 @@ def _as_key_value(member_type: PropertyType, value: Any) -> Any:
     """Return the value as a key of this type stores it, or None when it cannot."""
     if isinstance(value, float) and math.isnan(value):
         return None
-    exact_test = (
-        normalize_comparison(arrow_type(member_type), "=", value) if value is not None else "never"
-    )
+    exact_test = normalize_comparison(arrow_type(member_type), "=", value) if value is not None else "never"
     return None if isinstance(exact_test, str) else exact_test.constant
 
 

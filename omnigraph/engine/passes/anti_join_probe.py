@@ -19,27 +19,17 @@ def anti_join_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadP
 
 def _replace_anti_join(operator: Any) -> Any:
     if isinstance(operator, plan.LeftJoin):
-        return replace(
-            operator,
-            inner=tuple(_replace_anti_join(inner_operator) for inner_operator in operator.inner),
-        )
+        return replace(operator, inner=tuple(_replace_anti_join(inner_operator) for inner_operator in operator.inner))
     if not isinstance(operator, plan.AntiJoin):
         return operator
     match operator.inner:
-        case (plan.Expand() as expansion,) if (
-            expansion.min_hops == 1 and not expansion.target_filters
-        ):
+        case (plan.Expand() as expansion,) if expansion.min_hops == 1 and not expansion.target_filters:
             return NoNeighbour(replace(expansion, max_hops=1, edge_variable=None))
         case (plan.Expand() as expansion, plan.CloseCycle(closed_variable, bound_variable)) if (
-            is_single_hop(expansion)
-            and closed_variable == expansion.target
-            and bound_variable in operator.outer
+            is_single_hop(expansion) and closed_variable == expansion.target and bound_variable in operator.outer
         ):
             return EdgeExists(replace(expansion, edge_variable=None), bound_variable, negated=True)
-    return replace(
-        operator,
-        inner=tuple(_replace_anti_join(inner_operator) for inner_operator in operator.inner),
-    )
+    return replace(operator, inner=tuple(_replace_anti_join(inner_operator) for inner_operator in operator.inner))
 
 
 def is_single_hop(expansion: plan.Expand) -> bool:

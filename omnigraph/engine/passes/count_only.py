@@ -14,11 +14,7 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR
 
-_REVERSED_DIRECTION: dict[plan.Direction, plan.Direction] = {
-    "out": "in",
-    "in": "out",
-    "both": "both",
-}
+_REVERSED_DIRECTION: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
 _OperatorTuple = tuple[Any, ...]
 
 
@@ -27,9 +23,7 @@ def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     if not allows_weights(read_plan):
         return read_plan
     operators = _weigh_unread_expansions(read_plan, _reverse_first_expansion(read_plan))
-    weighted_expansions = [
-        operator.expansion for operator in operators if isinstance(operator, WeightByDegree)
-    ]
+    weighted_expansions = [operator.expansion for operator in operators if isinstance(operator, WeightByDegree)]
     if not weighted_expansions:
         return read_plan
     new_operators: Any = operators
@@ -40,45 +34,27 @@ def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
         for column in read_plan.columns
     )
     new_order = tuple(
-        replace(
-            sort_key, value=_count_other_entity(sort_key.value, dropped_variables, counted_entity)
-        )
+        replace(sort_key, value=_count_other_entity(sort_key.value, dropped_variables, counted_entity))
         for sort_key in read_plan.order
     )
-    variables = tuple(
-        variable for variable in read_plan.variables if variable not in dropped_variables
-    )
-    return replace(
-        read_plan,
-        operators=new_operators,
-        columns=new_columns,
-        order=new_order,
-        variables=variables,
-    )
+    variables = tuple(variable for variable in read_plan.variables if variable not in dropped_variables)
+    return replace(read_plan, operators=new_operators, columns=new_columns, order=new_order, variables=variables)
 
 
 def allows_weights(read_plan: plan.ReadPlan) -> bool:
     """Return whether rows may carry weights: groups have their own order, nothing is collected."""
-    values = [column.value for column in read_plan.columns] + [
-        sort_key.value for sort_key in read_plan.order
-    ]
+    values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
     aggregates = [value for value in values if isinstance(value, plan.Aggregate)]
-    group_columns = [
-        column for column in read_plan.columns if not isinstance(column.value, plan.Aggregate)
-    ]
+    group_columns = [column for column in read_plan.columns if not isinstance(column.value, plan.Aggregate)]
     has_own_order = bool(read_plan.order) or not group_columns
     collects_rows = any(aggregate.function == "collect" for aggregate in aggregates)
-    return (
-        read_plan.aggregated and has_own_order and not collects_rows and read_plan.ranking is None
-    )
+    return read_plan.aggregated and has_own_order and not collects_rows and read_plan.ranking is None
 
 
 def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
     """Return variables whose entities affect the result; counting rows does not read them."""
     variables: set[str] = set()
-    for value in [column.value for column in read_plan.columns] + [
-        sort_key.value for sort_key in read_plan.order
-    ]:
+    for value in [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]:
         if not counts_rows(value):
             variables |= variables_of(value)
     return variables
@@ -106,15 +82,10 @@ def _reverse_first_expansion(read_plan: plan.ReadPlan) -> _OperatorTuple:
         reverse_expansion = plan.Expand(
             expansion.target,
             scan.variable,
-            tuple(
-                plan.PlanStep(step.edge_type, _REVERSED_DIRECTION[step.direction])
-                for step in expansion.steps
-            ),
+            tuple(plan.PlanStep(step.edge_type, _REVERSED_DIRECTION[step.direction]) for step in expansion.steps),
             scan.type_name,
         )
-        target_scan = plan.NodeScan(
-            expansion.target, expansion.target_type, expansion.target_filters
-        )
+        target_scan = plan.NodeScan(expansion.target, expansion.target_type, expansion.target_filters)
         operators = (target_scan, WeightByDegree(reverse_expansion), *later_operators)
         break
     return operators
@@ -146,9 +117,7 @@ def _weigh_unread_expansions(read_plan: plan.ReadPlan, operators: _OperatorTuple
     for position in reversed(range(len(rewritten))):
         operator = rewritten[position]
         is_candidate = _is_plain_single_hop(operator) and not operator.target_filters
-        if is_candidate and operator.target not in result_variables | _variables_needed(
-            rewritten[position + 1 :]
-        ):
+        if is_candidate and operator.target not in result_variables | _variables_needed(rewritten[position + 1 :]):
             rewritten[position] = WeightByDegree(operator)
     return tuple(rewritten)
 
@@ -178,10 +147,6 @@ def _entity_in_every_row(expansion: plan.Expand, schema_ir: SchemaIR) -> plan.En
 def _count_other_entity(
     value: plan.Value, dropped_variables: set[str | None], counted_entity: plan.Entity
 ) -> plan.Value:
-    if (
-        counts_rows(value)
-        and variables_of(value) & dropped_variables
-        and isinstance(value, plan.Aggregate)
-    ):
+    if counts_rows(value) and variables_of(value) & dropped_variables and isinstance(value, plan.Aggregate):
         return replace(value, argument=counted_entity)
     return value

@@ -25,15 +25,8 @@ def deduplicate_expansions(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> pla
 
 def _ignores_repeated_rows(read_plan: plan.ReadPlan) -> bool:
     has_weights = any(isinstance(operator, WeightByDegree) for operator in read_plan.operators)
-    is_plain_aggregate = (
-        read_plan.aggregated
-        and not read_plan.order
-        and read_plan.ranking is None
-        and not has_weights
-    )
-    return is_plain_aggregate and all(
-        _is_duplicate_insensitive(column.value) for column in read_plan.columns
-    )
+    is_plain_aggregate = read_plan.aggregated and not read_plan.order and read_plan.ranking is None and not has_weights
+    return is_plain_aggregate and all(_is_duplicate_insensitive(column.value) for column in read_plan.columns)
 
 
 def _is_duplicate_insensitive(value: plan.Value) -> bool:

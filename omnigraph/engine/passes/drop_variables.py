@@ -7,14 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import (
-    DistinctValueScan,
-    DropVariables,
-    EdgeExists,
-    KeyScan,
-    NoNeighbour,
-    WeightByDegree,
-)
+from omnigraph.engine.physical import DistinctValueScan, DropVariables, EdgeExists, KeyScan, NoNeighbour, WeightByDegree
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR
@@ -24,24 +17,16 @@ def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPl
     """Return the plan with its variables dropped after their last use."""
     if not read_plan.aggregated or _needs_all_variables(read_plan):
         return read_plan
-    result_values = [column.value for column in read_plan.columns] + [
-        sort_key.value for sort_key in read_plan.order
-    ]
-    result_variables = frozenset(
-        variable for value in result_values for variable in variables_of(value)
-    )
+    result_values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
+    result_variables = frozenset(variable for value in result_values for variable in variables_of(value))
     operators: Any = tuple(_with_drops(read_plan.operators, result_variables))
     return replace(read_plan, operators=operators)
 
 
 def _needs_all_variables(read_plan: plan.ReadPlan) -> bool:
     """Groups without an order keep the order of their first rows; lists keep the row order."""
-    result_values = [column.value for column in read_plan.columns] + [
-        sort_key.value for sort_key in read_plan.order
-    ]
-    group_columns = [
-        column for column in read_plan.columns if not isinstance(column.value, plan.Aggregate)
-    ]
+    result_values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
+    group_columns = [column for column in read_plan.columns if not isinstance(column.value, plan.Aggregate)]
     aggregates = [value for value in result_values if isinstance(value, plan.Aggregate)]
     collects_rows = any(aggregate.function == "collect" for aggregate in aggregates)
     return collects_rows or (bool(group_columns) and not read_plan.order)

@@ -19,28 +19,20 @@ def find_by_key(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     columns_read_later = projected_columns(schema_ir.catalog, read_plan.columns)
     columns_read_later |= columns_read(*(sort_key.value for sort_key in read_plan.order))
     operators: Any = tuple(
-        _replace_with_key_scan(operator, schema_ir, columns_read_later)
-        for operator in read_plan.operators
+        _replace_with_key_scan(operator, schema_ir, columns_read_later) for operator in read_plan.operators
     )
     return replace(read_plan, operators=operators)
 
 
-def _replace_with_key_scan(
-    operator: Any, schema_ir: SchemaIR, columns_read_later: set[tuple[str, str]]
-) -> Any:
+def _replace_with_key_scan(operator: Any, schema_ir: SchemaIR, columns_read_later: set[tuple[str, str]]) -> Any:
     if isinstance(operator, plan.AntiJoin | plan.LeftJoin):
         inner: Any = tuple(
-            _replace_with_key_scan(inner_operator, schema_ir, columns_read_later)
-            for inner_operator in operator.inner
+            _replace_with_key_scan(inner_operator, schema_ir, columns_read_later) for inner_operator in operator.inner
         )
         return replace(operator, inner=inner)
     if not isinstance(operator, plan.NodeScan) or operator.implementers:
         return operator
-    key_names = (
-        ordered_key_columns(schema_ir, operator.type_name)
-        if schema_ir.catalog.node(operator.type_name)
-        else ()
-    )
+    key_names = ordered_key_columns(schema_ir, operator.type_name) if schema_ir.catalog.node(operator.type_name) else ()
     equality_by_name = {
         property_name: (filter_index, property_type, value)
         for filter_index, property_name, property_type, value in _find_equalities(operator)
@@ -49,9 +41,7 @@ def _replace_with_key_scan(
         return operator
     used_filters = {equality_by_name[property_name][0] for property_name in key_names}
     remaining_filters = tuple(
-        predicate
-        for filter_index, predicate in enumerate(operator.filters)
-        if filter_index not in used_filters
+        predicate for filter_index, predicate in enumerate(operator.filters) if filter_index not in used_filters
     )
     prefetch_columns = {
         property_name
@@ -71,10 +61,7 @@ def _find_equalities(scan: plan.NodeScan) -> list[tuple[int, str, PropertyType, 
     for filter_index, predicate in enumerate(scan.filters):
         if not isinstance(predicate, plan.Compare) or predicate.operator != "=":
             continue
-        for operand, value in (
-            (predicate.left, predicate.right),
-            (predicate.right, predicate.left),
-        ):
+        for operand, value in ((predicate.left, predicate.right), (predicate.right, predicate.left)):
             is_fixed = isinstance(value, plan.Constant | plan.Parameter)
             if is_fixed and isinstance(operand, plan.PropertyValue):
                 equalities.append((filter_index, operand.name, operand.type, value))

@@ -36,14 +36,8 @@ def _move_filters(operators: PlanOperators) -> PlanOperators:
             if target_position is None:
                 kept_operators.append((position, plan.Filter(predicate)))
             else:
-                moved_filters[target_position] = (
-                    *moved_filters.get(target_position, ()),
-                    predicate,
-                )
-    return tuple(
-        _add_filters(operator, moved_filters.get(position, ()))
-        for position, operator in kept_operators
-    )
+                moved_filters[target_position] = (*moved_filters.get(target_position, ()), predicate)
+    return tuple(_add_filters(operator, moved_filters.get(position, ())) for position, operator in kept_operators)
 
 
 def _split_conjuncts(predicate: plan.Predicate) -> Iterator[plan.Predicate]:
@@ -81,9 +75,7 @@ def _tests_type(predicate: plan.Predicate) -> bool:
     return False
 
 
-def _add_filters(
-    operator: plan.Operator, moved_filters: tuple[plan.Predicate, ...]
-) -> plan.Operator:
+def _add_filters(operator: plan.Operator, moved_filters: tuple[plan.Predicate, ...]) -> plan.Operator:
     match operator:
         case plan.NodeScan():
             return replace(operator, filters=operator.filters + moved_filters)

@@ -27,10 +27,7 @@ def use_distinct_value_scan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> pl
         sort_key.value for sort_key in read_plan.order
     ]
     property_names: set[str] = set()
-    for expression in [
-        *scan.filters,
-        *(value for value in result_values if not counts_rows(value)),
-    ]:
+    for expression in [*scan.filters, *(value for value in result_values if not counts_rows(value))]:
         read_properties = _properties_read(expression)
         if read_properties is None:
             return read_plan

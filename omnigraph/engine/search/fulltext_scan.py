@@ -28,14 +28,7 @@ from omnigraph.storage.text import fulltext
 from omnigraph.values.table_key import TableKey
 
 from .stem import stem_prefixes
-from .text import (
-    DEFAULT_MAX_EDITS,
-    Tokens,
-    analyse_texts,
-    token_of_word,
-    tokenize,
-    tokens_within_edits,
-)
+from .text import DEFAULT_MAX_EDITS, Tokens, analyse_texts, token_of_word, tokenize, tokens_within_edits
 
 MIN_INDEXED_ROWS = 1 << 12  # tables up to this many rows are simply read
 _MIN_ROWS_PER_CANDIDATE = 8  # an index must exclude all but one row in this many to be worth using
@@ -55,11 +48,7 @@ class TextLookup:
 
 
 def plan_lookup(
-    context: ExecutionContext,
-    table_key: TableKey,
-    filters: Sequence[plan.Predicate],
-    *,
-    has_storage_filter: bool,
+    context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], *, has_storage_filter: bool
 ) -> TextLookup | None:
     """Return the lookup with the fewest candidates; None if another scan is better."""
     if context.row_count(table_key) <= MIN_INDEXED_ROWS:
@@ -67,21 +56,14 @@ def plan_lookup(
     text_searches = [predicate for predicate in filters if isinstance(predicate, plan.TextSearch)]
     planned_lookups = (_plan_search(context, table_key, search) for search in text_searches)
     usable_lookups = (text_lookup for text_lookup in planned_lookups if text_lookup is not None)
-    best_lookup = min(
-        usable_lookups, key=lambda text_lookup: text_lookup.max_candidates, default=None
-    )
-    if best_lookup is None or (
-        has_storage_filter and best_lookup.max_candidates > _MAX_WITH_PUSHDOWN
-    ):
+    best_lookup = min(usable_lookups, key=lambda text_lookup: text_lookup.max_candidates, default=None)
+    if best_lookup is None or (has_storage_filter and best_lookup.max_candidates > _MAX_WITH_PUSHDOWN):
         return None
     return best_lookup
 
 
 def find_matching_rows(
-    context: ExecutionContext,
-    table_key: TableKey,
-    filters: Sequence[plan.Predicate],
-    text_lookup: TextLookup,
+    context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], text_lookup: TextLookup
 ) -> IntArray | None:
     """Return the row ids that pass all filters, in order; None if the index is unreadable."""
     table = context.table(table_key)
@@ -91,11 +73,7 @@ def find_matching_rows(
     if candidate_ids is None:
         return None
     candidate_rows = take_rows(table, candidate_ids, filter_columns)
-    matching_ids = (
-        [candidate_ids[_match_filters(context, candidate_rows, filters)]]
-        if len(candidate_ids)
-        else []
-    )
+    matching_ids = [candidate_ids[_match_filters(context, candidate_rows, filters)]] if len(candidate_ids) else []
     uncovered_fragments = sorted(set(list_fragment_ids(table)) - text_lookup.covered_fragments)
     matching_ids += _read_uncovered(context, table, uncovered_fragments, filter_columns, filters)
     return np.unique(np.concatenate(matching_ids)) if matching_ids else np.empty(0, np.int64)
@@ -111,9 +89,7 @@ def _read_uncovered(
     """Yield the matching rows of fragments that no index covers."""
     if not fragments:
         return
-    storage_filters = [
-        to_storage_filter(table.schema, predicate, context.constant) for predicate in filters
-    ]
+    storage_filters = [to_storage_filter(table.schema, predicate, context.constant) for predicate in filters]
     pushed_expressions = [expression for expression in storage_filters if expression is not None]
     combined_filter: Any = None
     for expression in pushed_expressions:
@@ -124,16 +100,12 @@ def _read_uncovered(
         yield row_id_array(batch_rows)[_match_filters(context, batch_rows, filters)]
 
 
-def _match_filters(
-    context: ExecutionContext, candidate_rows: pa.Table, filters: Sequence[plan.Predicate]
-) -> Any:
+def _match_filters(context: ExecutionContext, candidate_rows: pa.Table, filters: Sequence[plan.Predicate]) -> Any:
     source = TableSource(candidate_rows, context.params)
     return np.logical_and.reduce([true_mask(source, predicate) for predicate in filters])
 
 
-def _plan_search(
-    context: ExecutionContext, table_key: TableKey, search: plan.TextSearch
-) -> TextLookup | None:
+def _plan_search(context: ExecutionContext, table_key: TableKey, search: plan.TextSearch) -> TextLookup | None:
     table, column_name = context.table(table_key), search.field.name
     query_text = context.constant(search.query) if is_constant(search.query) else None
     query_tokens = frozenset(tokenize(query_text)) if query_text is not None else None
@@ -146,20 +118,11 @@ def _plan_search(
         return None
     covered_fragments = frozenset[int]().union(*(segment.fragment_ids for segment in segments))
     fragment_rows = fragment_row_counts(table)
-    max_candidates = (
-        sum(fragment_rows.get(fragment, 0) for fragment in covered_fragments)
-        // _MIN_ROWS_PER_CANDIDATE
-    )
+    max_candidates = sum(fragment_rows.get(fragment, 0) for fragment in covered_fragments) // _MIN_ROWS_PER_CANDIDATE
     selection = _select_terms(context, search, query_tokens, segment_terms)
     if selection is None or selection.max_candidates > max_candidates:
         return None
-    return TextLookup(
-        segments[0].index_name,
-        column_name,
-        selection.terms,
-        covered_fragments,
-        selection.max_candidates,
-    )
+    return TextLookup(segments[0].index_name, column_name, selection.terms, covered_fragments, selection.max_candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +141,7 @@ def _select_terms(
 ) -> _TermSelection | None:
     """Select the terms to look up; None if there are too many or the index cannot hold some."""
     if search.function == "match_text":  # all tokens must occur: look up the rarest one
-        token_selections = [
-            _merge_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)
-        ]
+        token_selections = [_merge_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)]
         usable_selections = [selection for selection in token_selections if selection is not None]
         return min(usable_selections, key=lambda selection: selection.max_candidates, default=None)
     if search.function == "fuzzy":
@@ -191,22 +152,12 @@ def _select_terms(
     return _merge_terms(segment_terms, query_tokens)
 
 
-def _merge_terms(
-    segment_terms: Sequence["SegmentTerms"], query_tokens: frozenset[str]
-) -> _TermSelection | None:
+def _merge_terms(segment_terms: Sequence["SegmentTerms"], query_tokens: frozenset[str]) -> _TermSelection | None:
     matches_per_segment = [terms.matching_terms(query_tokens) for terms in segment_terms]
-    matching_terms = pa.concat_arrays(
-        [matching_terms for matching_terms, _ in matches_per_segment]
-    ).unique()
-    if (
-        len(matching_terms) > _MAX_TERMS
-        or next(fulltext.unindexed_tokens(matching_terms), None) is not None
-    ):
+    matching_terms = pa.concat_arrays([matching_terms for matching_terms, _ in matches_per_segment]).unique()
+    if len(matching_terms) > _MAX_TERMS or next(fulltext.unindexed_tokens(matching_terms), None) is not None:
         return None
-    return _TermSelection(
-        tuple(matching_terms.to_pylist()),
-        sum(occurrences for _, occurrences in matches_per_segment),
-    )
+    return _TermSelection(tuple(matching_terms.to_pylist()), sum(occurrences for _, occurrences in matches_per_segment))
 
 
 @dataclass(slots=True, eq=False)
@@ -240,14 +191,10 @@ class SegmentTerms:
                 for term_position, ascii_token in enumerate(self.ascii_tokens)
                 if ascii_token in query_tokens
             ]
-        term_prefixes = {
-            prefix for token in query_tokens if token.isascii() for prefix in stem_prefixes(token)
-        }
+        term_prefixes = {prefix for token in query_tokens if token.isascii() for prefix in stem_prefixes(token)}
         positions: list[int] = []
         for prefix in term_prefixes:
-            prefix_matches = np.flatnonzero(
-                pc.starts_with(self.ascii_terms, prefix).to_numpy(False)
-            )
+            prefix_matches = np.flatnonzero(pc.starts_with(self.ascii_terms, prefix).to_numpy(False))
             prefix_terms = self.ascii_terms.take(pa.array(prefix_matches)).to_pylist()
             positions += [
                 int(term_position)
@@ -267,14 +214,10 @@ class SegmentTerms:
     def nbytes(self) -> int:
         """Approximate bytes in memory, including what is computed later."""
         arrays = (self.ascii_terms, self.ascii_counts, self.other_terms, self.other_counts)
-        return sum(int(array.nbytes) for array in arrays) + 64 * (
-            len(self.ascii_terms) + len(self.other_terms)
-        )
+        return sum(int(array.nbytes) for array in arrays) + 64 * (len(self.ascii_terms) + len(self.other_terms))
 
 
-def _load_segment_terms(
-    context: ExecutionContext, table: Table, segment: fulltext.TextSegment
-) -> SegmentTerms | None:
+def _load_segment_terms(context: ExecutionContext, table: Table, segment: fulltext.TextSegment) -> SegmentTerms | None:
     """Return the terms of a segment, read once: a segment never changes."""
     store, caches = context.snapshot.store, caches_of(context)
     cache_key = ("words", root_identity(store), table.location, segment.uuid)

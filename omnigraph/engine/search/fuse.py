@@ -27,9 +27,7 @@ def arm_ranks(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> list[
     return [entity_ranks[codes] for entity_ranks in ranks_by_arm]
 
 
-def _rank_arms(
-    context: ExecutionContext, rows: Rows, fusion: plan.Fuse
-) -> tuple[IntArray, list[IntArray], Scores]:
+def _rank_arms(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> tuple[IntArray, list[IntArray], Scores]:
     binding = rows[fusion.first.field.variable]
     codes, first_rows = dense_codes(entity_codes(binding))
     entities = binding.take(first_rows)
@@ -38,9 +36,7 @@ def _rank_arms(
     fusion_constant = _fusion_constant(context, fusion)
     scores = np.zeros(len(first_rows))
     for entity_ranks in ranks_by_arm:
-        scores += np.where(
-            entity_ranks < len(first_rows), 1.0 / (fusion_constant + entity_ranks + 1), 0.0
-        )
+        scores += np.where(entity_ranks < len(first_rows), 1.0 / (fusion_constant + entity_ranks + 1), 0.0)
     return codes, ranks_by_arm, np.where(scores > 0, scores, np.nan)
 
 
@@ -49,24 +45,17 @@ def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
     constant: int | None = context.constant(fusion.k)
     if constant is None or constant < 1:
         parameter_name = fusion.k.name if isinstance(fusion.k, plan.Parameter) else None
-        raise ParameterError(
-            parameter=parameter_name, expected="a positive number for `rrf`", actual=constant
-        )
+        raise ParameterError(parameter=parameter_name, expected="a positive number for `rrf`", actual=constant)
     return constant
 
 
-def _rank_arm(
-    context: ExecutionContext, entities: VariableBinding, arm: plan.Bm25 | plan.Nearest
-) -> IntArray:
+def _rank_arm(context: ExecutionContext, entities: VariableBinding, arm: plan.Bm25 | plan.Nearest) -> IntArray:
     """Return the rank of each entity in one arm, from 0; ties by id; unranked: the entity count."""
     scores = ascending_from_best(arm, entity_scores(context, entities, arm))
     scored_positions = np.flatnonzero(~np.isnan(scores))
     scored_rows = Rows.from_bindings({"_": entities.take(scored_positions)})
     score_ranks = np.unique(scores[scored_positions], return_inverse=True)[1].astype(np.int64)
-    sort_keys = [
-        lambda positions, _: score_ranks[positions],
-        *sort_by_id(context, scored_rows, "_"),
-    ]
+    sort_keys = [lambda positions, _: score_ranks[positions], *sort_by_id(context, scored_rows, "_")]
     ranked_positions = sorted_positions(context, len(scored_positions), sort_keys)
     entity_ranks = np.full(len(entities.row_ids), len(entities.row_ids), np.int64)
     entity_ranks[scored_positions[ranked_positions]] = np.arange(len(scored_positions))

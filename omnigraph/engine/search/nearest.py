@@ -23,15 +23,11 @@ from omnigraph.values.table_key import TableKey
 from .scoring import Scores, distance_metric, distances, query_point
 
 COMPARE_ALL_MAX = 1 << 19  # total vector components up to which all vectors are compared directly
-IN_MEMORY_MAX = (
-    1 << 24
-)  # without an index: total components up to which all vectors are held in memory
+IN_MEMORY_MAX = 1 << 24  # without an index: total components up to which all vectors are held in memory
 _MAX_CANDIDATES = 1 << 16  # maximum candidates taken from an index; beyond it the vectors are read
 
 
-def narrow_to_nearest(
-    context: ExecutionContext, rows: Rows, ranking: plan.Nearest, row_limit: int
-) -> Rows:
+def narrow_to_nearest(context: ExecutionContext, rows: Rows, ranking: plan.Nearest, row_limit: int) -> Rows:
     """Return the rows that can be among the `row_limit` nearest, possibly with some others."""
     binding = rows[ranking.field.variable]
     point = query_point(context, ranking)
@@ -41,38 +37,25 @@ def narrow_to_nearest(
     for table_key in binding.table_keys:
         type_positions = np.flatnonzero(binding.is_type(table_key))
         type_ids = binding.row_ids[type_positions]
-        nearest_ids = _nearest_ids(
-            context, table_key, ranking, distinct_row_ids(type_ids), row_limit
-        )
+        nearest_ids = _nearest_ids(context, table_key, ranking, distinct_row_ids(type_ids), row_limit)
         is_candidate[type_positions] = _membership_mask(type_ids, nearest_ids)
     return rows.take(np.flatnonzero(is_candidate))
 
 
-def vector_index_name(
-    context: ExecutionContext, ranking: plan.Nearest, table_keys: Sequence[TableKey]
-) -> str | None:
+def vector_index_name(context: ExecutionContext, ranking: plan.Nearest, table_keys: Sequence[TableKey]) -> str | None:
     """Return the index name that `explain` shows for a ranking, or None without an index."""
     column_name = ranking.field.name
     index_kind = vector_index.KINDS_BY_METRIC[distance_metric(context, table_keys, column_name)]
     dimension = ranking.field.type.vector_dim or 1
-    large_tables = (
-        table_key
-        for table_key in table_keys
-        if context.row_count(table_key) * dimension > COMPARE_ALL_MAX
-    )
+    large_tables = (table_key for table_key in table_keys if context.row_count(table_key) * dimension > COMPARE_ALL_MAX)
     index_matches = (
-        kinds_by_index_key(context.table(table_key)).get(column_name) == index_kind
-        for table_key in large_tables
+        kinds_by_index_key(context.table(table_key)).get(column_name) == index_kind for table_key in large_tables
     )
     return f"{column_name}_{index_kind.lower()}" if any(index_matches) else None
 
 
 def _nearest_ids(
-    context: ExecutionContext,
-    table_key: TableKey,
-    ranking: plan.Nearest,
-    candidate_ids: IntArray,
-    row_limit: int,
+    context: ExecutionContext, table_key: TableKey, ranking: plan.Nearest, candidate_ids: IntArray, row_limit: int
 ) -> IntArray:
     search = _NearestSearch(context, table_key, ranking, candidate_ids, row_limit)
     vector_numbers = len(candidate_ids) * len(search.point)
@@ -97,9 +80,7 @@ class _NearestSoFar:
 
     def add_candidates(self, new_ids: IntArray, new_distances: Scores) -> None:
         is_near = new_distances <= self.max_distance()  # NaN (no distance) compares false
-        self.ids, first_positions = np.unique(
-            np.concatenate([self.ids, new_ids[is_near]]), return_index=True
-        )
+        self.ids, first_positions = np.unique(np.concatenate([self.ids, new_ids[is_near]]), return_index=True)
         self.distances = np.concatenate([self.distances, new_distances[is_near]])[first_positions]
         is_near = self.distances <= self.max_distance()
         self.ids, self.distances = self.ids[is_near], self.distances[is_near]
@@ -135,10 +116,7 @@ class _NearestSearch:
 
     def indexed_fragments(self) -> frozenset[int]:
         """Return the fragments covered by an index of the right kind."""
-        has_index = (
-            kinds_by_index_key(self.table).get(self.column)
-            == vector_index.KINDS_BY_METRIC[self.metric]
-        )
+        has_index = kinds_by_index_key(self.table).get(self.column) == vector_index.KINDS_BY_METRIC[self.metric]
         if not has_index or not vector_index.is_searchable(self.metric, self.point):
             return frozenset()
         return index_coverage(self.table)[self.column] & frozenset(list_fragment_ids(self.table))
@@ -160,9 +138,7 @@ class _NearestSearch:
             if proposed is None:
                 return False
             proposed_ids, approximate = proposed
-            self._compare_vectors(
-                proposed_ids, take_rows(self.table, proposed_ids, [self.column])[self.column]
-            )
+            self._compare_vectors(proposed_ids, take_rows(self.table, proposed_ids, [self.column])[self.column])
             if self._is_complete(approximate, len(proposed_ids) < candidate_count):
                 return True
             if len(proposed_ids) < candidate_count:
@@ -181,9 +157,7 @@ class _NearestSearch:
         )
         return float(approximate[-1]) - error_bound > max_distance
 
-    def _compare_vectors(
-        self, row_ids: IntArray, vector_column: pa.Array | pa.ChunkedArray
-    ) -> None:
+    def _compare_vectors(self, row_ids: IntArray, vector_column: pa.Array | pa.ChunkedArray) -> None:
         if isinstance(vector_column, pa.ChunkedArray):
             vector_column = vector_column.combine_chunks()
         if self.selected_share < 1:

@@ -33,59 +33,36 @@ class ScoredRows:
             return []
         keys = [_sort_by_number(ascending_from_best(ranking, self.scores[ranking]))]
         if isinstance(ranking, plan.Fuse):  # ties: the first arm decides, then the second
-            keys += [
-                _sort_by_number(arm_rank)
-                for arm_rank in arm_ranks(self.context, self.rows, ranking)
-            ]
+            keys += [_sort_by_number(arm_rank) for arm_rank in arm_ranks(self.context, self.rows, ranking)]
         return keys
 
     def score_columns(self, positions: IntArray) -> dict[plan.Ranking, pa.Array]:
         """Return the scores of some rows as result columns."""
-        return {
-            ranking: score_column(ranking_scores[positions])
-            for ranking, ranking_scores in self.scores.items()
-        }
+        return {ranking: score_column(ranking_scores[positions]) for ranking, ranking_scores in self.scores.items()}
 
 
 def has_scores(read_plan: plan.ReadPlan) -> bool:
     """Return whether a plan ranks its rows or returns a score."""
-    return read_plan.ranking is not None or any(
-        isinstance(column.value, plan.Score) for column in read_plan.columns
-    )
+    return read_plan.ranking is not None or any(isinstance(column.value, plan.Score) for column in read_plan.columns)
 
 
-def score_rows(
-    context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None
-) -> ScoredRows:
+def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None) -> ScoredRows:
     """Return the rows that the ranking keeps, with all scores; only the best `limit` matter."""
-    if (
-        isinstance(read_plan.ranking, plan.Nearest)
-        and limit is not None
-        and not _returns_fused_score(read_plan)
-    ):
+    if isinstance(read_plan.ranking, plan.Nearest) and limit is not None and not _returns_fused_score(read_plan):
         rows = narrow_to_nearest(context, rows, read_plan.ranking, limit)
-    rankings = [
-        column.value.ranking for column in read_plan.columns if isinstance(column.value, plan.Score)
-    ]
+    rankings = [column.value.ranking for column in read_plan.columns if isinstance(column.value, plan.Score)]
     rankings += [read_plan.ranking] if read_plan.ranking is not None else []
-    scores_by_ranking = {
-        ranking: compute_scores(context, rows, ranking) for ranking in dict.fromkeys(rankings)
-    }
+    scores_by_ranking = {ranking: compute_scores(context, rows, ranking) for ranking in dict.fromkeys(rankings)}
     if read_plan.ranking is None:
         return ScoredRows(context, rows, scores_by_ranking)
     ranked_positions = np.flatnonzero(~np.isnan(scores_by_ranking[read_plan.ranking]))
-    ranked_scores = {
-        ranking: ranking_scores[ranked_positions]
-        for ranking, ranking_scores in scores_by_ranking.items()
-    }
+    ranked_scores = {ranking: ranking_scores[ranked_positions] for ranking, ranking_scores in scores_by_ranking.items()}
     return ScoredRows(context, rows.take(ranked_positions), ranked_scores)
 
 
 def _returns_fused_score(read_plan: plan.ReadPlan) -> bool:
     """Return whether a column shows a fused score, which depends on all rows together."""
-    score_values = (
-        column.value for column in read_plan.columns if isinstance(column.value, plan.Score)
-    )
+    score_values = (column.value for column in read_plan.columns if isinstance(column.value, plan.Score))
     return any(isinstance(score_value.ranking, plan.Fuse) for score_value in score_values)
 
 

@@ -46,9 +46,7 @@ def compute_scores(context: ExecutionContext, rows: Rows, ranking: plan.Ranking)
     return distinct_scores[codes]
 
 
-def entity_scores(
-    context: ExecutionContext, binding: VariableBinding, ranking: plan.Bm25 | plan.Nearest
-) -> Scores:
+def entity_scores(context: ExecutionContext, binding: VariableBinding, ranking: plan.Bm25 | plan.Nearest) -> Scores:
     """Return the score of each entity of a variable."""
     query_value = context.constant(ranking.query)
     if query_value is None or not binding.table_keys:
@@ -70,20 +68,14 @@ def score_column(scores: Scores) -> pa.Array:
     return pa.array(scores, mask=np.isnan(scores))
 
 
-def bm25(
-    context: ExecutionContext, binding: VariableBinding, property_name: str, query: str
-) -> Scores:
+def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str, query: str) -> Scores:
     """Okapi BM25 with k1 = 1.2 and b = 0.75; NaN for a text without any token of the query."""
     query_tokens = sorted(set(tokenize(query)))
-    corpora = {
-        table_key: _load_corpus(context, table_key, property_name)
-        for table_key in binding.table_keys
-    }
+    corpora = {table_key: _load_corpus(context, table_key, property_name) for table_key in binding.table_keys}
     text_count = sum(corpus.tokens.text_count for corpus in corpora.values())
     token_count = sum(len(corpus.tokens.codes) for corpus in corpora.values())
     frequencies = {
-        token: {table_key: corpus.frequencies(token) for table_key, corpus in corpora.items()}
-        for token in query_tokens
+        token: {table_key: corpus.frequencies(token) for table_key, corpus in corpora.items()} for token in query_tokens
     }
     mean_length = max(token_count / max(text_count, 1), 1e-9)
     row_scores = np.full(len(binding.row_ids), np.nan)
@@ -97,10 +89,7 @@ def bm25(
             )
             idf = np.log1p((text_count - document_frequency + 0.5) / (document_frequency + 0.5))
             text_scores += (
-                idf
-                * frequencies[token][table_key]
-                * (_K1 + 1)
-                / (frequencies[token][table_key] + length_norm)
+                idf * frequencies[token][table_key] * (_K1 + 1) / (frequencies[token][table_key] + length_norm)
             )
             has_token |= frequencies[token][table_key] > 0
         type_positions = np.flatnonzero(binding.is_type(table_key))
@@ -132,34 +121,20 @@ class _Corpus:
     @property
     def nbytes(self) -> int:
         """Approximate bytes in memory."""
-        return (
-            self.tokens.text_indexes.nbytes * 2
-            + self.row_ids.nbytes
-            + 64 * len(self.tokens.vocabulary)
-        )
+        return self.tokens.text_indexes.nbytes * 2 + self.row_ids.nbytes + 64 * len(self.tokens.vocabulary)
 
 
 def _load_corpus(context: ExecutionContext, table_key: TableKey, property_name: str) -> _Corpus:
     """Return the texts of a property, analysed once per version of the table."""
     caches, table = caches_of(context), context.table(table_key)
-    cache_key = (
-        "tokens",
-        root_identity(context.snapshot.store),
-        table.location,
-        table.version,
-        property_name,
-    )
+    cache_key = ("tokens", root_identity(context.snapshot.store), table.location, table.version, property_name)
     cached_corpus: _Corpus | None = caches.memory.get(cache_key)
     if cached_corpus is None:
         context.meter.enter_gate()  # must precede a lock that other threads may wait for
         cached_corpus = caches.memory.get_or_build(
             cache_key, lambda: _read_corpus(context, table_key, property_name), _corpus_bytes
         )
-    return (
-        cached_corpus
-        if cached_corpus is not None
-        else _read_corpus(context, table_key, property_name)
-    )
+    return cached_corpus if cached_corpus is not None else _read_corpus(context, table_key, property_name)
 
 
 def _corpus_bytes(corpus: _Corpus) -> int:
@@ -177,9 +152,7 @@ def _read_corpus(context: ExecutionContext, table_key: TableKey, property_name: 
     return corpus
 
 
-def distances(
-    vectors: pa.Array, query_vector: Sequence[float] | Scores, metric: str = "cosine"
-) -> Scores:
+def distances(vectors: pa.Array, query_vector: Sequence[float] | Scores, metric: str = "cosine") -> Scores:
     """Return the distance of each vector from the query vector; NaN for null.
 
     A vector of length zero has no direction: its cosine with any vector is 0, its distance 1.
@@ -199,13 +172,9 @@ def distances(
 
 
 def _cosine_distances(matrix: Any, point: Any) -> Any:
-    norm_products = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)) * np.sqrt(
-        np.einsum("i,i->", point, point)
-    )
+    norm_products = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)) * np.sqrt(np.einsum("i,i->", point, point))
     dot_products = np.einsum("ij,j->i", matrix, point)
-    return 1.0 - np.divide(
-        dot_products, norm_products, out=np.zeros(len(matrix)), where=norm_products > 0
-    )
+    return 1.0 - np.divide(dot_products, norm_products, out=np.zeros(len(matrix)), where=norm_products > 0)
 
 
 def _euclidean_distances(matrix: Any, point: Any) -> Any:
@@ -220,9 +189,7 @@ def _dot_distances(matrix: Any, point: Any) -> Any:
 _METRICS = {"cosine": _cosine_distances, "l2": _euclidean_distances, "dot": _dot_distances}
 
 
-def distance_metric(
-    context: ExecutionContext, table_keys: Sequence[TableKey], property_name: str
-) -> str:
+def distance_metric(context: ExecutionContext, table_keys: Sequence[TableKey], property_name: str) -> str:
     """Return the metric of the index on a property; cosine when none is declared."""
     metrics = {
         dict(constraint.options).get("metric", "cosine")
@@ -231,25 +198,17 @@ def distance_metric(
         if isinstance(constraint, Index) and constraint.columns == (property_name,)
     }
     if len(metrics) > 1:
-        raise QueryExecutionError(
-            reason=f"the ranked types index `{property_name}` with different metrics"
-        )
+        raise QueryExecutionError(reason=f"the ranked types index `{property_name}` with different metrics")
     return metrics.pop() if metrics else "cosine"
 
 
 def query_point(context: ExecutionContext, ranking: plan.Nearest) -> Scores | None:
     """Return the query vector of a ranking; None when its argument is null."""
     query_value = context.constant(ranking.query)
-    return (
-        None
-        if query_value is None
-        else np.asarray(_resolve_vector(context, ranking, query_value), np.float64)
-    )
+    return None if query_value is None else np.asarray(_resolve_vector(context, ranking, query_value), np.float64)
 
 
-def _resolve_vector(
-    context: ExecutionContext, ranking: plan.Nearest, query_value: Any
-) -> Sequence[float]:
+def _resolve_vector(context: ExecutionContext, ranking: plan.Nearest, query_value: Any) -> Sequence[float]:
     """Return the query vector; a text is embedded, once per query."""
     if not isinstance(query_value, str):
         vector: Sequence[float] = query_value
@@ -261,9 +220,7 @@ def _resolve_vector(
     return embedded
 
 
-def _embed_query(
-    context: ExecutionContext, ranking: plan.Nearest, query_text: str
-) -> Sequence[float]:
+def _embed_query(context: ExecutionContext, ranking: plan.Nearest, query_text: str) -> Sequence[float]:
     if context.embed is None:
         raise EmbeddingError(
             f"`nearest` with a text needs an embedding provider for '{ranking.field.name}'",

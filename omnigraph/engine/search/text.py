@@ -73,9 +73,7 @@ def analyse_texts(texts: pa.Array) -> Tokens:
     tokens = [token_of_word(token) for token in encoded_words.dictionary.to_pylist()]
     vocabulary = tuple(dict.fromkeys(filter(None, tokens)))
     code_by_token = {entry: code for code, entry in enumerate(vocabulary)}
-    dictionary_codes = np.array(
-        [code_by_token.get(token, -1) for token in tokens] or [-1], np.int64
-    )
+    dictionary_codes = np.array([code_by_token.get(token, -1) for token in tokens] or [-1], np.int64)
     codes = dictionary_codes[encoded_words.indices.to_numpy(zero_copy_only=False)]
     is_token = codes >= 0
     return Tokens(len(texts), text_indexes[is_token], codes[is_token], vocabulary)
@@ -101,9 +99,7 @@ def _split_words(texts: pa.Array) -> tuple[IntArray, pa.Array]:
 
 
 def _split_subset(
-    texts: pa.Array,
-    subset_mask: npt.NDArray[np.bool_],
-    split: Callable[[pa.Array], tuple[IntArray, pa.Array]],
+    texts: pa.Array, subset_mask: npt.NDArray[np.bool_], split: Callable[[pa.Array], tuple[IntArray, pa.Array]]
 ) -> tuple[IntArray, pa.Array]:
     subset_positions = np.flatnonzero(subset_mask)
     text_indexes, raw_words = split(texts.take(pa.array(subset_positions)))
@@ -129,32 +125,16 @@ def _fold_to_ascii(raw_word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _fold_letter(letter: str) -> str:
-    replacements = {
-        "ß": "ss",
-        "æ": "ae",
-        "œ": "oe",
-        "ø": "o",
-        "ł": "l",
-        "đ": "d",
-        "ð": "d",
-        "þ": "th",
-    }
+    replacements = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th"}
     if letter in replacements:
         return replacements[letter]
     unicode_name = unicodedata.name(letter, "")
     base_letter = unicode_name.removeprefix("LATIN SMALL LETTER ")
-    return (
-        base_letter[0].lower()
-        if base_letter != unicode_name and base_letter[1:2] == " "
-        else letter
-    )
+    return base_letter[0].lower() if base_letter != unicode_name and base_letter[1:2] == " " else letter
 
 
 def match_texts(
-    function: Literal["search", "fuzzy", "match_text"],
-    texts: pa.Array,
-    query: str | None,
-    max_edits: int | None = None,
+    function: Literal["search", "fuzzy", "match_text"], texts: pa.Array, query: str | None, max_edits: int | None = None
 ) -> pa.Array:
     """Return where a text matches a query: by any token, or for `match_text` by the phrase."""
     if query is None:
@@ -167,9 +147,7 @@ def match_texts(
         accepted_tokens = frozenset(query_tokens)
         if function == "fuzzy":
             accepted_tokens = tokens_within_edits(
-                tokens.vocabulary,
-                accepted_tokens,
-                DEFAULT_MAX_EDITS if max_edits is None else max_edits,
+                tokens.vocabulary, accepted_tokens, DEFAULT_MAX_EDITS if max_edits is None else max_edits
             )
         is_match[tokens.text_indexes[tokens.is_any_of(accepted_tokens)]] = True
     if texts.null_count == 0:
@@ -185,25 +163,18 @@ def _find_phrase(tokens: Tokens, phrase_tokens: list[str]) -> IntArray:
     phrase_starts = np.ones(start_count, np.bool_)
     for offset, phrase_token in enumerate(phrase_tokens):
         phrase_starts &= tokens.is_any_of(frozenset({phrase_token}))[offset : offset + start_count]
-    phrase_starts &= (
-        tokens.text_indexes[:start_count] == tokens.text_indexes[len(phrase_tokens) - 1 :]
-    )
+    phrase_starts &= tokens.text_indexes[:start_count] == tokens.text_indexes[len(phrase_tokens) - 1 :]
     return tokens.text_indexes[:start_count][phrase_starts]
 
 
-def tokens_within_edits(
-    vocabulary: Iterable[str], query_tokens: frozenset[str], max_edits: int
-) -> frozenset[str]:
+def tokens_within_edits(vocabulary: Iterable[str], query_tokens: frozenset[str], max_edits: int) -> frozenset[str]:
     """Return the tokens within `max_edits` edits of a query token."""
     if max_edits < 0:
         raise QueryExecutionError(reason=f"`fuzzy` needs 0 or more edits, not {max_edits}")
     return frozenset(
         candidate
         for candidate in vocabulary
-        if any(
-            edit_distance(candidate, query_token, max_edits) <= max_edits
-            for query_token in query_tokens
-        )
+        if any(edit_distance(candidate, query_token, max_edits) <= max_edits for query_token in query_tokens)
     )
 
 
@@ -221,11 +192,7 @@ def edit_distance(left_text: str, right_text: str, max_distance: int) -> int:
         for right_position, right_letter in enumerate(right_text, 1):
             substitution_cost = previous_row[right_position - 1] + (left_letter != right_letter)
             current_row.append(
-                min(
-                    previous_row[right_position] + 1,
-                    current_row[right_position - 1] + 1,
-                    substitution_cost,
-                )
+                min(previous_row[right_position] + 1, current_row[right_position - 1] + 1, substitution_cost)
             )
         if min(current_row) > max_distance:
             return max_distance + 1

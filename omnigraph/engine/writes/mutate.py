@@ -61,9 +61,7 @@ def mutation_operation(
         raise InputError(reason=f"query `{query.name}` only reads; expected a mutation")
     bound_params = bind_parameters(query.parameters, params, mode, ids.now_millis())
 
-    def run_statements(
-        overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator
-    ) -> None:
+    def run_statements(overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
         for statement in write_plan.statements:
             run_statement(overlay, statement, bound_params, write_stats, id_generator)
 
@@ -78,18 +76,11 @@ def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
     def write_tables(overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
         for table_key, table_delta in parsed_load.delta.tables.items():
             declared_type = type_for_key(overlay.catalog, table_key)
-            violation = next(
-                chain(repeated_records(declared_type, table_delta), repeated_ids(table_delta)), None
-            )
+            violation = next(chain(repeated_records(declared_type, table_delta), repeated_ids(table_delta)), None)
             if violation is not None:
                 raise violation.to_error()
             row_origin = int(table_delta.row_ids[0]) if len(table_delta.row_ids) else NEW_ROW
-            overlay.write(
-                table_key,
-                table_delta.rows,
-                row_origin,
-                reject_existing=table_delta.rejects_existing,
-            )
+            overlay.write(table_key, table_delta.rows, row_origin, reject_existing=table_delta.rejects_existing)
             kind, type_name = table_key.kind, table_key.type_name
             write_stats.add(kind, type_name, parsed_load.record_counts[table_key])
             write_stats.inserted_ids.setdefault(type_name, []).extend(table_delta.ids.to_pylist())
@@ -119,12 +110,7 @@ def run_mutation(  # noqa: PLR0913 - all but three are named
         table_keys = strict_table_keys(query)
         conditions = (read_set.require_unchanged(table_keys),) if table_keys else ()
     return run_operations(
-        branch_state,
-        [operation],
-        "mutate",
-        metadata=metadata,
-        conditions=conditions,
-        schema_hash=schema_hash,
+        branch_state, [operation], "mutate", metadata=metadata, conditions=conditions, schema_hash=schema_hash
     )
 
 
@@ -136,9 +122,7 @@ def strict_table_keys(query: CompiledQuery) -> tuple[TableKey, ...]:
             table_keys[TableKey.node(statement.type_name)] = None
         elif isinstance(statement, plan.DeleteRows):
             table_keys[TableKey.of(statement.kind, statement.type_name)] = None
-            table_keys |= dict.fromkeys(
-                TableKey.edge(edge_type) for edge_type in statement.cascades
-            )
+            table_keys |= dict.fromkeys(TableKey.edge(edge_type) for edge_type in statement.cascades)
     return tuple(table_keys)
 
 
@@ -174,9 +158,7 @@ def run_operations(  # noqa: PLR0913 - all but three are named
     if commit is None:  # the operations cancelled out, or changed nothing
         return WriteOutcome(None)
     write_stats = stats_by_commit[commit.id]
-    return WriteOutcome(
-        commit, write_stats.node_counts, write_stats.edge_counts, write_stats.inserted_ids
-    )
+    return WriteOutcome(commit, write_stats.node_counts, write_stats.edge_counts, write_stats.inserted_ids)
 
 
 def open_overlay(txn: WriteTxn, expected_hash: str | None = None) -> Overlay:
@@ -197,10 +179,7 @@ def overlay_snapshot(overlay: Overlay) -> Snapshot:
         table_version = commit_table(txn.store, txn.table(table_key), staged).version
         entry = tables[table_key]
         tables[table_key] = replace(
-            entry,
-            lance_version=table_version,
-            content_id=txn.commit_id,
-            row_count=entry.row_count + staged.row_delta,
+            entry, lance_version=table_version, content_id=txn.commit_id, row_count=entry.row_count + staged.row_delta
         )
     head_commit = state.head.commit_id
     log = HistoryLog(txn.store, state)

@@ -57,9 +57,7 @@ class Overlay:
         """Return the columns that rows of a table have."""
         return row_schema(self.txn.table(type_key).schema)
 
-    def write(
-        self, type_key: TableKey, new_rows: pa.Table, origin: int, *, reject_existing: bool = False
-    ) -> None:
+    def write(self, type_key: TableKey, new_rows: pa.Table, origin: int, *, reject_existing: bool = False) -> None:
         """Add rows, replacing rows with the same ids."""
         self._check_row_rules(type_key, new_rows)
         if reject_existing and origin != NEW_ROW:
@@ -68,11 +66,7 @@ class Overlay:
         self.change_count += 1
 
     def update(
-        self,
-        type_key: TableKey,
-        predicate: plan.Predicate,
-        params: ParamValues,
-        assignments: Mapping[str, pa.Scalar],
+        self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues, assignments: Mapping[str, pa.Scalar]
     ) -> int:
         """Assign values to the rows that match a predicate; return how many there are."""
         table_overlay = self.overlay_of(type_key)
@@ -91,9 +85,7 @@ class Overlay:
         self._check_row_rules(type_key, updated_rows)
         stored_ids = stored_rows[ROW_ID].to_numpy().astype(np.int64)
         row_ids = np.concatenate([stored_ids, table_overlay.row_ids[written_mask]])
-        addresses = np.concatenate(
-            [stored_rows[ROW_ADDRESS].to_numpy(), table_overlay.addresses[written_mask]]
-        )
+        addresses = np.concatenate([stored_rows[ROW_ADDRESS].to_numpy(), table_overlay.addresses[written_mask]])
         discard_written(table_overlay, written_mask)
         table_overlay.written_rows = pa.concat_tables([table_overlay.written_rows, updated_rows])
         table_overlay.row_ids = np.concatenate([table_overlay.row_ids, row_ids])
@@ -101,17 +93,11 @@ class Overlay:
         self.change_count += 1
         return int(updated_rows.num_rows)
 
-    def delete(
-        self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues
-    ) -> pa.Array:
+    def delete(self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues) -> pa.Array:
         """Remove the rows that match a predicate; return their ids."""
         table_overlay = self.overlay_of(type_key)
-        stored_rows = self._match_stored(
-            type_key, predicate, params, _identity_columns(table_overlay.entity_type)
-        )
-        return self._remove_rows(
-            table_overlay, stored_rows, self._match_written(table_overlay, predicate, params)
-        )
+        stored_rows = self._match_stored(type_key, predicate, params, _identity_columns(table_overlay.entity_type))
+        return self._remove_rows(table_overlay, stored_rows, self._match_written(table_overlay, predicate, params))
 
     def delete_edges_of(self, edge_type: EdgeType, node_type: str, deleted_ids: pa.Array) -> int:
         """Remove the edges of deleted nodes of a type; return how many there were."""
@@ -125,21 +111,14 @@ class Overlay:
         ]
         matching_edges = [
             self.lookup.find(
-                table_overlay.table_key,
-                {endpoint: deleted_ids},
-                _identity_columns(edge_type),
-                with_row_ids=True,
+                table_overlay.table_key, {endpoint: deleted_ids}, _identity_columns(edge_type), with_row_ids=True
             )
             for endpoint in endpoint_columns
         ]
-        stored_edges = self._exclude_overwritten(
-            table_overlay, _distinct_by_id(pa.concat_tables(matching_edges))
-        )
+        stored_edges = self._exclude_overwritten(table_overlay, _distinct_by_id(pa.concat_tables(matching_edges)))
         written_mask = np.zeros(table_overlay.written_rows.num_rows, bool)
         for endpoint in endpoint_columns:
-            written_mask |= pc.is_in(
-                table_overlay.written_rows[endpoint], value_set=deleted_ids
-            ).to_numpy()
+            written_mask |= pc.is_in(table_overlay.written_rows[endpoint], value_set=deleted_ids).to_numpy()
         return len(self._remove_rows(table_overlay, stored_edges, written_mask))
 
     def overlay_of(self, type_key: TableKey) -> TableOverlay:
@@ -156,8 +135,7 @@ class Overlay:
         for type_key in list(self._pending_writes):
             self.overlay_of(type_key)
         delta_by_key = {
-            type_key: build_table_delta(table_overlay)
-            for type_key, table_overlay in self.overlay_by_key.items()
+            type_key: build_table_delta(table_overlay) for type_key, table_overlay in self.overlay_by_key.items()
         }
         return Delta(
             {
@@ -176,9 +154,7 @@ class Overlay:
         no_removed = pa.schema([*id_schema, *location_fields]).empty_table()
         no_rows = self.row_schema_of(type_key).empty_table()
         no_locations = np.zeros(0, np.int64), np.zeros(0, np.uint64)
-        return TableOverlay(
-            entity_type, no_rows, *no_locations, no_removed, id_schema.empty_table()
-        )
+        return TableOverlay(entity_type, no_rows, *no_locations, no_removed, id_schema.empty_table())
 
     def _match_stored(
         self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues, columns: list[str]
@@ -188,25 +164,19 @@ class Overlay:
         table_schema = self.txn.table(type_key).schema
         storage_filter = to_storage_filter(table_schema, predicate, constants)
         filter_columns = (
-            []
-            if storage_filter is not None
-            else sorted({column_name for _, column_name in columns_read(predicate)})
+            [] if storage_filter is not None else sorted({column_name for _, column_name in columns_read(predicate)})
         )
         read_columns = list(dict.fromkeys([*columns, *filter_columns]))
         stored_rows = self.lookup.select(type_key, read_columns, storage_filter)
         if storage_filter is None and stored_rows.num_rows:
-            stored_rows = stored_rows.filter(
-                pa.array(true_mask(TableSource(stored_rows, params), predicate))
-            )
+            stored_rows = stored_rows.filter(pa.array(true_mask(TableSource(stored_rows, params), predicate)))
         return self._exclude_overwritten(self.overlay_of(type_key), stored_rows)
 
     def _exclude_overwritten(self, table_overlay: TableOverlay, stored_rows: pa.Table) -> pa.Table:
         for overwritten_ids in (table_overlay.written_rows["id"], table_overlay.removed_rows["id"]):
             if len(overwritten_ids) and stored_rows.num_rows:
                 stored_rows = stored_rows.filter(
-                    pc.invert(
-                        pc.is_in(stored_rows["id"], value_set=as_single_array(overwritten_ids))
-                    )
+                    pc.invert(pc.is_in(stored_rows["id"], value_set=as_single_array(overwritten_ids)))
                 )
         return stored_rows
 
@@ -219,16 +189,11 @@ class Overlay:
         return true_mask(TableSource(table_overlay.written_rows, params), predicate)
 
     def _remove_rows(
-        self,
-        table_overlay: TableOverlay,
-        stored_rows: pa.Table,
-        written_mask: np.ndarray[Any, np.dtype[np.bool_]],
+        self, table_overlay: TableOverlay, stored_rows: pa.Table, written_mask: np.ndarray[Any, np.dtype[np.bool_]]
     ) -> pa.Array:
         removed_columns = table_overlay.removed_rows.column_names
         dropped_rows = table_overlay.written_rows.filter(pa.array(written_mask))
-        deleted_ids = pa.concat_arrays(
-            [as_single_array(stored_rows["id"]), as_single_array(dropped_rows["id"])]
-        )
+        deleted_ids = pa.concat_arrays([as_single_array(stored_rows["id"]), as_single_array(dropped_rows["id"])])
         located_rows = self._locate_stored(table_overlay, written_mask)
         table_overlay.removed_rows = pa.concat_tables(
             [
@@ -253,27 +218,19 @@ class Overlay:
         located_rows = located_rows.append_column(
             ROW_ID, pa.array(table_overlay.row_ids[located_mask].astype(np.uint64))
         )
-        located_rows = located_rows.append_column(
-            ROW_ADDRESS, pa.array(table_overlay.addresses[located_mask])
-        )
+        located_rows = located_rows.append_column(ROW_ADDRESS, pa.array(table_overlay.addresses[located_mask]))
         unknown_mask = written_mask & (table_overlay.row_ids == UNRESOLVED_ROW)
         if not unknown_mask.any():
             return located_rows
-        unknown_ids = as_single_array(
-            table_overlay.written_rows.filter(pa.array(unknown_mask))["id"]
-        )
-        looked_up = self.lookup.find(
-            table_overlay.table_key, {"id": unknown_ids}, id_columns, with_row_ids=True
-        )
+        unknown_ids = as_single_array(table_overlay.written_rows.filter(pa.array(unknown_mask))["id"])
+        looked_up = self.lookup.find(table_overlay.table_key, {"id": unknown_ids}, id_columns, with_row_ids=True)
         return pa.concat_tables([located_rows, looked_up.cast(located_rows.schema)])
 
     def _reject_existing_ids(self, type_key: TableKey, ids: pa.Array) -> None:
         table_overlay = self.overlay_of(type_key)
         stored_matches = self.lookup.find(type_key, {"id": ids}, ["id"])
         removed_ids = as_single_array(table_overlay.removed_rows["id"])
-        still_stored = stored_matches.filter(
-            pc.invert(pc.is_in(stored_matches["id"], value_set=removed_ids))
-        )["id"]
+        still_stored = stored_matches.filter(pc.invert(pc.is_in(stored_matches["id"], value_set=removed_ids)))["id"]
         existing_ids = [
             *as_single_array(still_stored).to_pylist(),
             *_ids_in_both(ids, as_single_array(table_overlay.written_rows["id"])),
@@ -291,9 +248,7 @@ class Overlay:
 def _assign_values(rows: pa.Table, assignments: Mapping[str, pa.Scalar]) -> pa.Table:
     for column_name, value in assignments.items():
         column_index = rows.schema.get_field_index(column_name)
-        rows = rows.set_column(
-            column_index, rows.schema.field(column_index), pa.repeat(value, rows.num_rows)
-        )
+        rows = rows.set_column(column_index, rows.schema.field(column_index), pa.repeat(value, rows.num_rows))
     return rows
 
 

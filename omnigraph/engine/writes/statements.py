@@ -62,11 +62,7 @@ class IdGenerator:
 
 
 def run_statement(
-    overlay: Overlay,
-    statement: plan.WriteStatement,
-    params: ParamValues,
-    stats: WriteStats,
-    id_generator: IdGenerator,
+    overlay: Overlay, statement: plan.WriteStatement, params: ParamValues, stats: WriteStats, id_generator: IdGenerator
 ) -> None:
     """Run one statement on an overlay."""
     match statement:
@@ -75,46 +71,29 @@ def run_statement(
         case plan.UpdateRows():
             node_type = type_for_key(overlay.catalog, TableKey.node(statement.type_name))
             assigned = {
-                assignment.name: _assigned_scalar(node_type, assignment, params)
-                for assignment in statement.assignments
+                assignment.name: _assigned_scalar(node_type, assignment, params) for assignment in statement.assignments
             }
-            updated_count = overlay.update(
-                TableKey.node(node_type.name), statement.where, params, assigned
-            )
+            updated_count = overlay.update(TableKey.node(node_type.name), statement.where, params, assigned)
             stats.add("node", node_type.name, updated_count)
         case plan.DeleteRows():
             _run_delete(overlay, statement, params, stats)
 
 
-def _run_delete(
-    overlay: Overlay, statement: plan.DeleteRows, params: ParamValues, stats: WriteStats
-) -> None:
-    deleted_ids = overlay.delete(
-        TableKey.of(statement.kind, statement.type_name), statement.where, params
-    )
+def _run_delete(overlay: Overlay, statement: plan.DeleteRows, params: ParamValues, stats: WriteStats) -> None:
+    deleted_ids = overlay.delete(TableKey.of(statement.kind, statement.type_name), statement.where, params)
     stats.add(statement.kind, statement.type_name, len(deleted_ids))
     for edge_name in statement.cascades if len(deleted_ids) else ():
         edge_type = overlay.catalog.edge(edge_name)
         if edge_type is not None:
-            stats.add(
-                "edge",
-                edge_name,
-                overlay.delete_edges_of(edge_type, statement.type_name, deleted_ids),
-            )
+            stats.add("edge", edge_name, overlay.delete_edges_of(edge_type, statement.type_name, deleted_ids))
 
 
 def _run_insert(
-    overlay: Overlay,
-    statement: plan.InsertRow,
-    params: ParamValues,
-    stats: WriteStats,
-    id_generator: IdGenerator,
+    overlay: Overlay, statement: plan.InsertRow, params: ParamValues, stats: WriteStats, id_generator: IdGenerator
 ) -> None:
     table_key = TableKey.of(statement.kind, statement.type_name)
     entity_type = type_for_key(overlay.catalog, table_key)
-    arguments = {
-        assignment.name: _argument_value(assignment, params) for assignment in statement.assignments
-    }
+    arguments = {assignment.name: _argument_value(assignment, params) for assignment in statement.assignments}
     row_values = {
         declared_property.name: _property_value(entity_type, declared_property, arguments)
         for declared_property in entity_type.properties
@@ -124,18 +103,11 @@ def _run_insert(
             "src": _endpoint_id(entity_type, arguments, "from"),
             "dst": _endpoint_id(entity_type, arguments, "to"),
         }
-    key_members = (
-        ordered_key_columns(overlay.ir, entity_type.name)
-        if isinstance(entity_type, NodeType)
-        else ()
-    )
-    row_values["id"] = (
-        _key_id(entity_type, key_members, row_values) if key_members else id_generator()
-    )
+    key_members = ordered_key_columns(overlay.ir, entity_type.name) if isinstance(entity_type, NodeType) else ()
+    row_values["id"] = _key_id(entity_type, key_members, row_values) if key_members else id_generator()
     row_schema = overlay.row_schema_of(table_key)
     rows = pa.table(
-        [pa.array([row_values[row_field.name]], row_field.type) for row_field in row_schema],
-        schema=row_schema,
+        [pa.array([row_values[row_field.name]], row_field.type) for row_field in row_schema], schema=row_schema
     )
     overlay.write(table_key, rows, UNRESOLVED_ROW if key_members else NEW_ROW)
     stats.add(statement.kind, entity_type.name, 1)
@@ -143,9 +115,7 @@ def _run_insert(
 
 
 def _property_value(
-    entity_type: NodeType | EdgeType,
-    declared_property: PropertyDefinition,
-    arguments: Mapping[str, Any],
+    entity_type: NodeType | EdgeType, declared_property: PropertyDefinition, arguments: Mapping[str, Any]
 ) -> Any:
     """Return the value of a property in a new row; constraints are checked later."""
     if declared_property.name not in arguments:
@@ -153,34 +123,24 @@ def _property_value(
     return _coerce_value(entity_type, declared_property, arguments[declared_property.name])
 
 
-def _assigned_scalar(
-    node_type: NodeType | EdgeType, assignment: plan.Assign, params: ParamValues
-) -> pa.Scalar:
+def _assigned_scalar(node_type: NodeType | EdgeType, assignment: plan.Assign, params: ParamValues) -> pa.Scalar:
     declared_property = node_type.property(assignment.name)
     if declared_property is None:
         raise InternalError(reason=f"{node_type.name} has no property {assignment.name}")
     return stored_column(
-        declared_property.type,
-        [_coerce_value(node_type, declared_property, _argument_value(assignment, params))],
+        declared_property.type, [_coerce_value(node_type, declared_property, _argument_value(assignment, params))]
     )[0]
 
 
-def _coerce_value(
-    entity_type: NodeType | EdgeType, declared_property: PropertyDefinition, value: Any
-) -> Any:
+def _coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyDefinition, value: Any) -> Any:
     coerced = coerce_assigned(
-        declared_property.type,
-        value,
-        type_name=entity_type.name,
-        property_name=declared_property.name,
+        declared_property.type, value, type_name=entity_type.name, property_name=declared_property.name
     )
     if isinstance(coerced, BlobUri):
         raise ExternalBlobPolicyError(uri=coerced.uri, reason="this graph allows no external blobs")
     if isinstance(coerced, str | bytes) and len(coerced) * 4 > _MAX_VALUE_BYTES:
         size = len(coerced.encode() if isinstance(coerced, str) else coerced)
-        check_limit(
-            f"one value of {entity_type.name}.{declared_property.name}", size, _MAX_VALUE_BYTES
-        )
+        check_limit(f"one value of {entity_type.name}.{declared_property.name}", size, _MAX_VALUE_BYTES)
     return coerced
 
 
@@ -196,15 +156,11 @@ def _argument_value(assignment: plan.Assign, params: ParamValues) -> Any:
 def _endpoint_id(edge_type: EdgeType, arguments: Mapping[str, Any], endpoint: str) -> str:
     value = arguments[endpoint]
     if not isinstance(value, str):
-        raise PropertyValueError(
-            type_name=edge_type.name, property=endpoint, expected="String", actual="null"
-        )
+        raise PropertyValueError(type_name=edge_type.name, property=endpoint, expected="String", actual="null")
     return value
 
 
-def _key_id(
-    node_type: NodeType | EdgeType, key_members: tuple[str, ...], row_values: Mapping[str, Any]
-) -> str:
+def _key_id(node_type: NodeType | EdgeType, key_members: tuple[str, ...], row_values: Mapping[str, Any]) -> str:
     member_types = [
         declared_property.type
         for member in key_members

@@ -50,9 +50,7 @@ def apply_write(table_overlay: TableOverlay, new_rows: pa.Table, origin: int) ->
     table_overlay.addresses = np.concatenate([table_overlay.addresses, addresses])
 
 
-def _replace_written(
-    table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses
-) -> None:
+def _replace_written(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses) -> None:
     written_ids = as_single_array(table_overlay.written_rows["id"])
     match_index = pc.index_in(ids, value_set=written_ids)
     is_match = pc.is_valid(match_index).to_numpy(zero_copy_only=False)
@@ -60,14 +58,10 @@ def _replace_written(
         matched = match_index.drop_null().to_numpy()
         row_ids[is_match] = table_overlay.row_ids[matched]
         addresses[is_match] = table_overlay.addresses[matched]
-        discard_written(
-            table_overlay, pc.is_in(written_ids, value_set=ids).to_numpy(zero_copy_only=False)
-        )
+        discard_written(table_overlay, pc.is_in(written_ids, value_set=ids).to_numpy(zero_copy_only=False))
 
 
-def _restore_removed(
-    table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses
-) -> None:
+def _restore_removed(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses) -> None:
     """Turn removed rows that are written again into replacements of their stored rows."""
     removed_ids = as_single_array(table_overlay.removed_rows["id"])
     match_index = pc.index_in(ids, value_set=removed_ids)
@@ -79,14 +73,10 @@ def _restore_removed(
         table_overlay.replaced_rows = pa.concat_tables(
             [table_overlay.replaced_rows, restored.select(table_overlay.replaced_rows.column_names)]
         )
-        table_overlay.removed_rows = table_overlay.removed_rows.filter(
-            pc.invert(pc.is_in(removed_ids, value_set=ids))
-        )
+        table_overlay.removed_rows = table_overlay.removed_rows.filter(pc.invert(pc.is_in(removed_ids, value_set=ids)))
 
 
-def discard_written(
-    table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]
-) -> None:
+def discard_written(table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
     """Drop written rows; the stored rows that they replaced are visible again."""
     if written_mask.any():
         table_overlay.written_rows = table_overlay.written_rows.filter(pa.array(~written_mask))

@@ -51,11 +51,7 @@ def format_queries(text: str, name: str = "<query>") -> str:
 
 
 def compile_query(
-    query: "str | Query",
-    catalog: "Catalog",
-    *,
-    name: str = "<query>",
-    source: "SourceText | None" = None,
+    query: "str | Query", catalog: "Catalog", *, name: str = "<query>", source: "SourceText | None" = None
 ) -> "CompiledQuery":
     """Compile a text that holds one query, or a tree whose text is `source`.
 
@@ -71,9 +67,7 @@ def compile_query(
     return compiler.compile_query(query, catalog, source_name=name, source=source)
 
 
-def compile_queries(
-    text: str, catalog: "Catalog", name: str = "<query>"
-) -> "tuple[CompiledQuery, ...]":
+def compile_queries(text: str, catalog: "Catalog", name: str = "<query>") -> "tuple[CompiledQuery, ...]":
     """Compile every query of a text; raise one language error with all problems."""
     from . import compile as compiler
 
@@ -97,9 +91,7 @@ def diagnose_queries(
     return compiler.diagnose_queries(text, catalog, name)
 
 
-def lint_queries(
-    text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>"
-) -> "LintReport":
+def lint_queries(text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>") -> "LintReport":
     """Return all findings about a text as one report; commands print its `to_json()`.
 
     >>> from omnigraph.lang.schema import compile_schema

@@ -46,24 +46,17 @@ class Builder:
             first_child = len(built_nodes) - len(tree_node.children)
             children = built_nodes[first_child:]
             del built_nodes[first_child:]
-            built_nodes.append(
-                rule_actions[tree_node.data](self, self._rule_span(tree_node.meta), children)
-            )
+            built_nodes.append(rule_actions[tree_node.data](self, self._rule_span(tree_node.meta), children))
         return built_nodes[0]
 
     def _rule_span(self, tree_meta: Any) -> Span:
         if tree_meta.empty:
             return Span(self._declaration_offset, self._declaration_offset)
-        return Span(
-            tree_meta.start_pos + self._declaration_offset,
-            tree_meta.end_pos + self._declaration_offset,
-        )
+        return Span(tree_meta.start_pos + self._declaration_offset, tree_meta.end_pos + self._declaration_offset)
 
     def token_span(self, token: Any) -> Span:
         """Return the position of a token in the source."""
-        return Span(
-            token.start_pos + self._declaration_offset, token.end_pos + self._declaration_offset
-        )
+        return Span(token.start_pos + self._declaration_offset, token.end_pos + self._declaration_offset)
 
     def report_problem(self, span: Span, message: str, hint: str | None = None) -> None:
         """Record a problem and continue, so that all mistakes of a query are reported together."""

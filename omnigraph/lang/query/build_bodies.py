@@ -32,9 +32,7 @@ def declaration(builder: Builder, rule_span: Span, children: list[Any]) -> Query
     for annotation_name, annotation_span, annotation_text in annotations:
         if annotation_name in annotation_texts:
             builder.report_problem(
-                annotation_span,
-                f"duplicate `@{annotation_name}`",
-                f"a query has at most one `@{annotation_name}`",
+                annotation_span, f"duplicate `@{annotation_name}`", f"a query has at most one `@{annotation_name}`"
             )
         annotation_texts.setdefault(annotation_name, annotation_text)
     descriptive_texts = annotation_texts.get("description"), annotation_texts.get("instruction")
@@ -59,26 +57,18 @@ def scalar_type(builder: Builder, rule_span: Span, children: list[Any]) -> Prope
 
 def list_type(builder: Builder, rule_span: Span, children: list[Any]) -> PropertyType:
     """`[I32]?`."""
-    return PropertyType(
-        ScalarType(str(children[0])), nullable=children[1] is not None, is_list=True
-    )
+    return PropertyType(ScalarType(str(children[0])), nullable=children[1] is not None, is_list=True)
 
 
 def vector_type(builder: Builder, rule_span: Span, children: list[Any]) -> PropertyType:
     """`Vector(3)?`."""
     vector_dimension = parse_integer(builder, children[0])
-    return PropertyType(
-        ScalarType.VECTOR, nullable=children[1] is not None, vector_dim=vector_dimension
-    )
+    return PropertyType(ScalarType.VECTOR, nullable=children[1] is not None, vector_dim=vector_dimension)
 
 
 def note(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[str, Span, str]:
     """`@description("..")`."""
-    return (
-        str(children[0])[1:],
-        builder.token_span(children[0]),
-        decode_string(builder, children[1]),
-    )
+    return (str(children[0])[1:], builder.token_span(children[0]), decode_string(builder, children[1]))
 
 
 def read(builder: Builder, rule_span: Span, children: list[Any]) -> ReadBody:
@@ -92,9 +82,7 @@ def collect_children(builder: Builder, rule_span: Span, children: list[Any]) -> 
     return tuple(children)
 
 
-def return_part(
-    builder: Builder, rule_span: Span, children: list[Any]
-) -> tuple[bool, tuple[Projection, ...]]:
+def return_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Projection, ...]]:
     """`return distinct { .. }`."""
     return children[0] is not None, tuple(children[1:])
 
@@ -112,9 +100,7 @@ def projection(builder: Builder, rule_span: Span, children: list[Any]) -> Projec
     """`count($x) as n`; the span excludes a comma."""
     expression_child, _, alias_token = children
     projected_expression = as_expression(builder, expression_child)
-    end_span = (
-        builder.token_span(alias_token) if alias_token is not None else projected_expression.span
-    )
+    end_span = builder.token_span(alias_token) if alias_token is not None else projected_expression.span
     return Projection(
         projected_expression,
         None if alias_token is None else builder.make_name(alias_token),
@@ -126,15 +112,9 @@ def ordering(builder: Builder, rule_span: Span, children: list[Any]) -> Ordering
     """`$x.p desc`."""
     expression_child, direction_token = children
     sort_expression = as_expression(builder, expression_child)
-    if (
-        direction_token is not None
-        and isinstance(sort_expression, Call)
-        and sort_expression.function == "nearest"
-    ):
+    if direction_token is not None and isinstance(sort_expression, Call) and sort_expression.function == "nearest":
         message = f"`nearest(..)` takes no `{direction_token}`"
-        builder.report_problem(
-            builder.token_span(direction_token), message, "the nearest rows always come first"
-        )
+        builder.report_problem(builder.token_span(direction_token), message, "the nearest rows always come first")
     direction = None if direction_token is None else str(direction_token)
     return Ordering(sort_expression, direction, rule_span)  # type: ignore[arg-type]
 

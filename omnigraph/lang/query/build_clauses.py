@@ -7,27 +7,13 @@ from omnigraph.errors.diagnostics import Span
 from .build import Builder, RuleAction, is_token
 from .build_conditions import RULES as CONDITIONS
 from .build_expressions import as_expression, parse_integer
-from .model import (
-    Binding,
-    Hops,
-    InlinePredicate,
-    Name,
-    Negation,
-    OptionalMatch,
-    Traversal,
-    WordPair,
-)
+from .model import Binding, Hops, InlinePredicate, Name, Negation, OptionalMatch, Traversal, WordPair
 
 
 def binding(builder: Builder, rule_span: Span, children: list[Any]) -> Binding:
     """`$p: Person { name: "Ann" }`."""
     variable_token, type_token, predicates = children
-    return Binding(
-        builder.make_variable(variable_token),
-        builder.make_name(type_token),
-        predicates or (),
-        rule_span,
-    )
+    return Binding(builder.make_variable(variable_token), builder.make_name(type_token), predicates or (), rule_span)
 
 
 def inline(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[InlinePredicate, ...]:
@@ -45,14 +31,10 @@ def edges(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool,
     return False, tuple(builder.make_name(edge_token) for edge_token in children)
 
 
-def undirected(
-    builder: Builder, rule_span: Span, children: list[Any]
-) -> tuple[bool, tuple[Name, ...]]:
+def undirected(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Name, ...]]:
     """`<knows|likes>`."""
     return True, tuple(
-        builder.make_name(child_token)
-        for child_token in children
-        if child_token.type not in ("LT", "GT")
+        builder.make_name(child_token) for child_token in children if child_token.type not in ("LT", "GT")
     )
 
 
@@ -60,9 +42,7 @@ def hops(builder: Builder, rule_span: Span, children: list[Any]) -> Hops:
     """`{1,3}`, `{2,}`."""
     low_token, high_token = children
     return Hops(
-        parse_integer(builder, low_token),
-        None if high_token is None else parse_integer(builder, high_token),
-        rule_span,
+        parse_integer(builder, low_token), None if high_token is None else parse_integer(builder, high_token), rule_span
     )
 
 
@@ -71,26 +51,19 @@ def traversal(builder: Builder, rule_span: Span, children: list[Any]) -> Travers
     source, target = builder.make_variable(children[0]), builder.make_variable(children[-1])
     edge_part = next(child for child in children if isinstance(child, tuple))
     hop_bounds = next((child for child in children if isinstance(child, Hops)), None)
-    edge_variable = next(
-        (builder.make_variable(child) for child in children[1:-1] if is_token(child)), None
-    )
+    edge_variable = next((builder.make_variable(child) for child in children[1:-1] if is_token(child)), None)
     for edge_name in edge_part[1]:
         if edge_name.text == "not":
             message = "`not` cannot be an edge word"
             builder.report_problem(edge_name.span, message, "a negation is written `not { .. }`")
-    return Traversal(
-        source, edge_part[1], target, edge_part[0], hop_bounds, edge_variable, rule_span
-    )
+    return Traversal(source, edge_part[1], target, edge_part[0], hop_bounds, edge_variable, rule_span)
 
 
 def pair(builder: Builder, rule_span: Span, children: list[Any]) -> WordPair:
     """`$a contains $b`."""
     left_token, word_token, right_token = children
     return WordPair(
-        builder.make_variable(left_token),
-        builder.make_name(word_token),
-        builder.make_variable(right_token),
-        rule_span,
+        builder.make_variable(left_token), builder.make_name(word_token), builder.make_variable(right_token), rule_span
     )
 
 

@@ -11,19 +11,7 @@ from omnigraph.errors.diagnostics import Span
 from .build import Builder, RuleAction, is_token
 from .build_expressions import RULES as EXPRESSIONS
 from .build_expressions import as_expression
-from .model import (
-    Alias,
-    And,
-    Comparison,
-    Condition,
-    Filter,
-    IsNull,
-    Membership,
-    Not,
-    Or,
-    TextMatch,
-    WordPair,
-)
+from .model import Alias, And, Comparison, Condition, Filter, IsNull, Membership, Not, Or, TextMatch, WordPair
 
 
 def as_condition(child: Any) -> Condition:
@@ -49,9 +37,7 @@ def comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Compar
 
 def membership(builder: Builder, rule_span: Span, children: list[Any]) -> Membership:
     """`operand in items`."""
-    return Membership(
-        as_expression(builder, children[0]), as_expression(builder, children[2]), rule_span
-    )
+    return Membership(as_expression(builder, children[0]), as_expression(builder, children[2]), rule_span)
 
 
 def is_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
@@ -89,9 +75,7 @@ def disjunction(builder: Builder, rule_span: Span, children: list[Any]) -> Or:
     return Or(tuple(_flatten_operands(children, Or)), rule_span)
 
 
-def _flatten_operands(
-    children: list[Any], combination_class: type[And] | type[Or]
-) -> list[Condition]:
+def _flatten_operands(children: list[Any], combination_class: type[And] | type[Or]) -> list[Condition]:
     operands: list[Condition] = []
     for child in children:
         if isinstance(child, combination_class):

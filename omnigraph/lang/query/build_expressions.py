@@ -29,9 +29,7 @@ def decode_string(builder: Builder, token: Any) -> str:
         message = f"unknown escape `{escape}` in a string"
         hint = r"the escapes are \" \\ \n \r \t; a backslash itself is written \\"
         builder.report_problem(
-            Span(token_start + escape_offset, token_start + escape_offset + len(escape)),
-            message,
-            hint,
+            Span(token_start + escape_offset, token_start + escape_offset + len(escape)), message, hint
         )
     return literals.decode_string(str(token))
 
@@ -45,8 +43,7 @@ def parse_integer(builder: Builder, token: Any) -> int:
     if -_I64_MAX - 1 <= parsed_number <= _I64_MAX:
         return parsed_number
     builder.report_problem(
-        builder.token_span(token),
-        f"the number `{_shorten_number(number_text)}` does not fit in 64 bits",
+        builder.token_span(token), f"the number `{_shorten_number(number_text)}` does not fit in 64 bits"
     )
     return 0
 
@@ -61,9 +58,7 @@ def literal(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
         return Literal("bool", literal_text, rule_span)
     if token.type == "FLOAT":
         if not math.isfinite(float(literal_text)):
-            builder.report_problem(
-                rule_span, f"the number `{_shorten_number(literal_text)}` is too large for F64"
-            )
+            builder.report_problem(rule_span, f"the number `{_shorten_number(literal_text)}` is too large for F64")
         return Literal("float", literal_text, rule_span)
     parse_integer(builder, token)
     return Literal("int", literal_text, rule_span)
@@ -106,9 +101,7 @@ def alias(builder: Builder, rule_span: Span, children: list[Any]) -> Alias:
 
 def call(builder: Builder, rule_span: Span, children: list[Any]) -> Call:
     """A search or ranking function."""
-    call_arguments = tuple(
-        as_expression(builder, child) for child in children[1:] if child is not None
-    )
+    call_arguments = tuple(as_expression(builder, child) for child in children[1:] if child is not None)
     return Call(str(children[0]), call_arguments, rule_span)  # type: ignore[arg-type]
 
 

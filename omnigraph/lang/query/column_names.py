@@ -13,11 +13,7 @@ def column_name(projection: m.Projection) -> str:
     >>> column_name(m.Projection(m.Aggregate("count", field, distinct=True)))
     'count(distinct p.age)'
     """
-    return (
-        projection.alias.text
-        if projection.alias is not None
-        else _expression_name(projection.expression)
-    )
+    return projection.alias.text if projection.alias is not None else _expression_name(projection.expression)
 
 
 def _expression_name(expression: m.Expression) -> str:

@@ -47,11 +47,7 @@ class CompiledQuery:
             "description": self.description,
             "instruction": self.instruction,
         }
-        return {
-            member_name: member_value
-            for member_name, member_value in members.items()
-            if member_value is not None
-        }
+        return {member_name: member_value for member_name, member_value in members.items() if member_value is not None}
 
 
 @record
@@ -66,11 +62,7 @@ class QueryDiagnosis:
 
 
 def compile_query(
-    query: str | m.Query,
-    catalog: Catalog,
-    *,
-    source_name: str = "<query>",
-    source: SourceText | None = None,
+    query: str | m.Query, catalog: Catalog, *, source_name: str = "<query>", source: SourceText | None = None
 ) -> CompiledQuery:
     """Compile a text that holds one query, or a tree; `source` is the text of the tree."""
     if isinstance(query, str):
@@ -85,9 +77,7 @@ def compile_query(
     return diagnosis.compiled
 
 
-def compile_queries(
-    query_text: str, catalog: Catalog, source_name: str = "<query>"
-) -> tuple[CompiledQuery, ...]:
+def compile_queries(query_text: str, catalog: Catalog, source_name: str = "<query>") -> tuple[CompiledQuery, ...]:
     """Compile every query of a text, or raise one error with all diagnostics."""
     source = SourceText(source_name, query_text)
     compiled, diagnostics = diagnose_queries(query_text, catalog, source_name)
@@ -105,12 +95,8 @@ def diagnose_queries(
     diagnostics = list(syntax_errors)
     for diagnosis in diagnoses:
         diagnostics += [*diagnosis.errors, *diagnosis.warnings]
-    compiled = tuple(
-        diagnosis.compiled for diagnosis in diagnoses if diagnosis.compiled is not None
-    )
-    return compiled, tuple(
-        sorted(diagnostics, key=lambda diagnostic: (diagnostic.start, diagnostic.end))
-    )
+    compiled = tuple(diagnosis.compiled for diagnosis in diagnoses if diagnosis.compiled is not None)
+    return compiled, tuple(sorted(diagnostics, key=lambda diagnostic: (diagnostic.start, diagnostic.end)))
 
 
 def diagnose_each_query(
@@ -122,9 +108,7 @@ def diagnose_each_query(
     diagnoses: list[QueryDiagnosis] = []
     for query in query_file.queries:
         diagnosis = diagnose_query(query, catalog, source)
-        diagnoses.append(
-            _reject_duplicate_name(diagnosis, source, is_duplicate=query.name.text in seen_names)
-        )
+        diagnoses.append(_reject_duplicate_name(diagnosis, source, is_duplicate=query.name.text in seen_names))
         seen_names.add(query.name.text)
     return tuple(diagnoses), syntax_errors
 
@@ -139,20 +123,12 @@ def diagnose_query(query: m.Query, catalog: Catalog, source: SourceText) -> Quer
 
 
 def _compile_checked(
-    query: m.Query,
-    kind: QueryKind,
-    checked_query: CheckedQuery,
-    catalog: Catalog,
-    warnings: tuple[Diagnostic, ...],
+    query: m.Query, kind: QueryKind, checked_query: CheckedQuery, catalog: Catalog, warnings: tuple[Diagnostic, ...]
 ) -> CompiledQuery | None:
     if checked_query.body is None:
         return None
     checked_body = checked_query.body
-    query_plan = (
-        checked_body
-        if isinstance(checked_body, plan.WritePlan)
-        else lower_read(checked_body, catalog)
-    )
+    query_plan = checked_body if isinstance(checked_body, plan.WritePlan) else lower_read(checked_body, catalog)
     return CompiledQuery(
         name=query.name.text,
         kind=kind,
@@ -165,9 +141,7 @@ def _compile_checked(
     )
 
 
-def _reject_duplicate_name(
-    diagnosis: QueryDiagnosis, source: SourceText, is_duplicate: bool
-) -> QueryDiagnosis:
+def _reject_duplicate_name(diagnosis: QueryDiagnosis, source: SourceText, is_duplicate: bool) -> QueryDiagnosis:
     """Reject a query whose name is already defined: no call could reach it."""
     if not is_duplicate:
         return diagnosis

@@ -55,16 +55,10 @@ class ConnectedNames:
         return name
 
 
-def find_components(
-    match: CheckedMatch, outer_variables: Iterable[str] = ()
-) -> tuple[Component, ...]:
+def find_components(match: CheckedMatch, outer_variables: Iterable[str] = ()) -> tuple[Component, ...]:
     """Return the components of one list of clauses; nested lists are ignored."""
     outer_set = frozenset(outer_variables)
-    joining_clauses = [
-        joining
-        for joining in match.clauses
-        if isinstance(joining, CheckedBinding | CheckedTraversal)
-    ]
+    joining_clauses = [joining for joining in match.clauses if isinstance(joining, CheckedBinding | CheckedTraversal)]
     connected_names = ConnectedNames()
     for clause in joining_clauses:
         connected_names.connect(_clause_variables(clause))
@@ -78,9 +72,7 @@ def find_components(
     return tuple(_build_component(group_clauses, outer_set) for group_clauses in groups.values())
 
 
-def _build_component(
-    clauses: list[CheckedBinding | CheckedTraversal], outer_variables: frozenset[str]
-) -> Component:
+def _build_component(clauses: list[CheckedBinding | CheckedTraversal], outer_variables: frozenset[str]) -> Component:
     variables = frozenset(variable for clause in clauses for variable in _clause_variables(clause))
     return Component(
         variables=variables,

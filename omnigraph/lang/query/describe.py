@@ -50,11 +50,7 @@ class ResultColumn:
             "item_kind": self.item_kind,
             "vector_dim": self.vector_dim,
         }
-        return {
-            member_name: member_value
-            for member_name, member_value in members.items()
-            if member_value is not None
-        }
+        return {member_name: member_value for member_name, member_value in members.items() if member_value is not None}
 
 
 @record
@@ -90,12 +86,8 @@ def describe_plan(query_plan: plan.Plan, catalog: Catalog) -> Operation:
     """Return the descriptor of a plan."""
     if isinstance(query_plan, plan.ReadPlan):
         optional_variables = frozenset(_optional_variables(query_plan.operators))
-        result_columns = tuple(
-            _describe_column(plan_column, optional_variables) for plan_column in query_plan.columns
-        )
-        return Operation(
-            result_columns, _sort_types(_read_types(query_plan.operators, catalog)), ()
-        )
+        result_columns = tuple(_describe_column(plan_column, optional_variables) for plan_column in query_plan.columns)
+        return Operation(result_columns, _sort_types(_read_types(query_plan.operators, catalog)), ())
     written_types = frozenset(_written_types(query_plan))
     read_types = frozenset(_types_read_by_write(query_plan, catalog))
     return Operation((), _sort_types(read_types | written_types), _sort_types(written_types))
@@ -112,23 +104,15 @@ def kind_word(property_type: PropertyType) -> str:
     return "list" if property_type.is_list else _SCALAR_KINDS[property_type.scalar]
 
 
-def _describe_column(
-    plan_column: plan.PlanColumn, optional_variables: frozenset[str]
-) -> ResultColumn:
+def _describe_column(plan_column: plan.PlanColumn, optional_variables: frozenset[str]) -> ResultColumn:
     column_type = plan_column.type
     if column_type is None:
         column_value = plan_column.value
-        may_be_missing = (
-            isinstance(column_value, plan.Entity) and column_value.variable in optional_variables
-        )
+        may_be_missing = isinstance(column_value, plan.Entity) and column_value.variable in optional_variables
         return ResultColumn(plan_column.name, "object", may_be_missing)
     item_kind = _SCALAR_KINDS[column_type.scalar] if column_type.is_list else None
     return ResultColumn(
-        plan_column.name,
-        kind_word(column_type),
-        column_type.nullable,
-        item_kind,
-        column_type.vector_dim,
+        plan_column.name, kind_word(column_type), column_type.nullable, item_kind, column_type.vector_dim
     )
 
 
@@ -179,6 +163,4 @@ def _types_read_by_write(write_plan: plan.WritePlan, catalog: Catalog) -> Iterat
 
 
 def _sort_types(type_refs: Iterable[TypeRef]) -> tuple[TypeRef, ...]:
-    return tuple(
-        sorted(set(type_refs), key=lambda type_ref: (type_ref.kind != "node", type_ref.type_name))
-    )
+    return tuple(sorted(set(type_refs), key=lambda type_ref: (type_ref.kind != "node", type_ref.type_name)))

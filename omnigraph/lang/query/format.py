@@ -74,9 +74,7 @@ class _TokenFinder:
 
     def has_comment(self, span: Span) -> bool:
         """Whether `span` contains a comment."""
-        return bisect_left(self._comment_starts, span.start) < bisect_right(
-            self._comment_starts, span.end - 1
-        )
+        return bisect_left(self._comment_starts, span.start) < bisect_right(self._comment_starts, span.end - 1)
 
 
 class _QueryWriter:
@@ -109,9 +107,7 @@ class _QueryWriter:
         return is_short and not self._tokens.has_comment(bracket_span)
 
     def _close_block(self, depth: int, closing_span: Span, closing_line: str = "}") -> None:
-        self._layout.add_item(
-            depth, closing_line, closing_span, blank_line="never", closes_block=True
-        )
+        self._layout.add_item(depth, closing_line, closing_span, blank_line="never", closes_block=True)
 
     def _write_each(self, depth: int, nodes: Sequence[Any], write_node: _NodeWriter) -> None:
         for node_index, node in enumerate(nodes):
@@ -133,15 +129,11 @@ class _QueryWriter:
         if self._fits_one_line(depth, line, opening_brace.to(closing_brace)):
             self._layout.add_item(depth, line, list_span, blank_line=blank_line)
             return
-        self._layout.add_item(
-            depth, f"{heading} {{", list_span.to(opening_brace), blank_line=blank_line
-        )
+        self._layout.add_item(depth, f"{heading} {{", list_span.to(opening_brace), blank_line=blank_line)
         last_index = len(items) - 1
         for item_index, (item_text, item_span) in enumerate(items):
             line = item_text + "," * (item_index < last_index)
-            self._layout.add_item(
-                depth + 1, line, item_span, blank_line="keep" if item_index else "never"
-            )
+            self._layout.add_item(depth + 1, line, item_span, blank_line="keep" if item_index else "never")
         self._close_block(depth, closing_brace.to(list_span), "}" + suffix)
 
     def _wrap_condition(self, depth: int, prefix: str, condition: Condition) -> str:
@@ -160,9 +152,7 @@ class _QueryWriter:
         closing_paren = self._tokens.find_token(parameters_end, ")")
         annotations = self._annotations_between(closing_paren.end, opening_brace.start)
         self._write_signature(
-            query,
-            closing_paren.to(closing_paren if annotations else opening_brace),
-            ")" if annotations else ") {",
+            query, closing_paren.to(closing_paren if annotations else opening_brace), ")" if annotations else ") {"
         )
         for annotation_text, annotation_span in annotations:
             self._layout.add_item(1, annotation_text, annotation_span, blank_line="never")
@@ -186,23 +176,16 @@ class _QueryWriter:
             zip(spelled_parameters, query.parameters, strict=True)
         ):
             self._layout.add_item(
-                1,
-                parameter_text + "," * (parameter_index < last_index),
-                parameter.span,
-                blank_line="never",
+                1, parameter_text + "," * (parameter_index < last_index), parameter.span, blank_line="never"
             )
         self._close_block(0, closing_span, suffix)
 
     def _annotations_between(self, start: int, end: int) -> list[tuple[str, Span]]:
         """Return the annotations between two offsets, as written."""
         annotations = []
-        code_lexemes = [
-            lexeme for lexeme in scan.lexemes(self._text, start, end) if lexeme.kind != "comment"
-        ]
+        code_lexemes = [lexeme for lexeme in scan.lexemes(self._text, start, end) if lexeme.kind != "comment"]
         for first_index in range(0, len(code_lexemes) - 4, 5):  # @ word ( string )
-            at_sign, name_lexeme, _, text_lexeme, closing_paren = code_lexemes[
-                first_index : first_index + 5
-            ]
+            at_sign, name_lexeme, _, text_lexeme, closing_paren = code_lexemes[first_index : first_index + 5]
             quoted_text = self._text[text_lexeme.start : text_lexeme.end]
             annotation_text = f"@{self._text[name_lexeme.start : name_lexeme.end]}({quoted_text})"
             annotations.append((annotation_text, Span(at_sign.start, closing_paren.end)))
@@ -217,13 +200,10 @@ class _QueryWriter:
         closing_brace = self._tokens.find_token(read_body.clauses[-1].span.end, "}")
         self._close_block(1, closing_brace)
         spelled_columns = [
-            (self._speller.projection(projection), projection.span)
-            for projection in read_body.projections
+            (self._speller.projection(projection), projection.span) for projection in read_body.projections
         ]
         part_end = self._write_part(
-            "return distinct" if read_body.distinct else "return",
-            closing_brace.end,
-            spelled_columns,
+            "return distinct" if read_body.distinct else "return", closing_brace.end, spelled_columns
         )
         if read_body.orderings:
             spelled_keys = [(self._speller.ordering(key), key.span) for key in read_body.orderings]
@@ -231,9 +211,7 @@ class _QueryWriter:
         for keyword, row_count in (("limit", read_body.limit), ("offset", read_body.offset)):
             if row_count is not None:
                 part_span = self._tokens.find_token(part_end, keyword).to(row_count.span)
-                self._layout.add_item(
-                    1, f"{keyword} {self._speller.expression(row_count)}", part_span
-                )
+                self._layout.add_item(1, f"{keyword} {self._speller.expression(row_count)}", part_span)
                 part_end = part_span.end
 
     def _write_part(self, heading: str, search_start: int, items: _SpelledItems) -> int:
@@ -254,51 +232,33 @@ class _QueryWriter:
             self._write_list(depth, heading, clause.span, spelled_predicates, blank_line)
         elif isinstance(clause, Filter) and isinstance(clause.condition, And | Or):
             self._layout.add_item(
-                depth,
-                self._wrap_condition(depth, "", clause.condition),
-                clause.span,
-                blank_line=blank_line,
+                depth, self._wrap_condition(depth, "", clause.condition), clause.span, blank_line=blank_line
             )
         else:
-            self._layout.add_item(
-                depth, self._speller.clause(clause), clause.span, blank_line=blank_line
-            )
+            self._layout.add_item(depth, self._speller.clause(clause), clause.span, blank_line=blank_line)
 
-    def _write_block(
-        self, depth: int, block: Negation | OptionalMatch, blank_line: BlankLinePolicy
-    ) -> None:
+    def _write_block(self, depth: int, block: Negation | OptionalMatch, blank_line: BlankLinePolicy) -> None:
         line = self._speller.clause(block)
-        is_simple = len(block.clauses) == 1 and not isinstance(
-            block.clauses[0], Negation | OptionalMatch
-        )
+        is_simple = len(block.clauses) == 1 and not isinstance(block.clauses[0], Negation | OptionalMatch)
         opening_brace = self._tokens.find_token(block.span.start, "{")
         if is_simple and self._fits_one_line(depth, line, opening_brace.to(block.span)):
             self._layout.add_item(depth, line, block.span, blank_line=blank_line)
             return
-        self._layout.add_item(
-            depth, f"{block_opening(block)} {{", block.span.to(opening_brace), blank_line=blank_line
-        )
+        self._layout.add_item(depth, f"{block_opening(block)} {{", block.span.to(opening_brace), blank_line=blank_line)
         self._write_each(depth + 1, block.clauses, self._write_clause)
         self._close_block(depth, self._tokens.find_token(block.clauses[-1].span.end, "}"))
 
     # Changing -------------------------------------------------------------------------------
 
-    def _write_statement(
-        self, depth: int, statement: Statement, blank_line: BlankLinePolicy
-    ) -> None:
+    def _write_statement(self, depth: int, statement: Statement, blank_line: BlankLinePolicy) -> None:
         if isinstance(statement, Delete):
-            line = self._wrap_condition(
-                depth, f"delete {statement.type_name.text} where ", statement.where
-            )
+            line = self._wrap_condition(depth, f"delete {statement.type_name.text} where ", statement.where)
             self._layout.add_item(depth, line, statement.span, blank_line=blank_line)
             return
         spelled_assignments = [
-            (self._speller.predicate(assignment), assignment.span)
-            for assignment in statement.assignments
+            (self._speller.predicate(assignment), assignment.span) for assignment in statement.assignments
         ]
         suffix = ""
         if isinstance(statement, Update):
             suffix = self._wrap_condition(depth, "} where ", statement.where)[1:]
-        self._write_list(
-            depth, block_opening(statement), statement.span, spelled_assignments, blank_line, suffix
-        )
+        self._write_list(depth, block_opening(statement), statement.span, spelled_assignments, blank_line, suffix)

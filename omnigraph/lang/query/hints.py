@@ -72,9 +72,7 @@ TERMINAL_NAMES = {
 _LITERAL_TERMINALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL", "DATE_FN"})
 _VALUE_TERMINALS = _LITERAL_TERMINALS | {"VAR", "LSQB", "NULL", "NOW"}
 _FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE"})
-_WORD_TERMINALS = frozenset(
-    {"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"}
-)
+_WORD_TERMINALS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
 _WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
 
@@ -103,21 +101,14 @@ _CLAUSE_TERMINALS = frozenset({"VAR", "NOT", "OPTIONAL", "LPAR"})
 _QUOTES_HINT = 'strings use double quotes: ".."'
 _CONDITIONS_HINT = "write conditions as clauses inside `match { .. }`"
 _ROW_FILTER_HINT = "`where` supports = != < <= > >=, `in`, `is null`, `and`, `or` and `not`"
-_QUERY_SHAPE_HINT = (
-    "a query is `match`, `return`, `order`, `limit`, `offset` in this order, or a list of "
-    "statements"
-)
+_QUERY_SHAPE_HINT = "a query is `match`, `return`, `order`, `limit`, `offset` in this order, or a list of statements"
 _TRAVERSAL_HINT = "a traversal is written `$a knows $b`, undirected `$a <knows> $b`"
 _TYPES_HINT = (
     "the types are String, Bool, I32, I64, U32, U64, F32, F64, Date, DateTime, Blob, a list "
     "such as [String], and Vector(n)"
 )
-_SEPARATE_TRAVERSAL_HINT = (
-    "a traversal is a separate clause, not part of a condition; negate it with `not { .. }`"
-)
-_TYPE_OR_EDGE_HINT = (
-    "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
-)
+_SEPARATE_TRAVERSAL_HINT = "a traversal is a separate clause, not part of a condition; negate it with `not { .. }`"
+_TYPE_OR_EDGE_HINT = "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
 _BARE_WORD_HINT = 'a property is written `$x.name`, a parameter `$name`, a string `"name"`'
 
 # Patterns of the text at an error, with hints that apply whatever was expected. They are compiled
@@ -139,18 +130,13 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
 )
 
 
-def suggest_hint(
-    source: SourceText, span: Span, expected_terminals: ExpectedTerminals
-) -> str | None:
+def suggest_hint(source: SourceText, span: Span, expected_terminals: ExpectedTerminals) -> str | None:
     """Return a hint for the text at `span` where only `expected` was allowed, or None."""
     for pattern, hint in _PATTERN_HINTS:
         if re.compile(pattern).match(source.text, span.start):
             return hint
     found_text = source.text[span.start : span.end]
-    return next(
-        (hint for applies, hint in _SITUATION_HINTS if applies(found_text, expected_terminals)),
-        None,
-    )
+    return next((hint for applies, hint in _SITUATION_HINTS if applies(found_text, expected_terminals)), None)
 
 
 def _starts_lower_case(found_text: str) -> bool:
@@ -158,10 +144,7 @@ def _starts_lower_case(found_text: str) -> bool:
 
 
 def _is_unclosed_match(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
-    return (
-        found_text in ("return", "order", "limit", "offset")
-        and expected_terminals >= _CLAUSE_TERMINALS
-    )
+    return found_text in ("return", "order", "limit", "offset") and expected_terminals >= _CLAUSE_TERMINALS
 
 
 def _is_part_keyword(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
@@ -184,26 +167,17 @@ _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ..
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
     (lambda f, e: "_RETURN" in e, "`match { .. }` is followed by `return { .. }`"),
     (lambda f, e: e == {"_WHERE"}, "add a `where` condition; no statement changes all rows"),
-    (
-        lambda f, e: f in ("contains", "starts_with", ":") and e >= _OPERATOR_TERMINALS,
-        _ROW_FILTER_HINT,
-    ),
+    (lambda f, e: f in ("contains", "starts_with", ":") and e >= _OPERATOR_TERMINALS, _ROW_FILTER_HINT),
     (lambda f, e: f == "=" and "COLON" in e, "write `:` before a value, as in `age: 3`"),
     (_is_unclosed_match, "close `match { .. }` first"),
     (_is_part_keyword, _QUERY_SHAPE_HINT),
     (lambda f, e: f == "}" and e == {"COMMA"}, "write both bounds: `{2,2}`"),
     (lambda f, e: f == "*" and "VBAR" in e, "give the bounds of the hops: `knows{1,3}`"),
-    (
-        lambda f, e: _starts_lower_case(f) and "DOT" in e and e >= _OPERATOR_TERMINALS,
-        _SEPARATE_TRAVERSAL_HINT,
-    ),
+    (lambda f, e: _starts_lower_case(f) and "DOT" in e and e >= _OPERATOR_TERMINALS, _SEPARATE_TRAVERSAL_HINT),
     (lambda f, e: f[:1].isupper() and {"DOT", "COLON", "IDENT"} <= e, _TYPE_OR_EDGE_HINT),
     (lambda f, e: _starts_lower_case(f) and {"VAR", "STRING"} <= e, _BARE_WORD_HINT),
     (lambda f, e: "BASE_TYPE" in e and f[:1].isalpha(), _TYPES_HINT),
-    (
-        lambda f, e: e == {"TYPE_NAME"} and _starts_lower_case(f),
-        "type names begin with an upper-case letter",
-    ),
+    (lambda f, e: e == {"TYPE_NAME"} and _starts_lower_case(f), "type names begin with an upper-case letter"),
     (_is_missing_dollar, "a parameter begins with `$`"),
     (_is_missing_brace, "write this part in braces: `{ .. }`"),
     (lambda f, e: e == {"IDENT"} and f[:1].isupper(), "names begin with a lower-case letter"),

@@ -40,11 +40,7 @@ class LintFinding:
             "end": diagnostic.end,
         }
         members["hint"] = diagnostic.hint
-        return {
-            member_name: member_value
-            for member_name, member_value in members.items()
-            if member_value is not None
-        }
+        return {member_name: member_value for member_name, member_value in members.items() if member_value is not None}
 
 
 @record
@@ -110,24 +106,15 @@ class LintReport:
         }
 
 
-def lint_source(
-    catalog: Catalog, source: SourceText, schema_source: str = "<schema>"
-) -> LintReport:
+def lint_source(catalog: Catalog, source: SourceText, schema_source: str = "<schema>") -> LintReport:
     """Lint every query of a text. Never raises; text that cannot be parsed is a `Q000` finding."""
     diagnoses, syntax_errors = diagnose_each_query(source, catalog)
     findings = [_syntax_error_finding(error) for error in syntax_errors]
     for diagnosis in diagnoses:
-        findings += [
-            LintFinding(warning, query_names=(diagnosis.query.name.text,))
-            for warning in diagnosis.warnings
-        ]
+        findings += [LintFinding(warning, query_names=(diagnosis.query.name.text,)) for warning in diagnosis.warnings]
     findings += _find_unassigned_properties(catalog, diagnoses, source)
-    query_results = tuple(
-        QueryLintResult(diagnosis, _hard_coded_warnings(diagnosis)) for diagnosis in diagnoses
-    )
-    return LintReport(
-        schema_source, source.name, query_results, tuple(_sort_findings(findings)), source
-    )
+    query_results = tuple(QueryLintResult(diagnosis, _hard_coded_warnings(diagnosis)) for diagnosis in diagnoses)
+    return LintReport(schema_source, source.name, query_results, tuple(_sort_findings(findings)), source)
 
 
 def _error_sentence(error: Diagnostic) -> str:
@@ -149,12 +136,7 @@ def _sort_findings(findings: list[LintFinding]) -> list[LintFinding]:
     def finding_rank(finding: LintFinding) -> tuple[int, str, str, str, int]:
         diagnostic = finding.diagnostic
         subject_names = finding.type_name or "", finding.property or ""
-        return (
-            _SEVERITY_RANKS[diagnostic.severity],
-            *subject_names,
-            diagnostic.message,
-            diagnostic.start,
-        )
+        return (_SEVERITY_RANKS[diagnostic.severity], *subject_names, diagnostic.message, diagnostic.start)
 
     return sorted(findings, key=finding_rank)
 
@@ -173,22 +155,16 @@ def _find_unassigned_properties(
     findings: list[LintFinding] = []
     for node_type in catalog.nodes:
         type_updates = [
-            (query_name, update)
-            for query_name, update in updates
-            if update.type_name.text == node_type.name
+            (query_name, update) for query_name, update in updates if update.type_name.text == node_type.name
         ]
-        findings += (
-            _find_unassigned_in_type(node_type, type_updates, source) if type_updates else []
-        )
+        findings += _find_unassigned_in_type(node_type, type_updates, source) if type_updates else []
     return findings
 
 
 def _find_unassigned_in_type(
     node_type: NodeType, updates: list[tuple[str, m.Update]], source: SourceText
 ) -> list[LintFinding]:
-    assigned_names = {
-        assignment.name.text for _, update in updates for assignment in update.assignments
-    }
+    assigned_names = {assignment.name.text for _, update in updates for assignment in update.assignments}
     query_names = tuple(dict.fromkeys(query_name for query_name, _ in updates))
     type_span = updates[0][1].type_name.span
     findings = []
@@ -201,10 +177,6 @@ def _find_unassigned_in_type(
         if is_covered or not declared_property.type.nullable:
             continue
         message = f"no update assigns `{node_type.name}.{declared_property.name}`"
-        diagnostic = Diagnostic.at_span(
-            source, type_span, message, code="L201", kind="lint", severity="warning"
-        )
-        findings.append(
-            LintFinding(diagnostic, node_type.name, declared_property.name, query_names)
-        )
+        diagnostic = Diagnostic.at_span(source, type_span, message, code="L201", kind="lint", severity="warning")
+        findings.append(LintFinding(diagnostic, node_type.name, declared_property.name, query_names))
     return findings

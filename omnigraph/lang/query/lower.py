@@ -28,11 +28,7 @@ from .check.scope import implementers
 from .components import Component, find_components
 from .plan_variables import variables_needed_by, variables_of
 
-_REVERSED_DIRECTIONS: dict[plan.Direction, plan.Direction] = {
-    "out": "in",
-    "in": "out",
-    "both": "both",
-}
+_REVERSED_DIRECTIONS: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
 _VariableOrder = dict[str, int]  # variables and the order in which they are introduced
 _PredicatesByVariable = dict[str, tuple[plan.Predicate, ...]]
 
@@ -80,8 +76,7 @@ def _lower_match(
     for component in find_components(match, outer_variables):
         yield from _lower_component(context, component, match, bound_variables)
     early_filters, remaining_clauses = _split_filters(
-        remaining_clauses,
-        lambda filter_clause: variables_of(filter_clause.predicate) <= bound_variables.keys(),
+        remaining_clauses, lambda filter_clause: variables_of(filter_clause.predicate) <= bound_variables.keys()
     )
     yield from (plan.Filter(checked_clause.predicate) for checked_clause in early_filters)
     for clause in remaining_clauses:
@@ -114,21 +109,12 @@ def _lower_late_clause(
         case CheckedOptional():
             inner_operators = tuple(_lower_match(context, clause.match, bound_variables))
             introduced = clause.match.introduced
-            yield plan.LeftJoin(
-                _outer_variables(inner_operators, bound_variables), inner_operators, introduced
-            )
+            yield plan.LeftJoin(_outer_variables(inner_operators, bound_variables), inner_operators, introduced)
             _add_variables(bound_variables, introduced)
 
 
-def _outer_variables(
-    inner_operators: tuple[plan.Operator, ...], bound_variables: _VariableOrder
-) -> tuple[str, ...]:
-    return tuple(
-        sorted(
-            variables_needed_by(inner_operators) & bound_variables.keys(),
-            key=bound_variables.__getitem__,
-        )
-    )
+def _outer_variables(inner_operators: tuple[plan.Operator, ...], bound_variables: _VariableOrder) -> tuple[str, ...]:
+    return tuple(sorted(variables_needed_by(inner_operators) & bound_variables.keys(), key=bound_variables.__getitem__))
 
 
 def _add_variables(bound_variables: _VariableOrder, variables: Iterable[str | None]) -> None:
@@ -138,16 +124,11 @@ def _add_variables(bound_variables: _VariableOrder, variables: Iterable[str | No
 
 
 def _lower_component(
-    context: _LoweringContext,
-    component: Component,
-    match: CheckedMatch,
-    bound_variables: _VariableOrder,
+    context: _LoweringContext, component: Component, match: CheckedMatch, bound_variables: _VariableOrder
 ) -> Iterator[plan.Operator]:
     """Scan the seed, then expand; adds the introduced variables to `bound_variables`."""
     predicates_by_variable = _gather_predicates(component.bindings)
-    for variable in [
-        candidate for candidate in predicates_by_variable if candidate in bound_variables
-    ]:
+    for variable in [candidate for candidate in predicates_by_variable if candidate in bound_variables]:
         yield from (plan.Filter(predicate) for predicate in predicates_by_variable[variable])
     traversals = list(component.traversals)
     if not component.has_outer_variable:
@@ -156,8 +137,7 @@ def _lower_component(
         yield seed_scan
     traversals_by_variable = _index_traversals(traversals)
     ready_heap = _reachable_traversals(
-        traversals_by_variable,
-        [variable for variable in traversals_by_variable if variable in bound_variables],
+        traversals_by_variable, [variable for variable in traversals_by_variable if variable in bound_variables]
     )
     expanded: set[int] = set()
     while ready_heap:
@@ -166,12 +146,8 @@ def _lower_component(
             continue
         expanded.add(traversal_index)
         bound_count = len(bound_variables)
-        yield from _expand_traversal(
-            context, traversals[traversal_index], predicates_by_variable, bound_variables
-        )
-        for ready_index in _reachable_traversals(
-            traversals_by_variable, islice(bound_variables, bound_count, None)
-        ):
+        yield from _expand_traversal(context, traversals[traversal_index], predicates_by_variable, bound_variables)
+        for ready_index in _reachable_traversals(traversals_by_variable, islice(bound_variables, bound_count, None)):
             heappush(ready_heap, ready_index)
 
 
@@ -185,13 +161,9 @@ def _index_traversals(traversals: list[CheckedTraversal]) -> dict[str, list[int]
     return indexes_by_variable
 
 
-def _reachable_traversals(
-    traversals_by_variable: dict[str, list[int]], variables: Iterable[str]
-) -> list[int]:
+def _reachable_traversals(traversals_by_variable: dict[str, list[int]], variables: Iterable[str]) -> list[int]:
     return sorted(
-        traversal_index
-        for variable in variables
-        for traversal_index in traversals_by_variable.get(variable, ())
+        traversal_index for variable in variables for traversal_index in traversals_by_variable.get(variable, ())
     )
 
 
@@ -199,17 +171,12 @@ def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVaria
     """Return all predicates of each variable: binding it again only adds predicates."""
     predicates_by_variable: _PredicatesByVariable = {}
     for binding in bindings:
-        predicates_by_variable[binding.variable] = (
-            predicates_by_variable.get(binding.variable, ()) + binding.predicates
-        )
+        predicates_by_variable[binding.variable] = predicates_by_variable.get(binding.variable, ()) + binding.predicates
     return predicates_by_variable
 
 
 def _choose_seed(
-    context: _LoweringContext,
-    component: Component,
-    match: CheckedMatch,
-    predicates_by_variable: _PredicatesByVariable,
+    context: _LoweringContext, component: Component, match: CheckedMatch, predicates_by_variable: _PredicatesByVariable
 ) -> tuple[plan.NodeScan, list[CheckedTraversal]]:
     """Return the scan of the first binding; without bindings, of the first named endpoint."""
     traversals = list(component.traversals)
@@ -247,16 +214,12 @@ def _expand_traversal(
         target_type=traversal.target_type,
         min_hops=traversal.min_hops,
         max_hops=traversal.max_hops,
-        target_filters=predicates_by_variable.get(expand_target, ())
-        if expand_target is not None
-        else (),
+        target_filters=predicates_by_variable.get(expand_target, ()) if expand_target is not None else (),
         edge_variable=traversal.edge_variable,
     )
     if closes_cycle and expand_target is not None and traversal.target is not None:
         yield plan.CloseCycle(expand_target, traversal.target)
-    _add_variables(
-        bound_variables, (traversal.edge_variable, None if closes_cycle else traversal.target)
-    )
+    _add_variables(bound_variables, (traversal.edge_variable, None if closes_cycle else traversal.target))
 
 
 def _reverse_traversal(traversal: CheckedTraversal) -> CheckedTraversal:
@@ -266,8 +229,5 @@ def _reverse_traversal(traversal: CheckedTraversal) -> CheckedTraversal:
         target=traversal.source,
         source_type=traversal.target_type,
         target_type=traversal.source_type,
-        steps=tuple(
-            plan.PlanStep(step.edge_type, _REVERSED_DIRECTIONS[step.direction])
-            for step in traversal.steps
-        ),
+        steps=tuple(plan.PlanStep(step.edge_type, _REVERSED_DIRECTIONS[step.direction]) for step in traversal.steps),
     )

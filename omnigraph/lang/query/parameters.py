@@ -57,17 +57,12 @@ def bind_parameters(
     return bound_values
 
 
-def _parameter_value(
-    parameter: CheckedParameter, arguments: Mapping[str, Any], coercion_mode: ParameterMode
-) -> Any:
+def _parameter_value(parameter: CheckedParameter, arguments: Mapping[str, Any], coercion_mode: ParameterMode) -> Any:
     parameter_type = parameter.type
     if parameter.name in arguments:
         try:
             return coerce_parameter(
-                parameter_type,
-                arguments[parameter.name],
-                parameter_name=parameter.name,
-                mode=coercion_mode,
+                parameter_type, arguments[parameter.name], parameter_name=parameter.name, mode=coercion_mode
             )
         except ParameterError as error:
             return error
@@ -75,21 +70,13 @@ def _parameter_value(
         return parameter.default.value
     if parameter_type.nullable:
         return None
-    message = (
-        f"parameter '${parameter.name}': expected {parameter_type.display()}, but it is missing"
-    )
-    return ParameterError(
-        message, parameter=parameter.name, expected=parameter_type.display(), actual="nothing"
-    )
+    message = f"parameter '${parameter.name}': expected {parameter_type.display()}, but it is missing"
+    return ParameterError(message, parameter=parameter.name, expected=parameter_type.display(), actual="nothing")
 
 
-def _unknown_parameter_error(
-    argument_name: str, declared_parameters: Mapping[str, CheckedParameter]
-) -> ParameterError:
+def _unknown_parameter_error(argument_name: str, declared_parameters: Mapping[str, CheckedParameter]) -> ParameterError:
     message = f"parameter '${argument_name}': the query has no such parameter"
-    return ParameterError(
-        message, parameter=argument_name, hint=did_you_mean(argument_name, declared_parameters)
-    )
+    return ParameterError(message, parameter=argument_name, hint=did_you_mean(argument_name, declared_parameters))
 
 
 def _combine_errors(problems: list[ParameterError]) -> ParameterError:
@@ -98,6 +85,4 @@ def _combine_errors(problems: list[ParameterError]) -> ParameterError:
     messages = [problem.message for problem in problems]
     if len(problems) == 1:
         return first_error
-    return ParameterError(
-        "; ".join(messages), hint=first_error.hint, **first_error.details, problems=tuple(messages)
-    )
+    return ParameterError("; ".join(messages), hint=first_error.hint, **first_error.details, problems=tuple(messages))

@@ -40,8 +40,7 @@ def read_queries(source: SourceText) -> tuple[QueryFile, tuple[Diagnostic, ...]]
     builder = Builder(source)
     parsed = parse_declarations(_query_language(builder), source)
     diagnostics = sorted(
-        [*parsed.diagnostics, *builder.problems],
-        key=lambda diagnostic: (diagnostic.start, diagnostic.end),
+        [*parsed.diagnostics, *builder.problems], key=lambda diagnostic: (diagnostic.start, diagnostic.end)
     )
     return QueryFile(parsed.declarations), tuple(diagnostics)
 

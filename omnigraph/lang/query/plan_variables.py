@@ -51,9 +51,7 @@ def operands_of(  # noqa: PLR0911 - one return per kind
     return ()
 
 
-def _variables_of_all(
-    plan_nodes: Iterable[plan.Value | plan.Predicate | plan.Ranking],
-) -> frozenset[str]:
+def _variables_of_all(plan_nodes: Iterable[plan.Value | plan.Predicate | plan.Ranking]) -> frozenset[str]:
     variables: frozenset[str] = frozenset()
     for plan_node in plan_nodes:
         variables |= variables_of(plan_node)

@@ -5,14 +5,7 @@ The text is never parsed. Its only guarantee is that equal plans print alike.
 
 from collections.abc import Iterable, Iterator
 
-from omnigraph.values import (
-    BlobUri,
-    PropertyType,
-    ScalarType,
-    format_blob,
-    format_date,
-    format_datetime,
-)
+from omnigraph.values import BlobUri, PropertyType, ScalarType, format_blob, format_date, format_datetime
 
 from . import plan
 
@@ -25,20 +18,14 @@ def explain_plan(query_plan: plan.Plan) -> str:
     return
     """
     plan_lines = (
-        _read_plan_lines(query_plan)
-        if isinstance(query_plan, plan.ReadPlan)
-        else _write_plan_lines(query_plan)
+        _read_plan_lines(query_plan) if isinstance(query_plan, plan.ReadPlan) else _write_plan_lines(query_plan)
     )
     return "\n".join(plan_lines)
 
 
 def _read_plan_lines(read_plan: plan.ReadPlan) -> Iterator[str]:
     yield from _operator_lines(read_plan.operators, "")
-    flags = [
-        flag
-        for flag, is_set in (("distinct", read_plan.distinct), ("grouped", read_plan.aggregated))
-        if is_set
-    ]
+    flags = [flag for flag, is_set in (("distinct", read_plan.distinct), ("grouped", read_plan.aggregated)) if is_set]
     columns_text = ", ".join(_column_text(column) for column in read_plan.columns)
     yield " ".join(line_part for line_part in ("return", *flags, columns_text) if line_part)
     if read_plan.ranking is not None:
@@ -73,12 +60,9 @@ def operator_text(operator: plan.Operator) -> str:
     """Return the text of one operator, without its inner operators."""
     match operator:
         case plan.NodeScan():
-            implementers_text = (
-                f" ({' | '.join(operator.implementers)})" if operator.implementers else ""
-            )
-            return (
-                f"scan ${operator.variable}: {operator.type_name}{implementers_text}"
-                + _filters_text(operator.filters)
+            implementers_text = f" ({' | '.join(operator.implementers)})" if operator.implementers else ""
+            return f"scan ${operator.variable}: {operator.type_name}{implementers_text}" + _filters_text(
+                operator.filters
             )
         case plan.Expand():
             return _expand_text(operator)
@@ -89,9 +73,7 @@ def operator_text(operator: plan.Operator) -> str:
         case plan.AntiJoin():
             return f"without {_variables_text(operator.outer)}"
         case plan.LeftJoin():
-            return (
-                f"maybe {_variables_text(operator.outer)} -> {_variables_text(operator.introduced)}"
-            )
+            return f"maybe {_variables_text(operator.outer)} -> {_variables_text(operator.introduced)}"
 
 
 def _expand_text(expansion: plan.Expand) -> str:
@@ -101,9 +83,7 @@ def _expand_text(expansion: plan.Expand) -> str:
     hops_text = "" if (expansion.min_hops, expansion.max_hops) == (1, 1) else hops_text
     target_text = f"${expansion.target or '_'}: {expansion.target_type}"
     filters_text = _filters_text(expansion.target_filters)
-    return (
-        f"expand ${expansion.source} {steps_text}{hops_text}{edge_text} {target_text}{filters_text}"
-    )
+    return f"expand ${expansion.source} {steps_text}{hops_text}{edge_text} {target_text}{filters_text}"
 
 
 def _step_text(step: plan.PlanStep) -> str:
@@ -112,11 +92,7 @@ def _step_text(step: plan.PlanStep) -> str:
 
 
 def _filters_text(predicates: tuple[plan.Predicate, ...]) -> str:
-    return (
-        f" [{'; '.join(predicate_text(predicate) for predicate in predicates)}]"
-        if predicates
-        else ""
-    )
+    return f" [{'; '.join(predicate_text(predicate) for predicate in predicates)}]" if predicates else ""
 
 
 def _variables_text(variables: tuple[str, ...]) -> str:
@@ -131,27 +107,17 @@ def _write_plan_lines(write_plan: plan.WritePlan) -> Iterator[str]:
                 yield f"{heading} {_assignments_text(statement.assignments)}"
             case plan.UpdateRows():
                 where_text = predicate_text(statement.where)
-                heading = (
-                    f"update node {statement.type_name} {_assignments_text(statement.assignments)}"
-                )
+                heading = f"update node {statement.type_name} {_assignments_text(statement.assignments)}"
                 yield f"{heading} where {where_text}"
             case plan.DeleteRows():
                 where_text = predicate_text(statement.where)
-                cascade_text = (
-                    f" with {', '.join(statement.cascades)}" if statement.cascades else ""
-                )
+                cascade_text = f" with {', '.join(statement.cascades)}" if statement.cascades else ""
                 heading = f"delete {statement.kind} {statement.type_name}"
                 yield f"{heading} where {where_text}{cascade_text}"
 
 
 def _assignments_text(assignments: tuple[plan.Assign, ...]) -> str:
-    return (
-        "{ "
-        + ", ".join(
-            f"{assignment.name}: {value_text(assignment.value)}" for assignment in assignments
-        )
-        + " }"
-    )
+    return "{ " + ", ".join(f"{assignment.name}: {value_text(assignment.value)}" for assignment in assignments) + " }"
 
 
 def value_text(value: plan.Value | plan.Ranking) -> str:  # noqa: PLR0911 - one return per kind

@@ -24,9 +24,7 @@ from .plan_variables import variables_of
 _OUTER_VARIABLES = "outside #"  # stands for all outer variables; no variable name contains a space
 
 
-def collect_warnings(
-    query: m.Query, checked: CheckedQuery, source: SourceText
-) -> tuple[Diagnostic, ...]:
+def collect_warnings(query: m.Query, checked: CheckedQuery, source: SourceText) -> tuple[Diagnostic, ...]:
     """Return all warnings about a query, in source order; heuristic ones only without errors."""
     warnings = list(checked.warnings)
     if checked.body is not None:
@@ -38,17 +36,11 @@ def collect_warnings(
 
 
 def _make_warning(source: SourceText, span: Span, message: str, code: str, hint: str) -> Diagnostic:
-    return Diagnostic.at_span(
-        source, span, message, code=code, kind="lint", severity="warning", hint=hint
-    )
+    return Diagnostic.at_span(source, span, message, code=code, kind="lint", severity="warning", hint=hint)
 
 
-def _find_unused_parameters(
-    query: m.Query, checked: CheckedQuery, source: SourceText
-) -> list[Diagnostic]:
-    unused_parameters = [
-        parameter for parameter in query.parameters if parameter.name not in checked.used_parameters
-    ]
+def _find_unused_parameters(query: m.Query, checked: CheckedQuery, source: SourceText) -> list[Diagnostic]:
+    unused_parameters = [parameter for parameter in query.parameters if parameter.name not in checked.used_parameters]
     return [
         _make_warning(
             source,
@@ -61,9 +53,7 @@ def _find_unused_parameters(
     ]
 
 
-def _find_unordered_limit(
-    read_body: m.ReadBody, checked_read: CheckedRead, source: SourceText
-) -> list[Diagnostic]:
+def _find_unordered_limit(read_body: m.ReadBody, checked_read: CheckedRead, source: SourceText) -> list[Diagnostic]:
     limit_or_offset = read_body.limit or read_body.offset
     is_single_row = checked_read.aggregated and all(
         isinstance(column.value, plan.Aggregate) for column in checked_read.columns
@@ -74,17 +64,13 @@ def _find_unordered_limit(
     return [_make_warning(source, limit_or_offset.span, message, "L204", "add an `order`")]
 
 
-def _find_cross_products(
-    match: CheckedMatch, outer_variables: frozenset[str], source: SourceText
-) -> list[Diagnostic]:
+def _find_cross_products(match: CheckedMatch, outer_variables: frozenset[str], source: SourceText) -> list[Diagnostic]:
     """Report parts that no traversal, condition or nested match connects to the others."""
     match_parts = find_components(match, outer_variables)
     hint = "connect it with a traversal or a condition"
     message = "this part is not connected to any earlier part: the result is a cross product"
     disconnected = _find_disconnected(match_parts, match, outer_variables)
-    warnings = [
-        _make_warning(source, component.span, message, "L203", hint) for component in disconnected
-    ]
+    warnings = [_make_warning(source, component.span, message, "L203", hint) for component in disconnected]
     visible_variables = outer_variables.union(*(component.variables for component in match_parts))
     for clause in match.clauses:
         if isinstance(clause, CheckedNegation | CheckedOptional):
@@ -99,18 +85,12 @@ def _find_disconnected(
 ) -> list[Component]:
     """Return the first part of every connected group except the first group."""
     connected_names = ConnectedNames()
-    variables_by_part = [
-        _merge_outer_variables(component.variables, outer_variables) for component in match_parts
-    ]
+    variables_by_part = [_merge_outer_variables(component.variables, outer_variables) for component in match_parts]
     for part_variables in variables_by_part:
         connected_names.connect(part_variables)
     for clause in match.clauses:
-        connected_names.connect(
-            _merge_outer_variables(_mentioned_variables(clause), outer_variables)
-        )
-    seen_roots: set[str | None] = (
-        {connected_names.find_root(_OUTER_VARIABLES)} if outer_variables else set()
-    )
+        connected_names.connect(_merge_outer_variables(_mentioned_variables(clause), outer_variables))
+    seen_roots: set[str | None] = {connected_names.find_root(_OUTER_VARIABLES)} if outer_variables else set()
     disconnected = []
     for component, part_variables in zip(match_parts, variables_by_part, strict=True):
         root = connected_names.find_root(next(iter(part_variables))) if part_variables else None
@@ -136,6 +116,4 @@ def _mentioned_variables(clause: CheckedClause) -> frozenset[str]:
         case CheckedFilter():
             return variables_of(clause.predicate)
         case CheckedNegation() | CheckedOptional():
-            return frozenset().union(
-                *(_mentioned_variables(inner_clause) for inner_clause in clause.match.clauses)
-            )
+            return frozenset().union(*(_mentioned_variables(inner_clause) for inner_clause in clause.match.clauses))

@@ -102,11 +102,7 @@ class Speller:
             return f"{literal.kind}({quote_string(literal.text)})"
         if literal.kind != "string":
             return literal.text
-        source_spelling = (
-            ""
-            if literal.span == NO_SPAN
-            else self._source_text[literal.span.start : literal.span.end]
-        )
+        source_spelling = "" if literal.span == NO_SPAN else self._source_text[literal.span.start : literal.span.end]
         return source_spelling or quote_string(literal.text)
 
     # Conditions -----------------------------------------------------------------------------
@@ -135,8 +131,7 @@ class Speller:
         looser_class = Or if isinstance(combination, And) else ()
         spelled_operands = ((operand, self.condition(operand)) for operand in combination.items)
         return [
-            f"({spelling})" if isinstance(operand, looser_class) else spelling
-            for operand, spelling in spelled_operands
+            f"({spelling})" if isinstance(operand, looser_class) else spelling for operand, spelling in spelled_operands
         ]
 
     # Clauses --------------------------------------------------------------------------------
@@ -180,9 +175,7 @@ class Speller:
 
     def parameter(self, parameter: Parameter) -> str:
         """`$n: I32 = 10`."""
-        default_text = (
-            "" if parameter.default is None else f" = {self.expression(parameter.default)}"
-        )
+        default_text = "" if parameter.default is None else f" = {self.expression(parameter.default)}"
         return f"${parameter.name}: {parameter.type.display()}{default_text}"
 
     def projection(self, projection: Projection) -> str:
@@ -199,12 +192,8 @@ class Speller:
         """Spell a mutation on one line."""
         if isinstance(statement, Delete):
             return f"delete {statement.type_name.text} where {self.condition(statement.where)}"
-        assignments_text = ", ".join(
-            self.predicate(assignment) for assignment in statement.assignments
-        )
-        where_text = (
-            "" if isinstance(statement, Insert) else f" where {self.condition(statement.where)}"
-        )
+        assignments_text = ", ".join(self.predicate(assignment) for assignment in statement.assignments)
+        where_text = "" if isinstance(statement, Insert) else f" where {self.condition(statement.where)}"
         return f"{block_opening(statement)} {{ {assignments_text} }}{where_text}"
 
     def query(self, query: Query) -> str:
@@ -217,11 +206,7 @@ class Speller:
             if annotation_text is not None
         )
         body = query.body
-        body_text = (
-            self._spell_read_body(body)
-            if isinstance(body, ReadBody)
-            else self._spell_write_body(body)
-        )
+        body_text = self._spell_read_body(body) if isinstance(body, ReadBody) else self._spell_write_body(body)
         return f"query {query.name.text}({parameters_text}){annotations_text} {{ {body_text} }}"
 
     def _spell_write_body(self, write_body: WriteBody) -> str:
@@ -233,15 +218,9 @@ class Speller:
         distinct_text = "distinct " * read_body.distinct
         part_texts = [f"match {{ {clauses_text} }} return {distinct_text}{{ {columns_text} }}"]
         if read_body.orderings:
-            part_texts.append(
-                f"order {{ {', '.join(self.ordering(key) for key in read_body.orderings)} }}"
-            )
-        part_texts += (
-            [] if read_body.limit is None else [f"limit {self.expression(read_body.limit)}"]
-        )
-        part_texts += (
-            [] if read_body.offset is None else [f"offset {self.expression(read_body.offset)}"]
-        )
+            part_texts.append(f"order {{ {', '.join(self.ordering(key) for key in read_body.orderings)} }}")
+        part_texts += [] if read_body.limit is None else [f"limit {self.expression(read_body.limit)}"]
+        part_texts += [] if read_body.offset is None else [f"offset {self.expression(read_body.offset)}"]
         return " ".join(part_texts)
 
 

@@ -15,14 +15,7 @@ if TYPE_CHECKING:
     from .lint import LintLevel
     from .model import SchemaFile
 
-__all__ = [
-    "compile_schema",
-    "diagnose_schema",
-    "examine_schema",
-    "format_schema",
-    "lint_schema",
-    "parse_schema",
-]
+__all__ = ["compile_schema", "diagnose_schema", "examine_schema", "format_schema", "lint_schema", "parse_schema"]
 
 
 def parse_schema(schema_text: str, source_name: str = "<schema>") -> "SchemaFile":
@@ -82,10 +75,7 @@ def diagnose_schema(
 
 
 def lint_schema(
-    schema_text: str,
-    source_name: str = "<schema>",
-    *,
-    severities: "Mapping[str, LintLevel] | None" = None,
+    schema_text: str, source_name: str = "<schema>", *, severities: "Mapping[str, LintLevel] | None" = None
 ) -> "tuple[Diagnostic, ...]":
     """Return every error in the order of the checks, then every warning not silenced by `@allow`.
 
@@ -100,10 +90,7 @@ def lint_schema(
 
 
 def examine_schema(
-    schema_text: str,
-    source_name: str = "<schema>",
-    *,
-    severities: "Mapping[str, LintLevel] | None" = None,
+    schema_text: str, source_name: str = "<schema>", *, severities: "Mapping[str, LintLevel] | None" = None
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
     """Return the catalog, or None if there are errors, and the diagnostics of `lint_schema`.
 
@@ -122,9 +109,7 @@ def examine_schema(
     errors = parsed_schema.diagnostics + errors
     error_starts = {diagnostic.start for diagnostic in errors}
     lint_diagnostics = tuple(
-        diagnostic
-        for diagnostic in lint(parsed_schema, severities or {})
-        if diagnostic.start not in error_starts
+        diagnostic for diagnostic in lint(parsed_schema, severities or {}) if diagnostic.start not in error_starts
     )
     return (None if errors else catalog), errors + lint_diagnostics
 

@@ -119,9 +119,7 @@ class InterfaceType:
 
     def property(self, property_name: str) -> PropertyDefinition | None:
         """Return the property with this name, or None."""
-        return next(
-            (definition for definition in self.properties if definition.name == property_name), None
-        )
+        return next((definition for definition in self.properties if definition.name == property_name), None)
 
 
 @record(slots=False)
@@ -151,10 +149,7 @@ class NodeType:
     @cached_property
     def key(self) -> tuple[str, ...] | None:
         """Return the key columns in name order, or None for a type without `@key`."""
-        return next(
-            (constraint.columns for constraint in self.constraints if isinstance(constraint, Key)),
-            None,
-        )
+        return next((constraint.columns for constraint in self.constraints if isinstance(constraint, Key)), None)
 
 
 @record(slots=False)
@@ -209,9 +204,7 @@ class Catalog:
 
     def interface(self, interface_name: str) -> InterfaceType | None:
         """Return the interface with this exact name, or None."""
-        return next(
-            (interface for interface in self.interfaces if interface.name == interface_name), None
-        )
+        return next((interface for interface in self.interfaces if interface.name == interface_name), None)
 
     def edge(self, type_name: str) -> EdgeType | None:
         """Return the edge type with this exact name (mutations, export), or None."""

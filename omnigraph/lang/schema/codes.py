@@ -30,39 +30,23 @@ _MIGRATION_CODES = (
     FindingCode("OG-DS-102", "destructive", "warning", "a node type is dropped with its nodes"),
     FindingCode("OG-DS-103", "destructive", "warning", "an edge type is dropped with its edges"),
     FindingCode("OG-DS-104", "destructive", "warning", "a property is dropped with its values"),
-    FindingCode(
-        "OG-DS-105", "destructive", "warning", "a vector property is dropped with its vectors"
-    ),
-    FindingCode(
-        "OG-MF-103", "validated", "error", "a required property is added without a default"
-    ),
+    FindingCode("OG-DS-105", "destructive", "warning", "a vector property is dropped with its vectors"),
+    FindingCode("OG-MF-103", "validated", "error", "a required property is added without a default"),
     FindingCode("OG-MF-104", "validated", "warning", "a nullable property becomes required"),
     FindingCode("OG-MF-106", "destructive", "error", "a property changes its type or loses values"),
     FindingCode("OG-MF-107", "validated", "warning", "existing entities must become unique"),
     FindingCode("OG-MF-108", "validated", "warning", "existing values must satisfy a range"),
     FindingCode("OG-MF-109", "validated", "warning", "existing values must match a pattern"),
     FindingCode("OG-MF-110", "validated", "warning", "values are removed from an enum"),
-    FindingCode(
-        "OG-MF-111", "validated", "warning", "the cardinality of an edge type is tightened"
-    ),
-    FindingCode(
-        "OG-CD-101", "safe", "warning", "a constraint is removed; later data may violate it"
-    ),
+    FindingCode("OG-MF-111", "validated", "warning", "the cardinality of an edge type is tightened"),
+    FindingCode("OG-CD-101", "safe", "warning", "a constraint is removed; later data may violate it"),
     FindingCode("OG-CD-102", "safe", "info", "an index is removed; queries may slow down"),
-    FindingCode(
-        "OG-BC-101", "destructive", "error", "the key changes, and with it the id of every node"
-    ),
+    FindingCode("OG-BC-101", "destructive", "error", "the key changes, and with it the id of every node"),
     FindingCode("OG-BC-102", "destructive", "error", "the list of implemented interfaces changes"),
-    FindingCode(
-        "OG-BC-103", "destructive", "error", "a property moves between a type and an interface"
-    ),
-    FindingCode(
-        "OG-BC-104", "destructive", "error", "an interface is removed that nodes still implement"
-    ),
+    FindingCode("OG-BC-103", "destructive", "error", "a property moves between a type and an interface"),
+    FindingCode("OG-BC-104", "destructive", "error", "an interface is removed that nodes still implement"),
     FindingCode("OG-BC-105", "destructive", "error", "an annotation with unknown meaning changes"),
-    FindingCode(
-        "OG-BC-106", "destructive", "error", "the schemas differ in a way that no step expresses"
-    ),
+    FindingCode("OG-BC-106", "destructive", "error", "the schemas differ in a way that no step expresses"),
     FindingCode("OG-ED-101", "validated", "warning", "the endpoints of an edge type change"),
     FindingCode("OG-VE-101", "destructive", "error", "the source property of a vector changes"),
     FindingCode("OG-VE-102", "destructive", "error", "the embedding model of a vector changes"),
@@ -72,18 +56,12 @@ _MIGRATION_CODES = (
 _LINT_CODES = (
     FindingCode("OG-NM-101", "safe", "warning", "a type name is not in PascalCase"),
     FindingCode("OG-NM-102", "safe", "warning", "a property name is not in snake_case"),
-    FindingCode(
-        "OG-NM-103", "safe", "warning", "an unknown annotation is stored but has no effect"
-    ),
-    FindingCode(
-        "OG-NM-104", "safe", "warning", "a constraint annotation without arguments has no effect"
-    ),
+    FindingCode("OG-NM-103", "safe", "warning", "an unknown annotation is stored but has no effect"),
+    FindingCode("OG-NM-104", "safe", "warning", "a constraint annotation without arguments has no effect"),
     FindingCode("OG-NM-105", "safe", "warning", "a rename hint has no effect"),
     FindingCode("OG-NM-106", "safe", "warning", "`@allow` names a code that does not exist"),
     FindingCode("OG-VE-201", "safe", "warning", "a vector has neither `@index` nor `@embed`"),
-    FindingCode(
-        "OG-ED-201", "safe", "info", "an edge without `@card` may connect a node to itself"
-    ),
+    FindingCode("OG-ED-201", "safe", "info", "an edge without `@card` may connect a node to itself"),
 )
 
 CODES: dict[str, FindingCode] = {entry.code: entry for entry in (*_MIGRATION_CODES, *_LINT_CODES)}

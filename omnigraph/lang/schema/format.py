@@ -36,13 +36,9 @@ def format_tree(schema_text: str, tree: SchemaFile) -> str:
     return printer.layout.finish()
 
 
-def _blank_before(
-    previous: Declaration | None, declaration: Declaration, printer: "_TreePrinter"
-) -> BlankLinePolicy:
+def _blank_before(previous: Declaration | None, declaration: Declaration, printer: "_TreePrinter") -> BlankLinePolicy:
     """Separate declarations that have a body; one-line edges may be adjacent."""
-    both_one_line = not printer.has_body(declaration) and not (
-        previous and printer.has_body(previous)
-    )
+    both_one_line = not printer.has_body(declaration) and not (previous and printer.has_body(previous))
     return "keep" if both_one_line else "always"
 
 
@@ -72,8 +68,7 @@ class _TreePrinter:
         if body is None:
             return False
         first_comment, last_comment = (
-            bisect_left(self._comment_starts, brace_offset)
-            for brace_offset in (body.start, body.end)
+            bisect_left(self._comment_starts, brace_offset) for brace_offset in (body.start, body.end)
         )
         return bool(_declared_members(declaration)) or first_comment < last_comment
 
@@ -89,26 +84,19 @@ class _TreePrinter:
         self.layout.add_item(0, f"{header} {{", opening_span, blank_line=blank)
         members = _declared_members(declaration)
         for index, member in enumerate(members):
-            self.layout.add_item(
-                1, self._format_member(member), member.span, blank_line="keep" if index else "never"
-            )
+            self.layout.add_item(1, self._format_member(member), member.span, blank_line="keep" if index else "never")
         self.layout.close_body(0, Span(body.end - 1, body.end), empty=not members)
 
     def _format_header(self, declaration: Declaration) -> str:
         type_name = declaration.name.text
-        annotation_texts = [
-            self._format_annotation(annotation) for annotation in declaration.annotations
-        ]
+        annotation_texts = [self._format_annotation(annotation) for annotation in declaration.annotations]
         match declaration:
             case InterfaceDeclaration():
                 header_words = ["interface", type_name, *annotation_texts]
             case NodeDeclaration(implements=interfaces):
                 header_words = ["node", type_name, *annotation_texts]
                 if interfaces:
-                    header_words += [
-                        "implements",
-                        ", ".join(interface_name.text for interface_name in interfaces),
-                    ]
+                    header_words += ["implements", ", ".join(interface_name.text for interface_name in interfaces)]
             case EdgeDeclaration(source=source, target=target, cardinality=cardinality):
                 header_words = ["edge", f"{type_name}:", source.text, "->", target.text]
                 if cardinality is not None:
@@ -120,9 +108,7 @@ class _TreePrinter:
     def _format_member(self, member: DeclarationMember) -> str:
         if isinstance(member, Constraint):
             return f"@{member.kind}({self._format_arguments(member)})"
-        annotation_texts = [
-            self._format_annotation(annotation) for annotation in member.annotations
-        ]
+        annotation_texts = [self._format_annotation(annotation) for annotation in member.annotations]
         return " ".join([f"{member.name.text}:", self._format_type(member), *annotation_texts])
 
     def _format_type(self, declared_property: Property) -> str:
@@ -135,27 +121,23 @@ class _TreePrinter:
             for lexeme in scan.lexemes(self._source_text, type_span.start, type_span.end)
             if lexeme.kind != "comment"
         )
-        return "".join(
-            self._source_text[lexeme.start : lexeme.end] for lexeme in significant_lexemes
-        ).replace(",", ", ")
+        return "".join(self._source_text[lexeme.start : lexeme.end] for lexeme in significant_lexemes).replace(
+            ",", ", "
+        )
 
     def _format_annotation(self, annotation: Annotation) -> str:
         arguments = self._format_arguments(annotation)
         return f"@{annotation.name.text}({arguments})" if arguments else f"@{annotation.name.text}"
 
     def _format_arguments(self, owner: Annotation | Constraint) -> str:
-        return ", ".join(
-            self._format_argument(argument) for argument in (*owner.arguments, *owner.options)
-        )
+        return ", ".join(self._format_argument(argument) for argument in (*owner.arguments, *owner.options))
 
     def _format_argument(self, argument: Literal | Bounds | Option) -> str:
         match argument:
             case Option(name, value):
                 return f"{name.text}={self._format_argument(value)}"
             case Bounds(low, high):
-                bound_texts = (
-                    "" if bound is None else self._format_argument(bound) for bound in (low, high)
-                )
+                bound_texts = ("" if bound is None else self._format_argument(bound) for bound in (low, high))
                 return "..".join(bound_texts)
             case Literal(kind="string", span=span):
                 return self._source_text[span.start : span.end]

@@ -40,14 +40,10 @@ class _IdentityMatch:
     property_ids: dict[tuple[TypeReference, str], int] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
-    def add_error(
-        self, subject: CatalogType | PropertyDefinition, message: str, hint: str | None = None
-    ) -> None:
+    def add_error(self, subject: CatalogType | PropertyDefinition, message: str, hint: str | None = None) -> None:
         self._add_diagnostic(subject, message, "error", None, hint)
 
-    def add_warning(
-        self, subject: CatalogType | PropertyDefinition, message: str, code: str
-    ) -> None:
+    def add_warning(self, subject: CatalogType | PropertyDefinition, message: str, code: str) -> None:
         self._add_diagnostic(subject, message, "warning", code, None)
 
     def _add_diagnostic(
@@ -59,13 +55,7 @@ class _IdentityMatch:
         hint: str | None,
     ) -> None:
         diagnostic = Diagnostic.at_span(
-            self.source,
-            subject.span,
-            message,
-            code=code,
-            kind="identity",
-            severity=severity,
-            hint=hint,
+            self.source, subject.span, message, code=code, kind="identity", severity=severity, hint=hint
         )
         self.diagnostics.append(diagnostic)
 
@@ -91,9 +81,7 @@ def find_inert_hints(catalog: Catalog, source_name: str = "schema.pg") -> tuple[
     return tuple(match.diagnostics)
 
 
-def resolve_identity(
-    accepted: SchemaIR, desired: Catalog, source_name: str = "schema.pg"
-) -> ResolvedIdentity:
+def resolve_identity(accepted: SchemaIR, desired: Catalog, source_name: str = "schema.pg") -> ResolvedIdentity:
     """Return the identity of a schema that replaces an accepted one.
 
     Types and properties with an accepted name keep their ids, then rename hints are followed; all
@@ -101,16 +89,12 @@ def resolve_identity(
     """
     match = _IdentityMatch(SourceText(source_name, desired.source))
     _match_types(accepted, desired, match)
-    accepted_by_id = {
-        accepted_type.type_id: accepted_type for accepted_type in accepted.type_identities
-    }
+    accepted_by_id = {accepted_type.type_id: accepted_type for accepted_type in accepted.type_identities}
     for declared_type in catalog_types(desired):
         type_id = match.type_ids.get((declared_type.kind, declared_type.name))
         if type_id is not None:
             _match_properties(accepted, accepted_by_id[type_id], declared_type, match)
-        elif (
-            declared_type.rename_from is None
-        ):  # otherwise the hint on the type is wrong and was reported
+        elif declared_type.rename_from is None:  # otherwise the hint on the type is wrong and was reported
             _report_hints_of_new_type(declared_type, match)
     if any(diagnostic.severity == "error" for diagnostic in match.diagnostics):
         raise language_error(match.diagnostics, match.source)
@@ -118,9 +102,7 @@ def resolve_identity(
     return ResolvedIdentity(ir, tuple(match.diagnostics))
 
 
-def _rename_hint_subjects(
-    catalog: Catalog,
-) -> Iterator[tuple[CatalogType | PropertyDefinition, str]]:
+def _rename_hint_subjects(catalog: Catalog) -> Iterator[tuple[CatalogType | PropertyDefinition, str]]:
     """Yield everything that can have its own rename hint, with its label for messages."""
     for declared_type in catalog_types(catalog):
         yield declared_type, _type_label(declared_type)
@@ -134,9 +116,7 @@ def _type_label(declared_type: CatalogType) -> str:
 
 
 def _match_types(accepted: SchemaIR, desired: Catalog, match: _IdentityMatch) -> None:
-    accepted_types = {
-        (identity.kind, identity.name): identity for identity in accepted.type_identities
-    }
+    accepted_types = {(identity.kind, identity.name): identity for identity in accepted.type_identities}
     claimed_ids: dict[int, str] = {}
     renamed_types = []
     for declared_type in catalog_types(desired):
@@ -153,20 +133,14 @@ def _match_types(accepted: SchemaIR, desired: Catalog, match: _IdentityMatch) ->
             _report_unknown_type(match, declared_type, accepted_types)
         elif accepted_type.type_id in claimed_ids:
             _report_double_claim(
-                match,
-                declared_type,
-                f"{accepted_type.kind}:{accepted_type.name}",
-                claimed_ids[accepted_type.type_id],
+                match, declared_type, f"{accepted_type.kind}:{accepted_type.name}", claimed_ids[accepted_type.type_id]
             )
         else:
             _keep_type_ids(match, declared_type, accepted_type, claimed_ids)
 
 
 def _keep_type_ids(
-    match: _IdentityMatch,
-    declared_type: CatalogType,
-    accepted_type: TypeIdentity,
-    claimed_ids: dict[int, str],
+    match: _IdentityMatch, declared_type: CatalogType, accepted_type: TypeIdentity, claimed_ids: dict[int, str]
 ) -> None:
     claimed_ids[accepted_type.type_id] = _type_label(declared_type)
     match.type_ids[declared_type.kind, declared_type.name] = accepted_type.type_id
@@ -174,32 +148,23 @@ def _keep_type_ids(
         match.table_ids[declared_type.kind, declared_type.name] = accepted_type.table_incarnation_id
 
 
-def _warn_ignored_hint(
-    match: _IdentityMatch, subject: CatalogType | PropertyDefinition, subject_label: str
-) -> None:
+def _warn_ignored_hint(match: _IdentityMatch, subject: CatalogType | PropertyDefinition, subject_label: str) -> None:
     hint_text = f'@rename_from("{subject.rename_from}")'
     warning_text = f"{subject_label} exists under this name, so {hint_text} is ignored"
     match.add_warning(subject, warning_text, IGNORED_HINT)
 
 
 def _report_double_claim(
-    match: _IdentityMatch,
-    subject: CatalogType | PropertyDefinition,
-    old_label: str,
-    claimant_label: str,
+    match: _IdentityMatch, subject: CatalogType | PropertyDefinition, old_label: str, claimant_label: str
 ) -> None:
     message = f"{old_label} is already claimed by {claimant_label}"
     match.add_error(subject, message, "only one declaration may continue it")
 
 
 def _report_unknown_type(
-    match: _IdentityMatch,
-    declared_type: CatalogType,
-    accepted_types: dict[TypeReference, TypeIdentity],
+    match: _IdentityMatch, declared_type: CatalogType, accepted_types: dict[TypeReference, TypeIdentity]
 ) -> None:
-    other_kind = next(
-        (kind for kind in TYPE_KINDS if (kind, declared_type.rename_from) in accepted_types), None
-    )
+    other_kind = next((kind for kind in TYPE_KINDS if (kind, declared_type.rename_from) in accepted_types), None)
     kind, old_name = declared_type.kind, declared_type.rename_from
     subject = f"@rename_from on {_type_label(declared_type)}"
     if other_kind is None:
@@ -216,10 +181,7 @@ def _with_article(kind: TypeKind) -> str:
 
 
 def _match_properties(
-    accepted: SchemaIR,
-    accepted_type: TypeIdentity,
-    declared_type: CatalogType,
-    match: _IdentityMatch,
+    accepted: SchemaIR, accepted_type: TypeIdentity, declared_type: CatalogType, match: _IdentityMatch
 ) -> None:
     type_reference = (declared_type.kind, declared_type.name)
     accepted_ids = dict(accepted_type.property_ids)
@@ -232,14 +194,10 @@ def _match_properties(
         if definition.name in accepted_ids:
             match.property_ids[type_reference, definition.name] = accepted_ids[definition.name]
             if definition.rename_from is not None and definition.declared_directly:
-                _warn_ignored_hint(
-                    match, definition, f"{_type_label(declared_type)}.{definition.name}"
-                )
+                _warn_ignored_hint(match, definition, f"{_type_label(declared_type)}.{definition.name}")
     for definition in declared_type.properties:
         if definition.name not in accepted_ids and definition.rename_from is not None:
-            _follow_rename_hint(
-                accepted, declared_type, definition, (accepted_ids, claimed_names), match
-            )
+            _follow_rename_hint(accepted, declared_type, definition, (accepted_ids, claimed_names), match)
 
 
 def _follow_rename_hint(
@@ -253,42 +211,29 @@ def _follow_rename_hint(
     old_name = str(definition.rename_from)
     if old_name in accepted_ids and old_name not in claimed_names:
         claimed_names[old_name] = definition.name
-        match.property_ids[(declared_type.kind, declared_type.name), definition.name] = (
-            accepted_ids[old_name]
-        )
+        match.property_ids[(declared_type.kind, declared_type.name), definition.name] = accepted_ids[old_name]
     elif not definition.declared_directly:
         return  # the hint is for the interface; this type may never have had the property
     elif old_name in accepted_ids:
         claimant_label = f"{_type_label(declared_type)}.{claimed_names[old_name]}"
-        _report_double_claim(
-            match, definition, f"{_type_label(declared_type)}.{old_name}", claimant_label
-        )
+        _report_double_claim(match, definition, f"{_type_label(declared_type)}.{old_name}", claimant_label)
     else:
         _report_unknown_property(accepted, declared_type, definition, match)
 
 
 def _report_unknown_property(
-    accepted: SchemaIR,
-    declared_type: CatalogType,
-    definition: PropertyDefinition,
-    match: _IdentityMatch,
+    accepted: SchemaIR, declared_type: CatalogType, definition: PropertyDefinition, match: _IdentityMatch
 ) -> None:
     old_name = str(definition.rename_from)
     other_owners = [
-        accepted_type
-        for accepted_type in accepted.type_identities
-        if old_name in dict(accepted_type.property_ids)
+        accepted_type for accepted_type in accepted.type_identities if old_name in dict(accepted_type.property_ids)
     ]
     type_label = _type_label(declared_type)
-    reason = (
-        f"@rename_from on {type_label}.{definition.name}: {type_label} has no property '{old_name}'"
-    )
+    reason = f"@rename_from on {type_label}.{definition.name}: {type_label} has no property '{old_name}'"
     advice = "remove the hint to declare a new property"
     if other_owners:
         owner_label = f"{other_owners[0].kind}:{other_owners[0].name}"
-        advice = (
-            f"'{old_name}' belongs to {owner_label}; a rename cannot move a property between types"
-        )
+        advice = f"'{old_name}' belongs to {owner_label}; a rename cannot move a property between types"
     match.add_error(definition, reason, advice)
 
 
@@ -298,34 +243,26 @@ def _report_hints_of_new_type(declared_type: CatalogType, match: _IdentityMatch)
         if definition.rename_from is not None and definition.declared_directly:
             hint_text = f'@rename_from("{definition.rename_from}")'
             message = (
-                f"{hint_text} on {type_label}.{definition.name}:"
-                f" {type_label} is new and has no accepted properties"
+                f"{hint_text} on {type_label}.{definition.name}: {type_label} is new and has no accepted properties"
             )
-            match.add_error(
-                definition, message, "remove the hint, or name the old type with @rename_from"
-            )
+            match.add_error(definition, message, "remove the hint, or name the old type with @rename_from")
 
 
 def _assign_ids(catalog: Catalog, domain: str, first_id: int, match: _IdentityMatch) -> SchemaIR:
     """Assign new ids: types first, then properties by owner, then tables."""
     canonical_catalog = canonicalize(catalog)
     type_references: list[TypeReference] = [
-        (declared_type.kind, declared_type.name)
-        for declared_type in catalog_types(canonical_catalog)
+        (declared_type.kind, declared_type.name) for declared_type in catalog_types(canonical_catalog)
     ]
     property_names = {
-        (declared_type.kind, declared_type.name): [
-            definition.name for definition in declared_type.properties
-        ]
+        (declared_type.kind, declared_type.name): [definition.name for definition in declared_type.properties]
         for declared_type in catalog_types(canonical_catalog)
     }
     next_id = first_id
     for type_reference in type_references:
         if type_reference not in match.type_ids:
             match.type_ids[type_reference], next_id = next_id, next_id + 1
-    references_by_id = sorted(
-        type_references, key=lambda type_reference: match.type_ids[type_reference]
-    )
+    references_by_id = sorted(type_references, key=lambda type_reference: match.type_ids[type_reference])
     for type_reference in references_by_id:
         for property_name in property_names[type_reference]:
             if (type_reference, property_name) not in match.property_ids:
@@ -337,10 +274,7 @@ def _assign_ids(catalog: Catalog, domain: str, first_id: int, match: _IdentityMa
         domain,
         next_id,
         canonical_catalog,
-        tuple(
-            _build_type_identity(reference, property_names[reference], match)
-            for reference in type_references
-        ),
+        tuple(_build_type_identity(reference, property_names[reference], match) for reference in type_references),
     )
 
 
@@ -348,12 +282,8 @@ def _build_type_identity(
     type_reference: TypeReference, property_names: list[str], match: _IdentityMatch
 ) -> TypeIdentity:
     property_ids = tuple(
-        (property_name, match.property_ids[type_reference, property_name])
-        for property_name in property_names
+        (property_name, match.property_ids[type_reference, property_name]) for property_name in property_names
     )
     return TypeIdentity(
-        *type_reference,
-        match.type_ids[type_reference],
-        match.table_ids.get(type_reference),
-        property_ids,
+        *type_reference, match.type_ids[type_reference], match.table_ids.get(type_reference), property_ids
     )

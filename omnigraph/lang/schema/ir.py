@@ -21,23 +21,11 @@ from .catalog import (
     Range,
     TypeKind,
 )
-from .shape import (
-    JsonObject,
-    annotation_json,
-    annotations_json,
-    bound_json,
-    constraint_columns,
-    hash_json,
-    type_json,
-)
+from .shape import JsonObject, annotation_json, annotations_json, bound_json, constraint_columns, hash_json, type_json
 
 IR_VERSION = 2
 TYPE_KINDS: tuple[TypeKind, ...] = ("interface", "node", "edge")
-SYSTEM_FIELDS: dict[TypeKind, tuple[str, ...]] = {
-    "interface": (),
-    "node": ("id",),
-    "edge": ("id", "src", "dst"),
-}
+SYSTEM_FIELDS: dict[TypeKind, tuple[str, ...]] = {"interface": (), "node": ("id",), "edge": ("id", "src", "dst")}
 
 CatalogType = InterfaceType | NodeType | EdgeType
 
@@ -74,10 +62,7 @@ class SchemaIR:
 
     @cached_property
     def _property_ids_by_type(self) -> dict[tuple[TypeKind, str], dict[str, int]]:
-        return {
-            (identity.kind, identity.name): dict(identity.property_ids)
-            for identity in self.type_identities
-        }
+        return {(identity.kind, identity.name): dict(identity.property_ids) for identity in self.type_identities}
 
     def identity(self, kind: TypeKind, type_name: str) -> TypeIdentity:
         """Return the ids of the type with this kind and name."""
@@ -97,9 +82,7 @@ class SchemaIR:
             "ir_version": IR_VERSION,
             "schema_identity_domain": self.identity_domain,
             "next_identity_id": self.next_identity_id,
-            "interfaces": [
-                _interface_record(self, declared_type) for declared_type in self.catalog.interfaces
-            ],
+            "interfaces": [_interface_record(self, declared_type) for declared_type in self.catalog.interfaces],
             "nodes": [_node_record(self, declared_type) for declared_type in self.catalog.nodes],
             "edges": [_edge_record(self, declared_type) for declared_type in self.catalog.edges],
         }
@@ -124,12 +107,7 @@ def ordered_key_columns(ir: SchemaIR, node_name: str) -> tuple[str, ...]:
     """
     node_type = ir.catalog.node(node_name)
     key_columns = node_type.key if node_type is not None else None
-    return tuple(
-        sorted(
-            key_columns or (),
-            key=lambda column_name: ir.property_id("node", node_name, column_name),
-        )
-    )
+    return tuple(sorted(key_columns or (), key=lambda column_name: ir.property_id("node", node_name, column_name)))
 
 
 def catalog_types(catalog: Catalog) -> tuple[CatalogType, ...]:
@@ -138,9 +116,7 @@ def catalog_types(catalog: Catalog) -> tuple[CatalogType, ...]:
 
 
 def _interface_record(ir: SchemaIR, interface: InterfaceType) -> JsonObject:
-    property_records = [
-        _property_record(ir, interface, definition) for definition in interface.properties
-    ]
+    property_records = [_property_record(ir, interface, definition) for definition in interface.properties]
     return {"type_id": ir.type_id("interface", interface.name), "name": interface.name} | {
         "properties": property_records
     }
@@ -150,16 +126,9 @@ def _node_record(ir: SchemaIR, node_type: NodeType) -> JsonObject:
     return {
         **_identity_members(ir, node_type),
         "annotations": [annotation_json(annotation) for annotation in node_type.annotations],
-        "implements": [
-            _type_reference(ir, "interface", interface_name)
-            for interface_name in node_type.implements
-        ],
-        "properties": [
-            _property_record(ir, node_type, definition) for definition in node_type.properties
-        ],
-        "constraints": [
-            _constraint_record(ir, node_type, constraint) for constraint in node_type.constraints
-        ],
+        "implements": [_type_reference(ir, "interface", interface_name) for interface_name in node_type.implements],
+        "properties": [_property_record(ir, node_type, definition) for definition in node_type.properties],
+        "constraints": [_constraint_record(ir, node_type, constraint) for constraint in node_type.constraints],
     }
 
 
@@ -170,21 +139,14 @@ def _edge_record(ir: SchemaIR, edge_type: EdgeType) -> JsonObject:
         "to_type": _type_reference(ir, "node", edge_type.target),
         "cardinality": {"min": edge_type.min_cardinality, "max": edge_type.max_cardinality},
         "annotations": [annotation_json(annotation) for annotation in edge_type.annotations],
-        "properties": [
-            _property_record(ir, edge_type, definition) for definition in edge_type.properties
-        ],
-        "constraints": [
-            _constraint_record(ir, edge_type, constraint) for constraint in edge_type.constraints
-        ],
+        "properties": [_property_record(ir, edge_type, definition) for definition in edge_type.properties],
+        "constraints": [_constraint_record(ir, edge_type, constraint) for constraint in edge_type.constraints],
     }
 
 
 def _identity_members(ir: SchemaIR, table_type: NodeType | EdgeType) -> JsonObject:
     identity = ir.identity(table_type.kind, table_type.name)
-    id_members = {
-        "type_id": identity.type_id,
-        "table_incarnation_id": identity.table_incarnation_id,
-    }
+    id_members = {"type_id": identity.type_id, "table_incarnation_id": identity.table_incarnation_id}
     return id_members | {"name": table_type.name}
 
 
@@ -192,15 +154,10 @@ def _type_reference(ir: SchemaIR, kind: TypeKind, type_name: str) -> JsonObject:
     return {"type_id": ir.type_id(kind, type_name), "name": type_name}
 
 
-def _property_record(
-    ir: SchemaIR, owner: CatalogType, definition: PropertyDefinition
-) -> JsonObject:
+def _property_record(ir: SchemaIR, owner: CatalogType, definition: PropertyDefinition) -> JsonObject:
     embed_record = None
     if definition.embed is not None:
-        embed_record = {
-            "source": _field_reference(ir, owner, definition.embed.source),
-            "model": definition.embed.model,
-        }
+        embed_record = {"source": _field_reference(ir, owner, definition.embed.source), "model": definition.embed.model}
     return {
         "property_id": ir.property_id(owner.kind, owner.name, definition.name),
         "name": definition.name,
@@ -209,19 +166,14 @@ def _property_record(
         "constraints": list(definition.inline_constraints),
         "embed": embed_record,
         "declared_directly": definition.declared_directly,
-        "satisfies": [
-            _satisfied_record(ir, *satisfied_pair) for satisfied_pair in definition.satisfies
-        ],
+        "satisfies": [_satisfied_record(ir, *satisfied_pair) for satisfied_pair in definition.satisfies],
     }
 
 
 def _satisfied_record(ir: SchemaIR, interface_name: str, property_name: str) -> JsonObject:
     return {
         "interface": _type_reference(ir, "interface", interface_name),
-        "property": {
-            "property_id": ir.property_id("interface", interface_name, property_name),
-            "name": property_name,
-        },
+        "property": {"property_id": ir.property_id("interface", interface_name, property_name), "name": property_name},
     }
 
 
@@ -229,26 +181,17 @@ def _field_reference(ir: SchemaIR, owner: CatalogType, column_name: str) -> Json
     if owner.property(column_name) is None and column_name in SYSTEM_FIELDS[owner.kind]:
         return {"kind": "system", "name": column_name}
     if owner.property(column_name) is None and owner.kind == "interface":
-        return {
-            "kind": "deferred",
-            "name": column_name,
-        }  # each implementing node has its own property
+        return {"kind": "deferred", "name": column_name}  # each implementing node has its own property
     property_id = ir.property_id(owner.kind, owner.name, column_name)
     return {"kind": "property", "property_id": property_id, "name": column_name}
 
 
 def _constraint_record(ir: SchemaIR, owner: CatalogType, constraint: Constraint) -> JsonObject:
-    field_references = [
-        _field_reference(ir, owner, column_name) for column_name in constraint_columns(constraint)
-    ]
+    field_references = [_field_reference(ir, owner, column_name) for column_name in constraint_columns(constraint)]
     kind_member = {"kind": type(constraint).__name__.lower()}
     match constraint:
         case Range(_, low, high):
-            return kind_member | {
-                "field": field_references[0],
-                "min": bound_json(low),
-                "max": bound_json(high),
-            }
+            return kind_member | {"field": field_references[0], "min": bound_json(low), "max": bound_json(high)}
         case Check(_, pattern):
             return kind_member | {"field": field_references[0], "pattern": pattern}
         case Index(_, options) if options:

@@ -49,8 +49,7 @@ class _RecordNode:
         if member_name not in self.value:
             self.reject(f"member '{member_name}' is missing")
         return _RecordNode(
-            self.value[member_name],
-            f"{self.json_path}.{member_name}" if self.json_path else member_name,
+            self.value[member_name], f"{self.json_path}.{member_name}" if self.json_path else member_name
         )
 
     def has_member(self, member_name: str) -> bool:
@@ -59,16 +58,12 @@ class _RecordNode:
     def as_items(self) -> list["_RecordNode"]:
         if not isinstance(self.value, list):
             self.reject("expected a list")
-        return [
-            _RecordNode(item, f"{self.json_path}[{index}]") for index, item in enumerate(self.value)
-        ]
+        return [_RecordNode(item, f"{self.json_path}[{index}]") for index, item in enumerate(self.value)]
 
     def as_text_pairs(self) -> tuple[tuple[str, str], ...]:
         if not isinstance(self.value, dict):
             self.reject("expected an object")
-        return tuple(
-            (str(member_name), self.member(member_name).as_text()) for member_name in self.value
-        )
+        return tuple((str(member_name), self.member(member_name).as_text()) for member_name in self.value)
 
     def as_text(self) -> str:
         if not isinstance(self.value, str):
@@ -121,9 +116,7 @@ def _require_same_content(stored: Any, expected: Any, record_node: _RecordNode) 
         if list(stored) != list(expected):
             record_node.reject(f"got members {', '.join(stored)}, expected {', '.join(expected)}")
         for member_name in stored:
-            _require_same_content(
-                stored[member_name], expected[member_name], record_node.member(member_name)
-            )
+            _require_same_content(stored[member_name], expected[member_name], record_node.member(member_name))
     elif isinstance(stored, list):
         if len(stored) != len(expected):
             record_node.reject(f"got {len(stored)} entries, expected {len(expected)}")
@@ -138,18 +131,14 @@ def _type_nodes(root_node: _RecordNode, type_kind: TypeKind) -> list[_RecordNode
 
 
 def _read_identity(type_kind: TypeKind, type_node: _RecordNode) -> TypeIdentity:
-    table_incarnation_id = (
-        None if type_kind == "interface" else type_node.member("table_incarnation_id").as_integer()
-    )
+    table_incarnation_id = None if type_kind == "interface" else type_node.member("table_incarnation_id").as_integer()
     property_ids = tuple(
         (property_node.member("name").as_text(), property_node.member("property_id").as_integer())
         for property_node in type_node.member("properties").as_items()
     )
     type_name = type_node.member("name").as_text()
     type_id = type_node.member("type_id").as_integer()
-    return TypeIdentity(
-        type_kind, type_name, type_id, table_incarnation_id, tuple(sorted(property_ids))
-    )
+    return TypeIdentity(type_kind, type_name, type_id, table_incarnation_id, tuple(sorted(property_ids)))
 
 
 def _read_catalog(root_node: _RecordNode) -> Catalog:
@@ -190,29 +179,18 @@ def _read_edge_type(type_node: _RecordNode) -> EdgeType:
 
 
 def _read_annotations(owner_node: _RecordNode) -> tuple[StoredAnnotation, ...]:
-    return tuple(
-        _read_annotation(annotation_node)
-        for annotation_node in owner_node.member("annotations").as_items()
-    )
+    return tuple(_read_annotation(annotation_node) for annotation_node in owner_node.member("annotations").as_items())
 
 
 def _read_annotation(annotation_node: _RecordNode) -> StoredAnnotation:
-    options = (
-        annotation_node.member("kwargs").as_text_pairs()
-        if annotation_node.has_member("kwargs")
-        else ()
-    )
+    options = annotation_node.member("kwargs").as_text_pairs() if annotation_node.has_member("kwargs") else ()
     return StoredAnnotation(
-        annotation_node.member("name").as_text(),
-        annotation_node.member("value").as_text_or_none(),
-        options,
+        annotation_node.member("name").as_text(), annotation_node.member("value").as_text_or_none(), options
     )
 
 
 def _read_properties(type_node: _RecordNode) -> tuple[PropertyDefinition, ...]:
-    return tuple(
-        _read_property(property_node) for property_node in type_node.member("properties").as_items()
-    )
+    return tuple(_read_property(property_node) for property_node in type_node.member("properties").as_items())
 
 
 def _read_property(property_node: _RecordNode) -> PropertyDefinition:
@@ -227,10 +205,7 @@ def _read_property(property_node: _RecordNode) -> PropertyDefinition:
         None,
     )
     satisfied_pairs = [
-        (
-            item_node.member("interface").member("name").as_text(),
-            item_node.member("property").member("name").as_text(),
-        )
+        (item_node.member("interface").member("name").as_text(), item_node.member("property").member("name").as_text())
         for item_node in property_node.member("satisfies").as_items()
     ]
     return PropertyDefinition(
@@ -251,8 +226,7 @@ def _read_embedding(embed_node: _RecordNode) -> EmbeddingDefinition | None:
     if embed_node.value is None:
         return None
     return EmbeddingDefinition(
-        embed_node.member("source").member("name").as_text(),
-        embed_node.member("model").as_text_or_none(),
+        embed_node.member("source").member("name").as_text(), embed_node.member("model").as_text_or_none()
     )
 
 
@@ -267,18 +241,13 @@ def _read_property_type(type_node: _RecordNode) -> PropertyType:
         ScalarType(scalar_name),
         type_node.member("nullable").as_boolean(),
         type_node.member("list").as_boolean(),
-        None
-        if values_node.value is None
-        else tuple(item.as_text() for item in values_node.as_items()),
+        None if values_node.value is None else tuple(item.as_text() for item in values_node.as_items()),
         scalar_node.member("Vector").as_integer() if is_vector else None,
     )
 
 
 def _read_constraints(type_node: _RecordNode) -> tuple[Constraint, ...]:
-    return tuple(
-        _read_constraint(constraint_node)
-        for constraint_node in type_node.member("constraints").as_items()
-    )
+    return tuple(_read_constraint(constraint_node) for constraint_node in type_node.member("constraints").as_items())
 
 
 def _read_constraint(constraint_node: _RecordNode) -> Constraint:
@@ -290,20 +259,12 @@ def _read_constraint(constraint_node: _RecordNode) -> Constraint:
         if constraint_kind == "check":
             return Check(column_name, constraint_node.member("pattern").as_text())
         return Range(
-            column_name,
-            _read_bound(constraint_node.member("min")),
-            _read_bound(constraint_node.member("max")),
+            column_name, _read_bound(constraint_node.member("min")), _read_bound(constraint_node.member("max"))
         )
-    columns = tuple(
-        field_node.member("name").as_text()
-        for field_node in constraint_node.member("fields").as_items()
-    )
+    columns = tuple(field_node.member("name").as_text() for field_node in constraint_node.member("fields").as_items())
     if constraint_kind == "index":
         return Index(
-            columns,
-            constraint_node.member("options").as_text_pairs()
-            if constraint_node.has_member("options")
-            else (),
+            columns, constraint_node.member("options").as_text_pairs() if constraint_node.has_member("options") else ()
         )
     return Key(columns) if constraint_kind == "key" else Unique(columns)
 

@@ -16,13 +16,7 @@ _ID_LIMIT = 2**64
 
 def find_unsoundness(ir: SchemaIR) -> str | None:
     """Return the first reason why a schema with identity cannot be trusted, or None."""
-    for rule in (
-        _domain_faults,
-        _duplicate_name_faults,
-        _id_faults,
-        _reference_faults,
-        _provenance_faults,
-    ):
+    for rule in (_domain_faults, _duplicate_name_faults, _id_faults, _reference_faults, _provenance_faults):
         reason = next(iter(rule(ir)), None)
         if reason is not None:
             return reason
@@ -35,13 +29,10 @@ def _domain_faults(ir: SchemaIR) -> Iterator[str]:
 
 
 def _duplicate_name_faults(ir: SchemaIR) -> Iterator[str]:
-    yield from _find_duplicates(
-        f"{identity.kind}:{identity.name}" for identity in ir.type_identities
-    )
+    yield from _find_duplicates(f"{identity.kind}:{identity.name}" for identity in ir.type_identities)
     for identity in ir.type_identities:
         yield from _find_duplicates(
-            f"{identity.kind}:{identity.name}.{property_name}"
-            for property_name, _ in identity.property_ids
+            f"{identity.kind}:{identity.name}.{property_name}" for property_name, _ in identity.property_ids
         )
 
 
@@ -90,22 +81,14 @@ def _reference_faults(ir: SchemaIR) -> Iterator[str]:
 
 def _missing_field_faults(owner: CatalogType) -> Iterator[str]:
     constraints = getattr(owner, "constraints", ())
-    constrained_columns = [
-        column_name for constraint in constraints for column_name in constraint_columns(constraint)
-    ]
+    constrained_columns = [column_name for constraint in constraints for column_name in constraint_columns(constraint)]
     property_names = {definition.name for definition in owner.properties}
     system_columns = set(SYSTEM_FIELDS[owner.kind])
-    embed_sources = [
-        definition.embed.source for definition in owner.properties if definition.embed is not None
-    ]
+    embed_sources = [definition.embed.source for definition in owner.properties if definition.embed is not None]
     if owner.kind == "interface":
         embed_sources = []  # the source may be a property of the implementing node
     for column_name in (
-        *(
-            constrained_column
-            for constrained_column in constrained_columns
-            if constrained_column not in system_columns
-        ),
+        *(constrained_column for constrained_column in constrained_columns if constrained_column not in system_columns),
         *embed_sources,
     ):
         if column_name not in property_names:
@@ -125,9 +108,7 @@ def _provenance_faults(ir: SchemaIR) -> Iterator[str]:
             yield from _origin_faults(ir.catalog, node, definition)
 
 
-def _origin_faults(
-    catalog: Catalog, node: NodeType, definition: PropertyDefinition
-) -> Iterator[str]:
+def _origin_faults(catalog: Catalog, node: NodeType, definition: PropertyDefinition) -> Iterator[str]:
     label = f"node:{node.name}.{definition.name}"
     if not definition.declared_directly and not definition.satisfies:
         yield f"{label} is neither declared nor inherited from an interface"

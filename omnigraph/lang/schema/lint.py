@@ -16,15 +16,7 @@ from omnigraph.records.frozen import record
 from . import model
 from .check.annotations import KNOWN_ANNOTATIONS
 from .codes import CODES
-from .model import (
-    Annotation,
-    Constraint,
-    Declaration,
-    EdgeDeclaration,
-    InterfaceDeclaration,
-    NodeDeclaration,
-    Property,
-)
+from .model import Annotation, Constraint, Declaration, EdgeDeclaration, InterfaceDeclaration, NodeDeclaration, Property
 from .names import did_you_mean
 from .parse import ParsedSchema
 
@@ -76,16 +68,9 @@ def lint(parsed: ParsedSchema, severities: Mapping[str, LintLevel]) -> tuple[Dia
         for rule in RULES:
             for finding in rule(declaration, lint_context):
                 level = levels_by_code[finding.code]
-                if level != "off" and finding.code not in _silenced_codes(
-                    declaration, finding.owner_property
-                ):
+                if level != "off" and finding.code not in _silenced_codes(declaration, finding.owner_property):
                     diagnostics.append(_to_diagnostic(parsed.source, finding, level))
-    return tuple(
-        sorted(
-            diagnostics,
-            key=lambda diagnostic: (diagnostic.start, diagnostic.end, diagnostic.code or ""),
-        )
-    )
+    return tuple(sorted(diagnostics, key=lambda diagnostic: (diagnostic.start, diagnostic.end, diagnostic.code or "")))
 
 
 def _require_known_codes(severities: Mapping[str, LintLevel]) -> None:
@@ -95,24 +80,14 @@ def _require_known_codes(severities: Mapping[str, LintLevel]) -> None:
             raise UsageError(reason=f"unknown finding code `{code}`", hint=hint)
 
 
-def _to_diagnostic(
-    source: SourceText, finding: SchemaLintFinding, level: DiagnosticSeverity
-) -> Diagnostic:
+def _to_diagnostic(source: SourceText, finding: SchemaLintFinding, level: DiagnosticSeverity) -> Diagnostic:
     return Diagnostic.at_span(
-        source,
-        finding.span,
-        finding.message,
-        code=finding.code,
-        kind="lint",
-        severity=level,
-        hint=finding.hint,
+        source, finding.span, finding.message, code=finding.code, kind="lint", severity=level, hint=finding.hint
     )
 
 
 def _silenced_codes(declaration: Declaration, owner_property: Property | None) -> set[str]:
-    annotations = declaration.annotations + (
-        owner_property.annotations if owner_property is not None else ()
-    )
+    annotations = declaration.annotations + (owner_property.annotations if owner_property is not None else ())
     return {
         annotation.arguments[0].text
         for annotation in annotations
@@ -120,75 +95,48 @@ def _silenced_codes(declaration: Declaration, owner_property: Property | None) -
     }
 
 
-def check_type_names(
-    declaration: Declaration, lint_context: LintContext
-) -> Iterator[SchemaLintFinding]:
+def check_type_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Type names are in PascalCase: queries lower-case only the first letter."""
     name = declaration.name
     if not _PASCAL_CASE.fullmatch(name.text):
-        suggestion = "".join(
-            name_part[:1].upper() + name_part[1:] for name_part in name.text.split("_")
-        )
+        suggestion = "".join(name_part[:1].upper() + name_part[1:] for name_part in name.text.split("_"))
         message = f"the type name `{name.text}` is not in PascalCase"
         yield SchemaLintFinding("OG-NM-101", name.span, message, f"`{suggestion}`?")
 
 
-def check_property_names(
-    declaration: Declaration, lint_context: LintContext
-) -> Iterator[SchemaLintFinding]:
+def check_property_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Property names are in snake_case."""
     for declared_property in _declared_properties(declaration):
         if not _SNAKE_CASE.fullmatch(declared_property.name.text):
             suggestion = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", declared_property.name.text).lower()
             message = f"the property name `{declared_property.name.text}` is not in snake_case"
             yield SchemaLintFinding(
-                "OG-NM-102",
-                declared_property.name.span,
-                message,
-                f"`{suggestion}`?",
-                declared_property,
+                "OG-NM-102", declared_property.name.span, message, f"`{suggestion}`?", declared_property
             )
 
 
-def check_annotations(
-    declaration: Declaration, lint_context: LintContext
-) -> Iterator[SchemaLintFinding]:
+def check_annotations(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Report unknown annotations and constraint annotations that have no effect here."""
     for annotation, owner_property in _annotations_with_owner(declaration):
         annotation_name = annotation.name.text
-        if annotation_name in _BARE_CONSTRAINT_HINTS and not (
-            annotation_name == "default" and annotation.arguments
-        ):
+        if annotation_name in _BARE_CONSTRAINT_HINTS and not (annotation_name == "default" and annotation.arguments):
             message = f"`@{annotation_name}` has no effect here"
             yield SchemaLintFinding(
-                "OG-NM-104",
-                annotation.span,
-                message,
-                _BARE_CONSTRAINT_HINTS[annotation_name],
-                owner_property,
+                "OG-NM-104", annotation.span, message, _BARE_CONSTRAINT_HINTS[annotation_name], owner_property
             )
-        elif (
-            annotation_name not in KNOWN_ANNOTATIONS
-            and annotation_name not in _BARE_CONSTRAINT_HINTS
-        ):
+        elif annotation_name not in KNOWN_ANNOTATIONS and annotation_name not in _BARE_CONSTRAINT_HINTS:
             suggestion = did_you_mean(
                 f"@{annotation_name}",
                 (f"@{known_name}" for known_name in (*KNOWN_ANNOTATIONS, *_BARE_CONSTRAINT_HINTS)),
             )
             message = f"unknown annotation `@{annotation_name}`: it is stored, but has no effect"
-            yield SchemaLintFinding(
-                "OG-NM-103", annotation.span, message, suggestion, owner_property
-            )
+            yield SchemaLintFinding("OG-NM-103", annotation.span, message, suggestion, owner_property)
 
 
-def check_rename_hints(
-    declaration: Declaration, lint_context: LintContext
-) -> Iterator[SchemaLintFinding]:
+def check_rename_hints(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Report a rename hint whose old name is still in use: it renames nothing."""
     used_type_names = lint_context.names_by_declaration[type(declaration)]
-    used_property_names = {
-        declared_property.name.text for declared_property in _declared_properties(declaration)
-    }
+    used_property_names = {declared_property.name.text for declared_property in _declared_properties(declaration)}
     for annotation, owner_property in _annotations_with_owner(declaration):
         if annotation.name.text == "rename_from" and annotation.arguments:
             old_name = annotation.arguments[0].text
@@ -198,30 +146,18 @@ def check_rename_hints(
                 yield SchemaLintFinding("OG-NM-105", annotation.span, message, hint, owner_property)
 
 
-def check_allowed_codes(
-    declaration: Declaration, lint_context: LintContext
-) -> Iterator[SchemaLintFinding]:
+def check_allowed_codes(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Report `@allow` with a code that does not exist."""
     for annotation, owner_property in _annotations_with_owner(declaration):
-        code_literal = (
-            annotation.arguments[0]
-            if annotation.name.text == "allow" and annotation.arguments
-            else None
-        )
+        code_literal = annotation.arguments[0] if annotation.name.text == "allow" and annotation.arguments else None
         if code_literal is not None and code_literal.text not in CODES:
             message = f"`@allow`: unknown finding code `{code_literal.text}`"
             yield SchemaLintFinding(
-                "OG-NM-106",
-                code_literal.span,
-                message,
-                did_you_mean(code_literal.text, CODES),
-                owner_property,
+                "OG-NM-106", code_literal.span, message, did_you_mean(code_literal.text, CODES), owner_property
             )
 
 
-def check_vectors(
-    declaration: Declaration, lint_context: LintContext
-) -> Iterator[SchemaLintFinding]:
+def check_vectors(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Report a vector that is neither computed nor indexed: it is probably unfinished."""
     indexed_columns = _body_indexed_columns(declaration)
     if isinstance(declaration, InterfaceDeclaration):
@@ -233,18 +169,12 @@ def check_vectors(
             and not annotation_names & {"index", "embed"}
             and declared_property.name.text not in indexed_columns
         ):
-            message = (
-                f"the vector `{declared_property.name.text}` has neither `@index` nor `@embed`"
-            )
+            message = f"the vector `{declared_property.name.text}` has neither `@index` nor `@embed`"
             hint = "without an index, a search reads every vector; add `@index`"
-            yield SchemaLintFinding(
-                "OG-VE-201", declared_property.name.span, message, hint, declared_property
-            )
+            yield SchemaLintFinding("OG-VE-201", declared_property.name.span, message, hint, declared_property)
 
 
-def check_self_loops(
-    declaration: Declaration, lint_context: LintContext
-) -> Iterator[SchemaLintFinding]:
+def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
     """Report an edge type whose endpoints have the same type: a node may point at itself."""
     if not isinstance(declaration, EdgeDeclaration) or declaration.cardinality is not None:
         return
@@ -271,9 +201,7 @@ def _declared_properties(declaration: Declaration) -> list[Property]:
     return [member for member in declaration.members if isinstance(member, Property)]
 
 
-def _annotations_with_owner(
-    declaration: Declaration,
-) -> Iterator[tuple[Annotation, Property | None]]:
+def _annotations_with_owner(declaration: Declaration) -> Iterator[tuple[Annotation, Property | None]]:
     yield from ((annotation, None) for annotation in declaration.annotations)
     for declared_property in _declared_properties(declaration):
         yield from ((annotation, declared_property) for annotation in declared_property.annotations)
@@ -285,9 +213,7 @@ def _build_lint_context(declarations: tuple[Declaration, ...]) -> LintContext:
         lint_context.names_by_declaration[type(declaration)].add(declaration.name.text)
         if isinstance(declaration, NodeDeclaration):
             for interface in declaration.implements:
-                lint_context.indexed_by_interface[interface.text] |= _body_indexed_columns(
-                    declaration
-                )
+                lint_context.indexed_by_interface[interface.text] |= _body_indexed_columns(declaration)
     return lint_context
 
 

@@ -24,9 +24,7 @@ def decode_string(quoted: str) -> str:
     """
     body = quoted[1:-1]
     return (
-        _ESCAPE_PATTERN.sub(
-            lambda escape_match: _ESCAPE_MEANINGS.get(escape_match[1], escape_match[0]), body
-        )
+        _ESCAPE_PATTERN.sub(lambda escape_match: _ESCAPE_MEANINGS.get(escape_match[1], escape_match[0]), body)
         if "\\" in body
         else body
     )

@@ -6,13 +6,7 @@ Owns the names that no property may have, and the guess at what a misspelled nam
 from collections.abc import Iterable
 
 RESERVED_ROW_COLUMNS = frozenset(
-    {
-        "_rowid",
-        "_rowaddr",
-        "_rowoffset",
-        "_row_created_at_version",
-        "_row_last_updated_at_version",
-    }
+    {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 )
 RESERVED_EDGE_NAMES = frozenset({"src", "dst", "from", "to"})
 _MAX_CANDIDATES = 50
@@ -24,27 +18,21 @@ def find_nearest_name(name: str, known_names: Iterable[str]) -> str | None:
     >>> find_nearest_name("tilte", ["title", "year"])
     'title'
     """
-    candidates = sorted(
-        {known_name for known_name in known_names if abs(len(known_name) - len(name)) <= 3}
-    )
+    candidates = sorted({known_name for known_name in known_names if abs(len(known_name) - len(name)) <= 3})
     by_lower_case = {candidate.lower(): candidate for candidate in reversed(candidates)}
     if name.lower() in by_lower_case:
         return by_lower_case[name.lower()]
     from difflib import get_close_matches  # only mistakes need it
 
     # Comparing is slow, and a schema may contain thousands of names and as many mistakes.
-    similar_names = [
-        candidate
-        for candidate in candidates
-        if candidate[:1] == name[:1] or candidate[-1:] == name[-1:]
-    ][:_MAX_CANDIDATES]
+    similar_names = [candidate for candidate in candidates if candidate[:1] == name[:1] or candidate[-1:] == name[-1:]][
+        :_MAX_CANDIDATES
+    ]
     close_matches = get_close_matches(name, similar_names, n=1, cutoff=0.6)
     return close_matches[0] if close_matches else None
 
 
-def did_you_mean(
-    name: str, known_names: Iterable[str], fallback_hint: str | None = None
-) -> str | None:
+def did_you_mean(name: str, known_names: Iterable[str], fallback_hint: str | None = None) -> str | None:
     """Return a hint for an unknown name.
 
     >>> did_you_mean("tilte", ["title", "year"])

@@ -68,28 +68,20 @@ def parse(source: SourceText) -> ParsedSchema:
     )
     parsed_declarations = parse_declarations(language, source)
     diagnostics = sorted(
-        [*parsed_declarations.diagnostics, *builder.problems],
-        key=lambda diagnostic: (diagnostic.start, diagnostic.end),
+        [*parsed_declarations.diagnostics, *builder.problems], key=lambda diagnostic: (diagnostic.start, diagnostic.end)
     )
-    unreadable_titles = (
-        _read_title(source.text, span) for span in parsed_declarations.broken_spans
-    )
+    unreadable_titles = (_read_title(source.text, span) for span in parsed_declarations.broken_spans)
     unreadable_names = frozenset(title for title in unreadable_titles if title is not None)
-    return ParsedSchema(
-        source, parsed_declarations.declarations, tuple(diagnostics), unreadable_names
-    )
+    return ParsedSchema(source, parsed_declarations.declarations, tuple(diagnostics), unreadable_names)
 
 
 def _read_title(source_text: str, span: Span) -> tuple[str, str] | None:
     """Return the kind and name at the start of a declaration, or None if they are unreadable."""
     significant_lexemes = (
-        lexeme
-        for lexeme in scan.lexemes(source_text, span.start, span.end)
-        if lexeme.kind != "comment"
+        lexeme for lexeme in scan.lexemes(source_text, span.start, span.end) if lexeme.kind != "comment"
     )
     title_words = [
-        source_text[lexeme.start : lexeme.end]
-        for lexeme, _ in zip(significant_lexemes, range(2), strict=False)
+        source_text[lexeme.start : lexeme.end] for lexeme, _ in zip(significant_lexemes, range(2), strict=False)
     ]
     return (
         (title_words[0], title_words[1])
@@ -135,19 +127,13 @@ class _TreeBuilder:
         properties = tuple(member for member in members if isinstance(member, Property))
         allow_annotations = self._keep_allow_annotations(self._read_annotations(annotation_trees))
         spans = {"span": self.source_span(tree), "body": self.source_span(body)}
-        return InterfaceDeclaration(
-            self._read_type_name(name), properties, allow_annotations, **spans
-        )
+        return InterfaceDeclaration(self._read_type_name(name), properties, allow_annotations, **spans)
 
-    def _keep_allow_annotations(
-        self, annotations: tuple[Annotation, ...]
-    ) -> tuple[Annotation, ...]:
+    def _keep_allow_annotations(self, annotations: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
         for annotation in annotations:
             if annotation.name.text != "allow":
                 message = f"an interface cannot have the annotation `@{annotation.name.text}`"
-                self.report_problem(
-                    annotation.span, message, "annotate its properties or its nodes"
-                )
+                self.report_problem(annotation.span, message, "annotate its properties or its nodes")
         return tuple(annotation for annotation in annotations if annotation.name.text == "allow")
 
     def _node_def(self, tree: Any) -> NodeDeclaration:
@@ -177,8 +163,7 @@ class _TreeBuilder:
 
     def _read_cardinality(self, tree: Any) -> Cardinality:
         low, high = (
-            None if bound_token is None else self._read_cardinality_bound(bound_token)
-            for bound_token in tree.children
+            None if bound_token is None else self._read_cardinality_bound(bound_token) for bound_token in tree.children
         )
         span = self.source_span(tree)
         if low is not None and high is not None and low > high:
@@ -197,29 +182,17 @@ class _TreeBuilder:
     # Members
 
     def _read_members(self, body: Any) -> tuple[DeclarationMember, ...]:
-        member_nodes = [
-            getattr(self, f"_{member_tree.data}")(member_tree) for member_tree in body.children
-        ]
+        member_nodes = [getattr(self, f"_{member_tree.data}")(member_tree) for member_tree in body.children]
         self._reject_standalone_annotations(
             member_node for member_node in member_nodes if isinstance(member_node, Annotation)
         )
-        return tuple(
-            member_node
-            for member_node in member_nodes
-            if isinstance(member_node, Property | Constraint)
-        )
+        return tuple(member_node for member_node in member_nodes if isinstance(member_node, Property | Constraint))
 
     def _reject_standalone_annotations(self, annotations: Iterable[Annotation]) -> None:
         for annotation in annotations:
             annotation_name = annotation.name.text
-            hint = (
-                f"write `@{annotation_name}(…)`"
-                if annotation_name in get_args(ConstraintKind)
-                else None
-            )
-            self.report_problem(
-                annotation.span, f"`@{annotation_name}` does not follow a property", hint
-            )
+            hint = f"write `@{annotation_name}(…)`" if annotation_name in get_args(ConstraintKind) else None
+            self.report_problem(annotation.span, f"`@{annotation_name}` does not follow a property", hint)
 
     def _stray_comma(self, tree: Any) -> None:
         start = self.source_span(tree).start
@@ -245,15 +218,11 @@ class _TreeBuilder:
         kind: ConstraintKind = _annotation_word(keyword)  # type: ignore[assignment]  # the lexer checks the name
         self._reject_standalone_annotations(
             self._read_annotations(
-                argument_tree
-                for argument_tree in argument_trees
-                if argument_tree.data == "annotation"
+                argument_tree for argument_tree in argument_trees if argument_tree.data == "annotation"
             )
         )
         arguments = [
-            self._read_argument(argument_tree)
-            for argument_tree in argument_trees
-            if argument_tree.data != "annotation"
+            self._read_argument(argument_tree) for argument_tree in argument_trees if argument_tree.data != "annotation"
         ]
         positional, misplaced, options = self._split_arguments(kind, arguments)
         return Constraint(kind, (*positional, *misplaced), options, self.source_span(tree))
@@ -268,13 +237,9 @@ class _TreeBuilder:
         name = Name(name_text, Span(span.end - len(name_text), span.end))
         if name_text[:1].isupper():
             hint = f"`@{_lower_first(name_text)}`?"
-            self.report_problem(
-                span, f"annotation names start with a lower-case letter: `@{name_text}`", hint
-            )
+            self.report_problem(span, f"annotation names start with a lower-case letter: `@{name_text}`", hint)
         arguments = [
-            self._read_argument(argument_tree)
-            for argument_tree in argument_trees
-            if argument_tree is not None
+            self._read_argument(argument_tree) for argument_tree in argument_trees if argument_tree is not None
         ]
         positional, _, options = self._split_arguments(name_text, arguments)
         literal_arguments = tuple(self._require_literal(name, argument) for argument in positional)
@@ -296,19 +261,10 @@ class _TreeBuilder:
     ) -> tuple[list[Literal | Bounds], list[Literal | Bounds], tuple[Option, ...]]:
         """Split into positional arguments, those misplaced after an option, and options."""
         first_option_index = next(
-            (index for index, argument in enumerate(arguments) if isinstance(argument, Option)),
-            len(arguments),
+            (index for index, argument in enumerate(arguments) if isinstance(argument, Option)), len(arguments)
         )
-        positional = [
-            argument
-            for argument in arguments[:first_option_index]
-            if not isinstance(argument, Option)
-        ]
-        misplaced = [
-            argument
-            for argument in arguments[first_option_index:]
-            if not isinstance(argument, Option)
-        ]
+        positional = [argument for argument in arguments[:first_option_index] if not isinstance(argument, Option)]
+        misplaced = [argument for argument in arguments[first_option_index:] if not isinstance(argument, Option)]
         for argument in misplaced:
             message = f"`@{annotation_name}`: a positional argument follows a named argument"
             self.report_problem(argument.span, message, "put named arguments last")
@@ -338,8 +294,7 @@ class _TreeBuilder:
 
     def _bounds(self, tree: Any) -> Bounds:
         low, high = (
-            bound_token and number_literal(bound_token, self.source_span(bound_token))
-            for bound_token in tree.children
+            bound_token and number_literal(bound_token, self.source_span(bound_token)) for bound_token in tree.children
         )
         return Bounds(low, high, self.source_span(tree))
 
@@ -358,9 +313,7 @@ class _TreeBuilder:
             message = f"unknown escape `{escape}` in a string"
             escape_span = Span(span.start + escape_offset, span.start + escape_offset + 2)
             known_escapes = r"known escapes are `\"`, `\\`, `\n`, `\r` and `\t`"
-            self.report_problem(
-                escape_span, message, rf"{known_escapes}; for a literal backslash write `\{escape}`"
-            )
+            self.report_problem(escape_span, message, rf"{known_escapes}; for a literal backslash write `\{escape}`")
         return Literal("string", literals.decode_string(token), span)
 
     # Names
@@ -370,9 +323,7 @@ class _TreeBuilder:
         if not token[0].isupper():
             clipped_name = shorten_name(token)
             hint = f"`{_upper_first(clipped_name)}`?"
-            self.report_problem(
-                span, f"type names start with an upper-case letter: `{clipped_name}`", hint
-            )
+            self.report_problem(span, f"type names start with an upper-case letter: `{clipped_name}`", hint)
         return Name(str(token), span)
 
     def _read_property_name(self, token: Any) -> Name:
@@ -380,9 +331,7 @@ class _TreeBuilder:
         if token[0].isupper():
             clipped_name = shorten_name(token)
             hint = f"`{_lower_first(clipped_name)}`?"
-            self.report_problem(
-                span, f"property names start with a lower-case letter: `{clipped_name}`", hint
-            )
+            self.report_problem(span, f"property names start with a lower-case letter: `{clipped_name}`", hint)
         return Name(str(token), span)
 
 

@@ -50,9 +50,7 @@ def canonical_shape(catalog: Catalog) -> JsonObject:
     """
     canonical_catalog = canonicalize(catalog)
     return {
-        "interfaces": [
-            _interface_shape(declared_type) for declared_type in canonical_catalog.interfaces
-        ],
+        "interfaces": [_interface_shape(declared_type) for declared_type in canonical_catalog.interfaces],
         "nodes": [_node_shape(declared_type) for declared_type in canonical_catalog.nodes],
         "edges": [_edge_shape(declared_type) for declared_type in canonical_catalog.edges],
     }
@@ -93,11 +91,7 @@ def type_json(property_type: PropertyType) -> JsonObject:
     >>> type_json(PropertyType(ScalarType.VECTOR, vector_dim=8))["scalar"]
     {'Vector': 8}
     """
-    scalar = (
-        {"Vector": property_type.vector_dim}
-        if property_type.is_vector
-        else property_type.scalar.value
-    )
+    scalar = {"Vector": property_type.vector_dim} if property_type.is_vector else property_type.scalar.value
     enum_values = None if property_type.enum_values is None else list(property_type.enum_values)
     return {
         "scalar": scalar,
@@ -167,16 +161,11 @@ def constraint_columns(constraint: Constraint) -> tuple[str, ...]:
 def constraint_sort_key(constraint: Constraint) -> tuple[str, str]:
     """Return a key that orders constraints by `kind:columns`, then by their other content."""
     constraint_kind = type(constraint).__name__.lower()
-    return f"{constraint_kind}:{','.join(constraint_columns(constraint))}", compact_json(
-        constraint_json(constraint)
-    )
+    return f"{constraint_kind}:{','.join(constraint_columns(constraint))}", compact_json(constraint_json(constraint))
 
 
 def _interface_shape(interface: InterfaceType) -> JsonObject:
-    return {
-        "name": interface.name,
-        "properties": [_property_shape(definition) for definition in interface.properties],
-    }
+    return {"name": interface.name, "properties": [_property_shape(definition) for definition in interface.properties]}
 
 
 def _node_shape(node_type: NodeType) -> JsonObject:
@@ -203,9 +192,7 @@ def _edge_shape(edge_type: EdgeType) -> JsonObject:
 
 def _property_shape(definition: PropertyDefinition) -> JsonObject:
     embed_json = (
-        None
-        if definition.embed is None
-        else {"source": definition.embed.source, "model": definition.embed.model}
+        None if definition.embed is None else {"source": definition.embed.source, "model": definition.embed.model}
     )
     return {
         "name": definition.name,
@@ -222,9 +209,7 @@ def _property_shape(definition: PropertyDefinition) -> JsonObject:
 
 
 def _canonical_interface(interface: InterfaceType) -> InterfaceType:
-    return InterfaceType(
-        interface.name, _canonicalize_by_name(interface.properties, _canonical_property)
-    )
+    return InterfaceType(interface.name, _canonicalize_by_name(interface.properties, _canonical_property))
 
 
 def _canonical_node(node_type: NodeType) -> NodeType:
@@ -257,27 +242,20 @@ def _canonical_property(definition: PropertyDefinition) -> PropertyDefinition:
         _canonical_annotations(definition.annotations),
         tuple(sorted(set(definition.inline_constraints))),
         definition.embed,
-        None
-        if definition.default is None
-        else default_literal(definition.type, definition.default.text),
+        None if definition.default is None else default_literal(definition.type, definition.default.text),
         definition.declared_directly,
         tuple(sorted(set(definition.satisfies))),
     )
 
 
 def _canonical_annotations(annotations: Iterable[StoredAnnotation]) -> tuple[StoredAnnotation, ...]:
-    unique_annotations = {
-        replace(annotation, options=tuple(sorted(annotation.options))) for annotation in annotations
-    }
-    return tuple(
-        sorted(unique_annotations, key=lambda annotation: compact_json(annotation_json(annotation)))
-    )
+    unique_annotations = {replace(annotation, options=tuple(sorted(annotation.options))) for annotation in annotations}
+    return tuple(sorted(unique_annotations, key=lambda annotation: compact_json(annotation_json(annotation))))
 
 
 def _canonical_constraints(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     by_sort_key = {
-        constraint_sort_key(constraint): constraint
-        for constraint in map(_canonical_constraint, constraints)
+        constraint_sort_key(constraint): constraint for constraint in map(_canonical_constraint, constraints)
     }
     return tuple(by_sort_key[key] for key in sorted(by_sort_key))
 

@@ -19,9 +19,7 @@ def resolve_type(catalog: Catalog, type_name: str, kind: Literal["node"]) -> Nod
 
 
 @overload
-def resolve_type(
-    catalog: Catalog, type_name: str, kind: Literal["edge"], *, ignore_case: bool = False
-) -> EdgeType: ...
+def resolve_type(catalog: Catalog, type_name: str, kind: Literal["edge"], *, ignore_case: bool = False) -> EdgeType: ...
 
 
 @overload
@@ -60,9 +58,7 @@ def resolve_type(
 def type_for_key(catalog: Catalog, table_key: TableKey) -> NodeType | EdgeType:
     """Return the type of a table; every table of a state has one."""
     kind, type_name = table_key.kind, table_key.type_name
-    entity_type: NodeType | EdgeType | None = (
-        catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
-    )
+    entity_type: NodeType | EdgeType | None = catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
     if entity_type is None:
         raise InternalError(reason=f"the schema has no type for table {table_key}")
     return entity_type
@@ -75,10 +71,7 @@ def type_names(catalog: Catalog, kind: str | None = None) -> list[str]:
 
 
 def unknown_type_error(
-    type_name: str,
-    known_names: Iterable[str],
-    kind: str | None = None,
-    fallback_hint: str | None = None,
+    type_name: str, known_names: Iterable[str], kind: str | None = None, fallback_hint: str | None = None
 ) -> InputError:
     """Return the error for a type name that nothing has, with a suggestion.
 

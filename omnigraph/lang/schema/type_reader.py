@@ -46,9 +46,7 @@ class TypeReader:
     """Reads one type; `rejected` states whether the result is only a placeholder."""
 
     def __init__(
-        self,
-        report_problem: Callable[[Span, str, str | None], None],
-        source_span: Callable[[Any], Span],
+        self, report_problem: Callable[[Span, str, str | None], None], source_span: Callable[[Any], Span]
     ) -> None:
         self._report_problem = report_problem
         self._source_span = source_span
@@ -72,11 +70,7 @@ class TypeReader:
         suggestion = _FOREIGN_TYPE_NAMES.get(type_name.lower()) or find_nearest_name(
             type_name, [*PLAIN_TYPES, "Vector", "enum"]
         )
-        hint = (
-            f"`{suggestion}`?"
-            if suggestion
-            else f"types are {', '.join(PLAIN_TYPES)}, Vector(…) and enum(…)"
-        )
+        hint = f"`{suggestion}`?" if suggestion else f"types are {', '.join(PLAIN_TYPES)}, Vector(…) and enum(…)"
         return self._reject_type(self._source_span(tree), f"unknown type `{type_name}`", hint)
 
     def _list(self, tree: Any) -> PropertyType:
@@ -100,9 +94,7 @@ class TypeReader:
         enum_values: set[str] = set()
         for value_token in tree.children:
             if value_token in enum_values:
-                self._report_problem(
-                    self._source_span(value_token), f"duplicate enum value `{value_token}`", None
-                )
+                self._report_problem(self._source_span(value_token), f"duplicate enum value `{value_token}`", None)
             enum_values.add(str(value_token))
         return PropertyType(ScalarType.STRING, enum_values=tuple(enum_values))
 

@@ -33,9 +33,7 @@ def run_jobs_by_table(
             run_table_jobs(positions)
     else:
         with _cancelling_pool(workers) as pool:
-            futures = [
-                pool.submit(run_table_jobs, positions) for positions in positions_by_table.values()
-            ]
+            futures = [pool.submit(run_table_jobs, positions) for positions in positions_by_table.values()]
             _wait_for_all(futures)
     return [results_by_position[position] for position in range(len(jobs))]
 

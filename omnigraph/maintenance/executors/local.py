@@ -28,18 +28,12 @@ class LocalExecutor:
 
     def compact_fragments(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
         """Run compaction tasks."""
-        return run_jobs_by_table(
-            jobs, lambda table, task: run_task(store, table, task), self.concurrent_tables
-        )
+        return run_jobs_by_table(jobs, lambda table, task: run_task(store, table, task), self.concurrent_tables)
 
-    def build_segments(
-        self, store: Store, jobs: Sequence[tuple[Table, SegmentBuild]]
-    ) -> list[IndexSegment | None]:
+    def build_segments(self, store: Store, jobs: Sequence[tuple[Table, SegmentBuild]]) -> list[IndexSegment | None]:
         """Build index segments."""
         return run_jobs_by_table(
-            jobs,
-            lambda table, segment_build: build_segment(store, table, segment_build),
-            self.concurrent_tables,
+            jobs, lambda table, segment_build: build_segment(store, table, segment_build), self.concurrent_tables
         )
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
@@ -48,25 +42,15 @@ class LocalExecutor:
 
     def list_files(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
         """List every file below these directories."""
-        return (
-            listed_file
-            for directory in directories
-            for listed_file in store.objects.list(directory)
-        )
+        return (listed_file for directory in directories for listed_file in store.objects.list(directory))
 
-    def read_versions(
-        self, store: Store, versions: Sequence[VersionKey]
-    ) -> dict[VersionKey, VersionFiles]:
+    def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
         """Return nothing: the mark reads each version when it needs it."""
         del store, versions
         return {}
 
     def remove_files(
-        self,
-        store: Store,
-        file_names: Sequence[str],
-        on_removed: RemovalCallback,
-        check_claim: ClaimCheck,
+        self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
         """Remove files in the order of their ranks."""
         remove_files(store, file_names, on_removed, check_claim)

@@ -36,9 +36,7 @@ class Executor(Protocol):
     def compact_fragments(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
         """Run compaction tasks."""
 
-    def build_segments(
-        self, store: Store, jobs: Sequence[tuple[Table, SegmentBuild]]
-    ) -> list[IndexSegment | None]:
+    def build_segments(self, store: Store, jobs: Sequence[tuple[Table, SegmentBuild]]) -> list[IndexSegment | None]:
         """Build index segments; None where there is no data yet to build one from."""
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
@@ -47,17 +45,11 @@ class Executor(Protocol):
     def list_files(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
         """List every file below these directories."""
 
-    def read_versions(
-        self, store: Store, versions: Sequence[VersionKey]
-    ) -> dict[VersionKey, VersionFiles]:
+    def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
         """Return the files of versions; one that cannot be read is left out."""
 
     def remove_files(
-        self,
-        store: Store,
-        file_names: Sequence[str],
-        on_removed: RemovalCallback,
-        check_claim: ClaimCheck,
+        self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
         """Remove files in the order of their ranks; call `on_removed` once for each.
 

@@ -21,12 +21,7 @@ from omnigraph.history.schemas import read_schema
 from omnigraph.history.state import GraphState
 from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.storage import layout
-from omnigraph.storage.file_roles import (
-    MANIFEST_ROOTS,
-    TABLE_ROOTS,
-    owning_directory,
-    subdirectory_of,
-)
+from omnigraph.storage.file_roles import MANIFEST_ROOTS, TABLE_ROOTS, owning_directory, subdirectory_of
 from omnigraph.storage.raw_files import read_raw_batches
 from omnigraph.storage.store import Store
 from omnigraph.values.names import require_text
@@ -96,9 +91,7 @@ class _EntitySearch:
         return self.entity_id.encode()
 
 
-def find_traces(
-    store: Store, type_name: str, entity_id: str, other_paths: Sequence[str | Path] = ()
-) -> Absence:
+def find_traces(store: Store, type_name: str, entity_id: str, other_paths: Sequence[str | Path] = ()) -> Absence:
     """Search for an entity in every file of a root, and in other files and folders."""
     if not entity_id:
         raise InputError("an entity has an id", reason="empty id")
@@ -106,13 +99,8 @@ def find_traces(
     id_columns = _find_id_columns(store, states, type_name)
     search = _EntitySearch(store, entity_id, id_columns, _map_directories_to_types(store, states))
     listed_files = store.objects.list("")
-    traces = [
-        trace for listed_file in listed_files for trace in _search_object(search, listed_file.name)
-    ]
-    file_count, total_bytes = (
-        len(listed_files),
-        sum(listed_file.size for listed_file in listed_files),
-    )
+    traces = [trace for listed_file in listed_files for trace in _search_object(search, listed_file.name)]
+    file_count, total_bytes = (len(listed_files), sum(listed_file.size for listed_file in listed_files))
     for other_path in _expand_paths(other_paths):
         file_count, total_bytes = file_count + 1, total_bytes + other_path.stat().st_size
         if _file_contains_id(other_path, search):
@@ -131,22 +119,13 @@ def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dic
     type_by_directory: dict[str, TableKey] = {}
     for state in states:
         log = HistoryLog(store, state)
-        commits = [
-            *state.tail,
-            *(commit for chunk in state.chunks for commit in log.chunk_commits(chunk)),
-        ]
-        entries = [
-            entry for commit in commits for entry in commit.tables.values() if entry is not None
-        ]
-        type_by_directory |= {
-            entry.location: entry.key for entry in (*entries, *state.tables.values())
-        }
+        commits = [*state.tail, *(commit for chunk in state.chunks for commit in log.chunk_commits(chunk))]
+        entries = [entry for commit in commits for entry in commit.tables.values() if entry is not None]
+        type_by_directory |= {entry.location: entry.key for entry in (*entries, *state.tables.values())}
     return type_by_directory
 
 
-def _find_id_columns(
-    store: Store, states: Iterable[GraphState], type_name: str
-) -> dict[TableKey, frozenset[str]]:
+def _find_id_columns(store: Store, states: Iterable[GraphState], type_name: str) -> dict[TableKey, frozenset[str]]:
     """Return the columns that hold ids of this type: `id` of its tables, endpoints of edges."""
     require_text(type_name, "type")
     columns_by_type: dict[TableKey, frozenset[str]] = {}
@@ -160,15 +139,11 @@ def _find_id_columns(
             if node.name == type_name:
                 columns_by_type[TableKey.node(type_name)] = frozenset({"id"})
         for edge in catalog.edges:
-            endpoint_columns = (
-                _ENDPOINT_COLUMNS if type_name in (edge.source, edge.target) else frozenset()
-            )
+            endpoint_columns = _ENDPOINT_COLUMNS if type_name in (edge.source, edge.target) else frozenset()
             own_columns = frozenset({"id"}) if edge.name == type_name else frozenset()
             if endpoint_columns or own_columns:
                 columns_by_type[TableKey.edge(edge.name)] = (
-                    endpoint_columns
-                    | own_columns
-                    | columns_by_type.get(TableKey.edge(edge.name), own_columns)
+                    endpoint_columns | own_columns | columns_by_type.get(TableKey.edge(edge.name), own_columns)
                 )
     if not columns_by_type:
         hint = "no branch has a type with this name"
@@ -183,9 +158,7 @@ def _search_object(search: _EntitySearch, object_name: str) -> Iterator[Residual
         if object_name.endswith(".lance") and object_name.startswith(TABLE_ROOTS):
             if _rows_contain_id(search, object_name, type_key):
                 yield ResidualTrace(
-                    object_name,
-                    "index" if subdirectory_of(object_name) == "_indices" else "row",
-                    type_key,
+                    object_name, "index" if subdirectory_of(object_name) == "_indices" else "row", type_key
                 )
             return
         if object_name.startswith(f"{layout.COMMITS}/"):
@@ -193,14 +166,10 @@ def _search_object(search: _EntitySearch, object_name: str) -> Iterator[Residual
                 yield ResidualTrace(object_name, "log")
             return
     body = search.store.objects.read(object_name) or b""
-    is_text = object_name.startswith(
-        (layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC)
-    )
+    is_text = object_name.startswith((layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC))
     if _contains_id_bytes(body, search.id_bytes, is_binary=not is_text):
         # A manifest holds text only in its newest commits: messages, and who made them.
-        yield ResidualTrace(
-            object_name, "log" if object_name.startswith(MANIFEST_ROOTS) else "bytes", type_key
-        )
+        yield ResidualTrace(object_name, "log" if object_name.startswith(MANIFEST_ROOTS) else "bytes", type_key)
 
 
 def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: TableKey | None) -> bool:
@@ -210,9 +179,7 @@ def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: TableKey |
     """
     if type_key is not None and type_key not in search.id_columns:
         return False
-    searched_columns = (
-        {"id", *_ENDPOINT_COLUMNS} if type_key is None else search.id_columns[type_key]
-    )
+    searched_columns = {"id", *_ENDPOINT_COLUMNS} if type_key is None else search.id_columns[type_key]
     if subdirectory_of(file_name) == "_indices":
         searched_columns = frozenset({"values", "min", "max"})
     for batch in read_raw_batches(search.store, file_name):
@@ -250,6 +217,4 @@ def _expand_paths(given_paths: Sequence[str | Path]) -> Iterator[Path]:
         if given_path.is_file():
             yield given_path
         elif given_path.is_dir():
-            yield from sorted(
-                nested_path for nested_path in given_path.rglob("*") if nested_path.is_file()
-            )
+            yield from sorted(nested_path for nested_path in given_path.rglob("*") if nested_path.is_file())

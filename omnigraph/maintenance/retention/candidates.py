@@ -39,11 +39,7 @@ def select_deletable(marking: Marking, protected: IntentProtection) -> list[str]
     mark_tombstones(marking)
     mark_attached_versions(marking)
     survey, grace = marking.survey, marking.policy.grace
-    candidates = [
-        *_table_candidates(marking),
-        *_manifest_candidates(marking),
-        *_object_candidates(survey),
-    ]
+    candidates = [*_table_candidates(marking), *_manifest_candidates(marking), *_object_candidates(survey)]
     unfinished_age = max(grace, UNFINISHED_FILE_AGE)
     candidates += [
         unfinished_file.name
@@ -59,9 +55,7 @@ def select_deletable(marking: Marking, protected: IntentProtection) -> list[str]
     )
 
 
-def select_still_deletable(
-    queued_names: Sequence[str], marking: Marking, protected: IntentProtection
-) -> list[str]:
+def select_still_deletable(queued_names: Sequence[str], marking: Marking, protected: IntentProtection) -> list[str]:
     """Return the queued names that a second mark still finds unreachable."""
     live, modified_time = marking.live, marking.survey.modified_time
     return [
@@ -112,10 +106,7 @@ def _table_candidates(marking: Marking) -> Iterator[str]:
         if not file_name.startswith(TABLE_ROOTS):
             continue
         is_used = owning_directory(file_name) in marking.used_tables
-        if not is_used or (
-            subdirectory_of(file_name) in _KNOWN_SUBDIRECTORIES
-            and not _must_stay_for_tools(file_name)
-        ):
+        if not is_used or (subdirectory_of(file_name) in _KNOWN_SUBDIRECTORIES and not _must_stay_for_tools(file_name)):
             yield file_name
 
 
@@ -136,23 +127,13 @@ def _manifest_candidates(marking: Marking) -> Iterator[str]:
         if directory not in used_locations:
             yield from (listed_file.name for listed_file in files)
             continue
-        fragment_names = [
-            listed_file.name for listed_file in files if subdirectory_of(listed_file.name) == "data"
-        ]
-        yield from sorted(
-            {*fragment_names} - _referenced_fragments(marking.store, files, fragment_names)
-        )
+        fragment_names = [listed_file.name for listed_file in files if subdirectory_of(listed_file.name) == "data"]
+        yield from sorted({*fragment_names} - _referenced_fragments(marking.store, files, fragment_names))
 
 
-def _referenced_fragments(
-    store: Store, files: Sequence[ListedObject], fragment_names: Sequence[str]
-) -> set[str]:
+def _referenced_fragments(store: Store, files: Sequence[ListedObject], fragment_names: Sequence[str]) -> set[str]:
     """Return the fragments that versions reference: one each, so equal counts suffice."""
-    version_names = [
-        listed_file.name
-        for listed_file in files
-        if attached_version_number(listed_file.name) is not None
-    ]
+    version_names = [listed_file.name for listed_file in files if attached_version_number(listed_file.name) is not None]
     if len(version_names) == len(fragment_names):
         return set(fragment_names)
     present_fragments = set(fragment_names)
@@ -169,18 +150,14 @@ def _object_candidates(survey: FileSurvey) -> Iterator[str]:
             yield object_name
 
 
-def _is_old_enough(
-    survey: FileSurvey, listed_file: ListedObject | None, min_age: timedelta
-) -> bool:
+def _is_old_enough(survey: FileSurvey, listed_file: ListedObject | None, min_age: timedelta) -> bool:
     return listed_file is None or survey.taken_at - listed_file.modified >= min_age
 
 
 def find_orphans(marking: Marking, deletable_names: Sequence[str]) -> tuple[str, ...]:
     """Return directories of branches and tags that were never created, or never named."""
     branch_directories = {
-        owning_directory(file_name)
-        for file_name in deletable_names
-        if file_name.startswith(f"{layout.BRANCHES}/")
+        owning_directory(file_name) for file_name in deletable_names if file_name.startswith(f"{layout.BRANCHES}/")
     }
     return tuple(sorted(branch_directories - used_directories(marking.live)))
 
@@ -188,8 +165,6 @@ def find_orphans(marking: Marking, deletable_names: Sequence[str]) -> tuple[str,
 def find_unreferenced_tables(marking: Marking, deletable_names: Sequence[str]) -> tuple[str, ...]:
     """Return table directories of which nothing is referenced any more."""
     table_directories = {
-        owning_directory(file_name)
-        for file_name in deletable_names
-        if file_name.startswith(TABLE_ROOTS)
+        owning_directory(file_name) for file_name in deletable_names if file_name.startswith(TABLE_ROOTS)
     }
     return tuple(sorted(table_directories - marking.used_tables))

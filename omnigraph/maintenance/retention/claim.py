@@ -18,9 +18,7 @@ from omnigraph.values import ids
 CLAIM_NAME = f"{layout.GC}/claim"
 CLAIM_LEASE = timedelta(seconds=60)  # of store time
 CLAIM_RENEWAL_SECONDS = 20.0  # seconds
-TRUSTED_SECONDS = (
-    30.0  # seconds after a renewal for which the owner may assume that it has the claim
-)
+TRUSTED_SECONDS = 30.0  # seconds after a renewal for which the owner may assume that it has the claim
 
 
 class CollectorClaim:
@@ -79,16 +77,12 @@ def hold_claim(store: Store, run_id: str, store_time: datetime) -> Iterator[Coll
 
 def _take_over_expired(store: Store, run_id: str, store_time: datetime) -> None:
     renewal_times = [
-        listed_file.modified
-        for listed_file in store.objects.list(layout.GC)
-        if listed_file.name == CLAIM_NAME
+        listed_file.modified for listed_file in store.objects.list(layout.GC) if listed_file.name == CLAIM_NAME
     ]
     if renewal_times and store_time - renewal_times[0] <= CLAIM_LEASE:
         raise ConcurrentCommit(
-            f"another cleanup is running; its last sign of life was at"
-            f" {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
-            hint="let it finish; if it was killed, run this again in"
-            f" {CLAIM_LEASE.seconds} seconds",
+            f"another cleanup is running; its last sign of life was at {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
+            hint=f"let it finish; if it was killed, run this again in {CLAIM_LEASE.seconds} seconds",
         )
     store.objects.write_lease(CLAIM_NAME, {"run": run_id})
 

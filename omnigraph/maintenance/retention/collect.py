@@ -25,13 +25,7 @@ from datetime import timedelta
 from typing import Any
 
 from omnigraph.errors import ConcurrentCommit, StorageError
-from omnigraph.history.delete_queue import (
-    QUEUE_PART,
-    SWEEP_PART,
-    DamagedListError,
-    list_runs,
-    read_listed_names,
-)
+from omnigraph.history.delete_queue import QUEUE_PART, SWEEP_PART, DamagedListError, list_runs, read_listed_names
 from omnigraph.maintenance.executors.local import LocalExecutor
 from omnigraph.maintenance.executors.protocol import Executor, ExecutorForFiles, VersionKey
 from omnigraph.maintenance.retention.old_versions import list_superseded_refs, old_versions
@@ -46,12 +40,7 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import VersionFiles
 from omnigraph.values import ids
 
-from .candidates import (
-    find_orphans,
-    find_unreferenced_tables,
-    select_deletable,
-    select_still_deletable,
-)
+from .candidates import find_orphans, find_unreferenced_tables, select_deletable, select_still_deletable
 from .claim import CollectorClaim, hold_claim
 from .erase_preview import preview_erase
 from .fence import raise_fences
@@ -151,9 +140,7 @@ def cleanup(
             _finish_abandoned_run(run, abandoned_run)
         removed_names = set(run.removed)
         plan = _plan_cleanup(marking, protected)
-        deletable_names = [
-            file_name for file_name in plan.deletable_names if file_name not in removed_names
-        ]
+        deletable_names = [file_name for file_name in plan.deletable_names if file_name not in removed_names]
         if deletable_names:
             queue_members = {"names": deletable_names, "run": run_id}
             # From here on, other processes refuse to reference these names.
@@ -164,18 +151,11 @@ def cleanup(
         final_survey = take_survey(store, intents.store_time(store), executor)
         _trim_manifests(run, final_survey)
         dataset_rows = build_dataset_rows(
-            run.removed,
-            survey.with_sizes_of(final_survey),
-            marking.type_by_directory,
-            run.errors_by_dataset,
+            run.removed, survey.with_sizes_of(final_survey), marking.type_by_directory, run.errors_by_dataset
         )
         report = plan.complete_report(Cleanup(False, dataset_rows))
         final_marking = Marking(
-            store,
-            policy,
-            final_survey,
-            version_contents=marking.version_contents,
-            unnamed=marking.unnamed,
+            store, policy, final_survey, version_contents=marking.version_contents, unnamed=marking.unnamed
         )
         return replace(_count_spared(report, final_marking), engine=executor.name)
 
@@ -209,11 +189,7 @@ def _plan_cleanup(marking: Marking, protected: IntentProtection) -> _CleanupPlan
     """Select what to remove; unreferenced tables go only if the policy says so."""
     deletable_names, survey = select_deletable(marking, protected), marking.survey
     unreferenced_paths = find_unreferenced_tables(marking, deletable_names)
-    dropped_names = [
-        file_name
-        for file_name in deletable_names
-        if owning_directory(file_name) in unreferenced_paths
-    ]
+    dropped_names = [file_name for file_name in deletable_names if owning_directory(file_name) in unreferenced_paths]
     if not marking.policy.purge_dropped:
         deletable_names = sorted({*deletable_names} - {*dropped_names})
     dropped_bytes = sum(map(survey.size_of, dropped_names))
@@ -230,9 +206,7 @@ def _plan_cleanup(marking: Marking, protected: IntentProtection) -> _CleanupPlan
 
 
 def _old_manifest_files(marking: Marking) -> list[str]:
-    return [
-        file_name for group in _group_old_versions(marking, marking.survey) for file_name in group
-    ]
+    return [file_name for group in _group_old_versions(marking, marking.survey) for file_name in group]
 
 
 def _group_old_versions(marking: Marking, survey: FileSurvey) -> Iterator[list[str]]:
@@ -247,9 +221,7 @@ def _count_spared(report: Cleanup, marking: Marking) -> Cleanup:
         return report
     marking_without_grace = marking.start_over(replace(policy, grace=timedelta()))
     mark_heads(marking_without_grace)
-    deletable_names = _plan_cleanup(
-        marking_without_grace, mark_intents(marking_without_grace)
-    ).deletable_names
+    deletable_names = _plan_cleanup(marking_without_grace, mark_intents(marking_without_grace)).deletable_names
     spared_names = {*deletable_names, *_old_manifest_files(marking_without_grace)}
     spared_bytes = sum(map(marking_without_grace.survey.size_of, spared_names))
     return replace(report, spared_files=len(spared_names), spared_bytes=spared_bytes)
@@ -278,9 +250,7 @@ def _versions_to_read(marking: Marking) -> list[VersionKey]:
         return VersionFiles((), (), ())
 
     store, policy, survey = marking.store, marking.policy, marking.survey
-    trial_marking = Marking(
-        store, policy, survey, read_version=note_version, unnamed=marking.unnamed
-    )
+    trial_marking = Marking(store, policy, survey, read_version=note_version, unnamed=marking.unnamed)
     mark_heads(trial_marking)
     mark_intents(trial_marking)
     return list(noted_versions)
@@ -362,9 +332,7 @@ def _sweep_files(run: _CleanupRun, sweep_names: list[str]) -> None:
         run.record_removal(file_name, error_text)
         run.progress(min(len(run.removed), total), total)
 
-    run.executor.remove_files(
-        run.store, sort_for_removal(sweep_names), record_and_show, run.claim.check
-    )
+    run.executor.remove_files(run.store, sort_for_removal(sweep_names), record_and_show, run.claim.check)
 
 
 def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:
@@ -381,8 +349,6 @@ def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:
                 failures_before = len(run.failed_names)
                 remove_files(run.store, [file_name], run.record_removal, run.claim.check)
                 blocked_directories |= (
-                    {owning_directory(file_name)}
-                    if len(run.failed_names) > failures_before
-                    else set()
+                    {owning_directory(file_name)} if len(run.failed_names) > failures_before else set()
                 )
     remove_files(run.store, list_superseded_refs(run.store), run.record_removal, run.claim.check)

@@ -20,10 +20,10 @@ from omnigraph.storage.compact import fragments_with_dropped_columns, stage_comp
 from omnigraph.storage.failures import AbsentError
 from omnigraph.storage.index import kinds_by_index_key, stage_indexes
 from omnigraph.storage.store import Store
-from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from omnigraph.storage.table import StagedChange
+    from omnigraph.values.table_key import TableKey
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 
@@ -74,23 +74,16 @@ def _publish_rewrite(branch_state: BranchState) -> bool:
                 staged_changes |= {table_key: staged} if staged is not None else {}
         return PublishPlan("optimize", staged_changes, maintenance=True) if staged_changes else None
 
-    return (
-        publish(branch_state, shrink_on_retry(stage_rewrites), CommitMetadata(MAINTENANCE_ACTOR))
-        is not None
-    )
+    return publish(branch_state, shrink_on_retry(stage_rewrites), CommitMetadata(MAINTENANCE_ACTOR)) is not None
 
 
 def _read_index_kinds(branch_state: BranchState) -> dict[str, dict[str, str]]:
     """Return the indexed columns of each table, with the kind of index."""
     txn = WriteTxn(branch_state.store, branch_state.name, branch_state.refresh(), "", 0)
-    return {
-        table_key: kinds_by_index_key(txn.table(table_key)) for table_key in txn.base.state.tables
-    }
+    return {table_key: kinds_by_index_key(txn.table(table_key)) for table_key in txn.base.state.tables}
 
 
-def _publish_rebuilt_indexes(
-    branch_state: BranchState, earlier_indexes: dict[str, dict[str, str]]
-) -> bool:
+def _publish_rebuilt_indexes(branch_state: BranchState, earlier_indexes: dict[str, dict[str, str]]) -> bool:
     """Rebuild indexes, which still hold values of rows that were deleted since they were built."""
 
     def prepare_indexes(txn: WriteTxn) -> PublishPlan | None:
@@ -98,9 +91,7 @@ def _publish_rebuilt_indexes(
         for table_key in sorted(txn.base.state.tables):
             table = txn.table(table_key)
             index_kinds = earlier_indexes.get(table_key) or kinds_by_index_key(table)
-            staged = (
-                stage_indexes(txn.store, table, index_kinds, rebuild=True) if index_kinds else None
-            )
+            staged = stage_indexes(txn.store, table, index_kinds, rebuild=True) if index_kinds else None
             staged_changes |= {table_key: staged} if staged is not None else {}
         return PublishPlan("optimize", staged_changes, maintenance=True) if staged_changes else None
 

@@ -11,11 +11,7 @@ from omnigraph.history.live_set import LiveSet
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.state import GraphState
 from omnigraph.storage import layout
-from omnigraph.storage.compact import (
-    fragments_with_dropped_columns,
-    plan_compaction,
-    task_data_files,
-)
+from omnigraph.storage.compact import fragments_with_dropped_columns, plan_compaction, task_data_files
 from omnigraph.storage.file_roles import attached_versions_of
 from omnigraph.storage.store import version_file_names
 from omnigraph.storage.table import open_unchecked_version
@@ -27,9 +23,7 @@ def preview_erase(marking: Marking) -> tuple[list[str], int]:
     """Return the files that an erase would make unreachable, and the deleted rows they hold."""
     head_states, retained = _collect_heads(marking)
     rewritten, deleted_rows = LiveSet(), 0
-    for entry in {
-        (entry.location, entry.lance_version): entry for entry in _table_entries(head_states)
-    }.values():
+    for entry in {(entry.location, entry.lance_version): entry for entry in _table_entries(head_states)}.values():
         deleted_rows += _split_rewritten_version(marking, entry, rewritten, retained)
     for location in marking.used_tables:
         for version in attached_versions_of(marking.survey.files, location):
@@ -54,9 +48,7 @@ def _collect_heads(marking: Marking) -> tuple[list[GraphState], LiveSet]:
     for unnamed in marking.unnamed:  # never rewritten
         states = [unnamed.manifest.state] if unnamed.manifest is not None else []
         _retain_entries(marking, retained, _table_entries(states))
-    for log, base_commit_id in merge_bases(
-        [(state, HistoryLog(marking.store, state)) for state in head_states]
-    ):
+    for log, base_commit_id in merge_bases([(state, HistoryLog(marking.store, state)) for state in head_states]):
         _retain_entries(marking, retained, log.tables_and_schema_at(base_commit_id)[0].values())
     return head_states, retained
 
@@ -65,9 +57,7 @@ def _table_entries(states: list[GraphState]) -> Iterator[TableEntry]:
     return (entry for state in states for entry in state.tables.values())
 
 
-def _split_rewritten_version(
-    marking: Marking, entry: TableEntry, rewritten: LiveSet, retained: LiveSet
-) -> int:
+def _split_rewritten_version(marking: Marking, entry: TableEntry, rewritten: LiveSet, retained: LiveSet) -> int:
     """Split the files of a version into those to be rewritten and those a new one still uses."""
     version_key = (entry.location, entry.lance_version)
     version_content = marking.version_contents.get(version_key)
@@ -82,9 +72,7 @@ def _split_rewritten_version(
         if deleted_rows or dropped_column_fragments
         else []
     )
-    rewritten_files = {
-        file_name for task in rewrite_tasks for file_name in task_data_files(table, task)
-    }
+    rewritten_files = {file_name for task in rewrite_tasks for file_name in task_data_files(table, task)}
     if rewritten_files or version_content.index_directories:
         rewritten.names |= {
             *version_file_names(*version_key),

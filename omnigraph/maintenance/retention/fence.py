@@ -25,9 +25,7 @@ from .roots import list_refs
 MAX_FENCE_ATTEMPTS = 50
 
 
-def raise_fences(
-    store: Store, queued_names: Iterable[str], unnamed: Iterable[UnnamedManifest] = ()
-) -> int:
+def raise_fences(store: Store, queued_names: Iterable[str], unnamed: Iterable[UnnamedManifest] = ()) -> int:
     """Fence every branch on which a writer may be about to publish something queued.
 
     Branches are listed after the queue was written: on a branch that is created later, writers
@@ -38,24 +36,16 @@ def raise_fences(
     branch_refs = [ref for ref in list_refs(store) if ref.directory == layout.REFS]
     branch_refs += [Ref(branch.label, branch.ulid) for branch in unnamed if branch.kind == "branch"]
     states = {ref.ulid: _read_open_state(store, ref) for ref in branch_refs}
-    named_locations = {
-        entry.location for state in states.values() if state for entry in state.tables.values()
-    }
+    named_locations = {entry.location for state in states.values() if state for entry in state.tables.values()}
     # Log chunks, schemas and tables that no branch references could belong to any branch.
     affects_every_branch = any(
-        _may_belong_to_any_branch(directory) and directory not in named_locations
-        for directory in affected_directories
+        _may_belong_to_any_branch(directory) and directory not in named_locations for directory in affected_directories
     )
     fenced_count = 0
     for ref in branch_refs:
         state = states[ref.ulid]
-        branch_locations = (
-            {entry.location for entry in state.tables.values()} if state is not None else set()
-        )
-        if affects_every_branch or affected_directories & {
-            *branch_locations,
-            layout.manifest_directory(ref.ulid),
-        }:
+        branch_locations = {entry.location for entry in state.tables.values()} if state is not None else set()
+        if affects_every_branch or affected_directories & {*branch_locations, layout.manifest_directory(ref.ulid)}:
             fenced_count += _fence_branch(store, ref)
     return fenced_count
 
@@ -98,9 +88,7 @@ def _swap_next_epoch(store: Store, base_manifest: LoadedManifest) -> bool:
     head = base_manifest.state.head
     next_head = replace(head, gc_epoch=head.gc_epoch + 1, nonce=ids.new_nonce())
     try:
-        fenced_manifest = swap_state(
-            store, base_manifest, replace(base_manifest.state, head=next_head)
-        )
+        fenced_manifest = swap_state(store, base_manifest, replace(base_manifest.state, head=next_head))
     except (SwapConflict, SwapOutcomeUnknown):
         return False
     return is_newest(fenced_manifest)

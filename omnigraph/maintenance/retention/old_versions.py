@@ -39,9 +39,7 @@ def old_versions(
         if len(version_numbers) < 2:
             continue
         removable_names = {listed_file.name for listed_file in manifest_files}
-        removable_names -= set(
-            fragments_of_version(store, files_by_version[version_numbers[-1]].name, removable_names)
-        )
+        removable_names -= set(fragments_of_version(store, files_by_version[version_numbers[-1]].name, removable_names))
         for manifest_version, next_number in pairwise(version_numbers):
             if survey.taken_at - files_by_version[next_number].modified < grace:
                 break
@@ -50,20 +48,15 @@ def old_versions(
         yield _old_transactions(manifest_files, version_numbers[-1], survey.taken_at - grace)
 
 
-def _old_transactions(
-    files: list[ListedObject], newest_version: int, modified_before: datetime
-) -> list[str]:
+def _old_transactions(files: list[ListedObject], newest_version: int, modified_before: datetime) -> list[str]:
     """Return the records of old swaps, which nothing reads any more."""
     transaction_files = [
-        transaction_file
-        for transaction_file in files
-        if subdirectory_of(transaction_file.name) == "_transactions"
+        transaction_file for transaction_file in files if subdirectory_of(transaction_file.name) == "_transactions"
     ]
     return [
         transaction_file.name
         for transaction_file in transaction_files
-        if transaction_file.modified <= modified_before
-        and _base_version(transaction_file.name) < newest_version - 1
+        if transaction_file.modified <= modified_before and _base_version(transaction_file.name) < newest_version - 1
     ]
 
 
@@ -79,8 +72,6 @@ def list_superseded_refs(store: Store) -> list[str]:
         highest_numbers = refs.list_highest_numbers(store, ref_directory)
         for listed_file in store.objects.list(ref_directory):
             name_and_number = layout.parse_ref_name(listed_file.name, ref_directory)
-            if name_and_number is not None and name_and_number[1] < highest_numbers.get(
-                name_and_number[0], 0
-            ):
+            if name_and_number is not None and name_and_number[1] < highest_numbers.get(name_and_number[0], 0):
                 superseded_names.append(listed_file.name)
     return superseded_names

@@ -40,9 +40,7 @@ class RetentionPolicy:
 
     def keeps(self, first_parent_depth: int | None, age: timedelta) -> bool:
         """Whether a commit stays, by its first-parent depth on a branch (0 is the head) and age."""
-        within_count = first_parent_depth is not None and first_parent_depth < max(
-            1, self.keep or 1
-        )
+        within_count = first_parent_depth is not None and first_parent_depth < max(1, self.keep or 1)
         return within_count or age < self.minimum_age
 
 
@@ -55,11 +53,7 @@ def make_policy(
 ) -> RetentionPolicy:
     """Build a policy from the arguments of a caller; there is deliberately no default."""
     if keep is None and older_than is None:
-        raise InputError(
-            "cleanup needs to know what to keep",
-            reason="neither keep nor older_than",
-            hint=_POLICY_HINT,
-        )
+        raise InputError("cleanup needs to know what to keep", reason="neither keep nor older_than", hint=_POLICY_HINT)
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
         raise InputError(f"keep={keep!r} is not a number of commits", reason="expected 0 or more")
     minimum_age = None if older_than is None else parse_duration(older_than)
@@ -94,9 +88,7 @@ def _duration_error(duration_text: str) -> InputError:
     if duration_text.isdecimal():
         hint = f"{duration_text}d are days, {duration_text}s are seconds; also m, h and w"
         return InputError(
-            f"'{duration_text}' has no unit: {duration_text}d? {duration_text}s?",
-            reason="no unit",
-            hint=hint,
+            f"'{duration_text}' has no unit: {duration_text}d? {duration_text}s?", reason="no unit", hint=hint
         )
     return InputError(f"'{duration_text}' is not a duration", reason="unknown format", hint=hint)
 

@@ -50,10 +50,7 @@ def mark_intents(marking: Marking) -> IntentProtection:
     """Mark everything that the existing intents protect."""
     intent_listing = intents.list_intents(marking.store)
     protection = IntentProtection()
-    unsettled: list[PendingIntent | UnreadableIntent] = [
-        *intent_listing.pending,
-        *intent_listing.unreadable,
-    ]
+    unsettled: list[PendingIntent | UnreadableIntent] = [*intent_listing.pending, *intent_listing.unreadable]
     for operation in unsettled:
         _protect_operation(marking, protection, operation, "")
     for set_aside_intent in intent_listing.set_aside:
@@ -62,17 +59,12 @@ def mark_intents(marking: Marking) -> IntentProtection:
 
 
 def _protect_operation(
-    marking: Marking,
-    protection: IntentProtection,
-    operation: PendingIntent | UnreadableIntent,
-    label_suffix: str,
+    marking: Marking, protection: IntentProtection, operation: PendingIntent | UnreadableIntent, label_suffix: str
 ) -> None:
     """Protect what one intent needs, and list it as a holder."""
     if isinstance(operation, PendingIntent):
         is_known = _protect_pending(marking, operation)
-        operation_label = _OPERATION_LABELS.get(
-            operation.intent.operation, operation.intent.operation
-        )
+        operation_label = _OPERATION_LABELS.get(operation.intent.operation, operation.intent.operation)
         holder = f"{operation_label} on {operation.intent.branch}{label_suffix}"
         may_write = operation.intent.operation != READ_OPERATION
     else:
@@ -107,10 +99,7 @@ def _protect_unreadable(marking: Marking, unreadable_intent: UnreadableIntent) -
     Everything that a damaged intent wrote is newer than the intent itself. The state it was based
     on may go: a retry after its record is restored checks whether that still exists.
     """
-    if (
-        isinstance(unreadable_intent.error, NewerReleaseError)
-        or judge_failure(unreadable_intent.error) != "for_good"
-    ):
+    if isinstance(unreadable_intent.error, NewerReleaseError) or judge_failure(unreadable_intent.error) != "for_good":
         return False
     confirmation_name = layout.intent_name(unreadable_intent.id, "confirmed")
     try:
@@ -143,9 +132,7 @@ def _protect_commit(marking: Marking, manifest_ulid: str, commit_id: str | None)
     marking.add_state(manifest, None if is_closed else "the branch of an unfinished operation")
     with suppress(CommitNotFound, HistoryReclaimed):
         if commit_id:
-            table_entries, schema_row = HistoryLog(
-                marking.store, manifest.state
-            ).tables_and_schema_at(commit_id)
+            table_entries, schema_row = HistoryLog(marking.store, manifest.state).tables_and_schema_at(commit_id)
             marking.live.names.add(schema_row.location)
             for entry in table_entries.values():
                 marking.add_entry(entry)
@@ -155,9 +142,7 @@ def _protect_staged(marking: Marking, confirmation: Mapping[str, Any]) -> None:
     """Protect what a confirmed operation will publish."""
     for staged_change in confirmation.get("writes", {}).values():
         marking.live.names |= set(staged_change["files"])
-        marking.live.directories |= {
-            file_name.rpartition(".")[0] for file_name in staged_change["files"]
-        }
+        marking.live.directories |= {file_name.rpartition(".")[0] for file_name in staged_change["files"]}
     for entry_group in ("registered", "adopted"):
         for table_key, encoded_entry in confirmation.get(entry_group, {}).items():
             marking.add_entry(TableEntry.from_json(table_key, encoded_entry))

@@ -9,12 +9,7 @@ from typing import Any
 
 from omnigraph.maintenance.retention.survey import FileSurvey
 from omnigraph.storage import layout
-from omnigraph.storage.file_roles import (
-    MANIFEST_ROOTS,
-    attached_version_number,
-    owning_directory,
-    subdirectory_of,
-)
+from omnigraph.storage.file_roles import MANIFEST_ROOTS, attached_version_number, owning_directory, subdirectory_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +101,7 @@ class Cleanup:
         failed = [[row.type_key, row.error] for row in self.failed if row.error is not None]
         manifest_failures = [failure for failure in failed if failure[0] == layout.MANIFEST]
         reclaimed = [[layout.MANIFEST, directory] for directory in self.orphans]
-        return {
-            "reclaimed": reclaimed if not manifest_failures else [],
-            "failures": manifest_failures,
-        }
+        return {"reclaimed": reclaimed if not manifest_failures else [], "failures": manifest_failures}
 
 
 def build_dataset_rows(
@@ -124,17 +116,12 @@ def build_dataset_rows(
     for removed_name in removed_names:
         dataset = dataset_key(removed_name, type_by_directory)
         bytes_by_dataset[dataset] = bytes_by_dataset.get(dataset, 0) + survey.size_of(removed_name)
-        versions_by_dataset[dataset] = versions_by_dataset.get(dataset, 0) + _is_old_version_file(
-            removed_name
-        )
+        versions_by_dataset[dataset] = versions_by_dataset.get(dataset, 0) + _is_old_version_file(removed_name)
     error_texts = error_by_dataset or {}
     dataset_keys = sorted(bytes_by_dataset.keys() | error_texts.keys())
     return tuple(
         DatasetCleanup(
-            dataset,
-            versions_by_dataset.get(dataset, 0),
-            bytes_by_dataset.get(dataset, 0),
-            error_texts.get(dataset),
+            dataset, versions_by_dataset.get(dataset, 0), bytes_by_dataset.get(dataset, 0), error_texts.get(dataset)
         )
         for dataset in dataset_keys
     )

@@ -64,17 +64,9 @@ class Marking:
         """Return a new mark that reuses what cannot have changed, with another policy if given."""
         new_policy = policy or self.policy
         fresh_marking = Marking(
-            self.store,
-            new_policy,
-            self.survey,
-            LiveSet(),
-            self.version_contents,
-            self.type_by_directory,
+            self.store, new_policy, self.survey, LiveSet(), self.version_contents, self.type_by_directory
         )
-        fresh_marking.complete_versions, fresh_marking.unnamed = (
-            self.complete_versions,
-            self.unnamed,
-        )
+        fresh_marking.complete_versions, fresh_marking.unnamed = (self.complete_versions, self.unnamed)
         return fresh_marking
 
     def add_state(self, manifest: LoadedManifest, required_by: str | None) -> None:
@@ -89,11 +81,7 @@ class Marking:
         """Add a table version; one that is required and not readable stops the run."""
         version_key = (entry.location, entry.lance_version)
         self.type_by_directory.setdefault(entry.location, entry.key)
-        if (
-            version_key not in self.version_contents
-            and required_by is None
-            and self.creation_time(entry) is None
-        ):
+        if version_key not in self.version_contents and required_by is None and self.creation_time(entry) is None:
             return  # removed by an earlier cleanup
         try:
             self._read_complete(entry, required_by)
@@ -111,9 +99,7 @@ class Marking:
             try:
                 self.version_contents[version_key] = self.read_version(self.store, *version_key)
             except (AbsentError, StorageError, OSError, ValueError) as error:
-                raise unreadable_error(
-                    required_by or f"the past of {entry.key}", entry.key
-                ) from error
+                raise unreadable_error(required_by or f"the past of {entry.key}", entry.key) from error
         if version_key not in self.complete_versions:
             self._check_complete(entry, required_by)
             self.complete_versions.add(version_key)
@@ -132,21 +118,12 @@ class Marking:
         An incomplete version is no reason to remove an older one that is complete.
         """
         needed_names = self.version_contents[entry.location, entry.lance_version].named_files
-        unlisted_names = [
-            file_name for file_name in needed_names if file_name not in self.survey.files
-        ]
+        unlisted_names = [file_name for file_name in needed_names if file_name not in self.survey.files]
         for directory in {file_name.rpartition("/")[0] for file_name in unlisted_names}:
-            self._listed_directories.pop(
-                directory, None
-            )  # list again: a head may have moved since the listing
-        missing_name = next(
-            (file_name for file_name in unlisted_names if self._find_listed(file_name) is None),
-            None,
-        )
+            self._listed_directories.pop(directory, None)  # list again: a head may have moved since the listing
+        missing_name = next((file_name for file_name in unlisted_names if self._find_listed(file_name) is None), None)
         if missing_name is not None:
-            raise unreadable_error(
-                required_by or f"the past of {entry.key}", f"{missing_name} is missing"
-            )
+            raise unreadable_error(required_by or f"the past of {entry.key}", f"{missing_name} is missing")
 
     def _find_listed(self, file_name: str) -> ListedObject | None:
         """Find a file that is newer than the survey; each directory is listed once."""
@@ -168,9 +145,7 @@ def unreadable_error(subject: str, detail: str) -> Conflict:
 
 def mark_heads(marking: Marking) -> None:
     """Mark every branch and tag that exists now, and their retained past."""
-    open_manifests = [
-        (ref, manifest) for ref in list_refs(marking.store) for manifest in read_head(marking, ref)
-    ]
+    open_manifests = [(ref, manifest) for ref in list_refs(marking.store) for manifest in read_head(marking, ref)]
     logs: list[tuple[GraphState, HistoryLog]] = []
     for ref, manifest in open_manifests:
         kind_label = "branch" if ref.directory == layout.REFS else "tag"
@@ -185,9 +160,7 @@ def mark_heads(marking: Marking) -> None:
         _keep_commits(marking, log, [base_commit_id])
 
 
-def _mark_unnamed(
-    marking: Marking, unnamed: UnnamedManifest
-) -> Iterator[tuple[GraphState, HistoryLog]]:
+def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[GraphState, HistoryLog]]:
     """Mark all files of a manifest without a name and what it needs; yield the log of a branch."""
     if unnamed.manifest is None:
         raise unreadable_error(unnamed.directory, unnamed.reason)
@@ -203,9 +176,7 @@ def _mark_unnamed(
 
 def spared_manifests(store: Store, survey: FileSurvey) -> tuple[UnnamedManifest, ...]:
     """Return the unnamed manifests that a cleanup must not touch: all but those never named."""
-    manifest_ulids = (
-        directory.rpartition("/")[2] for directory in survey.manifest_files() if "/" in directory
-    )
+    manifest_ulids = (directory.rpartition("/")[2] for directory in survey.manifest_files() if "/" in directory)
     unnamed_manifests, _ = find_manifests_without_ref(store, manifest_ulids)
     return tuple(unnamed for unnamed in unnamed_manifests if unnamed.status != "never_named")
 
@@ -219,11 +190,7 @@ def list_refs(store: Store) -> list[Ref]:
     for ref_directory in (layout.REFS, layout.TAGS):
         for ref_name, ref_number in sorted(refs.list_highest_numbers(store, ref_directory).items()):
             with suppress(DamagedError):
-                ref = (
-                    refs.read_ref(store, ref_name, ref_number, ref_directory)
-                    if ref_number % 2
-                    else None
-                )
+                ref = refs.read_ref(store, ref_name, ref_number, ref_directory) if ref_number % 2 else None
                 open_refs += [ref] if ref is not None else []
     return open_refs
 
@@ -264,9 +231,7 @@ def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None
     erased_directories = read_erased_directories(marking.store, state)
     first_parent_commits: list[Commit] = []
     merged_ids: list[str] = []
-    pending_visits: list[tuple[str, int | None, timedelta]] = [
-        (state.head.commit_id, 0, timedelta())
-    ]
+    pending_visits: list[tuple[str, int | None, timedelta]] = [(state.head.commit_id, 0, timedelta())]
     visited_ids: set[str] = set()
     while pending_visits:
         commit_id, depth, age = pending_visits.pop()
@@ -282,11 +247,7 @@ def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None
         for parent_id in reversed(commit.parents):
             is_first_parent = depth is not None and parent_id == commit.parent
             pending_visits.append(
-                (
-                    parent_id,
-                    depth + 1 if is_first_parent and depth is not None else None,
-                    superseded_age,
-                )
+                (parent_id, depth + 1 if is_first_parent and depth is not None else None, superseded_age)
             )
     _keep_first_parents(marking, log, first_parent_commits, erased_directories)
     _keep_commits(marking, log, merged_ids, erased_directories)
@@ -302,17 +263,12 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
     # commit younger. The age is never negative, although the store's clock may be behind that of a
     # writer, or count whole seconds.
     return max(
-        timedelta(),
-        marking.survey.taken_at
-        - max(*version_times, child_commit.published, child_commit.published),
+        timedelta(), marking.survey.taken_at - max(*version_times, child_commit.published, child_commit.published)
     )
 
 
 def _keep_first_parents(
-    marking: Marking,
-    log: HistoryLog,
-    first_parent_commits: list[Commit],
-    erased_directories: frozenset[str],
+    marking: Marking, log: HistoryLog, first_parent_commits: list[Commit], erased_directories: frozenset[str]
 ) -> None:
     """Keep consecutive commits, newest first: the full oldest state, then the changes after it."""
     _keep_commits(marking, log, [first_parent_commits[-1].id], erased_directories)
@@ -320,18 +276,11 @@ def _keep_first_parents(
         marking.kept_commits.add(commit.id)
         if commit.schema is not None:
             marking.live.names.add(commit.schema.location)
-        _add_entries(
-            marking,
-            (entry for entry in commit.tables.values() if entry is not None),
-            erased_directories,
-        )
+        _add_entries(marking, (entry for entry in commit.tables.values() if entry is not None), erased_directories)
 
 
 def _keep_commits(
-    marking: Marking,
-    log: HistoryLog,
-    commit_ids: Iterable[str],
-    erased_directories: frozenset[str] = frozenset(),
+    marking: Marking, log: HistoryLog, commit_ids: Iterable[str], erased_directories: frozenset[str] = frozenset()
 ) -> None:
     for commit_id in commit_ids:
         table_entries, schema_row = log.tables_and_schema_at(commit_id)
@@ -340,9 +289,7 @@ def _keep_commits(
         _add_entries(marking, table_entries.values(), erased_directories)
 
 
-def _add_entries(
-    marking: Marking, entries: Iterable[TableEntry], erased_directories: frozenset[str]
-) -> None:
+def _add_entries(marking: Marking, entries: Iterable[TableEntry], erased_directories: frozenset[str]) -> None:
     """Add table versions, except of tables that were dropped together with their history."""
     for entry in entries:
         if entry.location not in erased_directories:

@@ -52,11 +52,6 @@ class FileSurvey:
 
 def take_survey(store: Store, taken_at: datetime, executor: "Executor") -> FileSurvey:
     """List every file that may be removed."""
-    files_by_name = {
-        listed_file.name: listed_file for listed_file in executor.list_files(store, _SURVEYED_ROOTS)
-    }
-    unfinished = {
-        listed_file.name: listed_file
-        for listed_file in store.objects.list_unfinished(*_SURVEYED_ROOTS)
-    }
+    files_by_name = {listed_file.name: listed_file for listed_file in executor.list_files(store, _SURVEYED_ROOTS)}
+    unfinished = {listed_file.name: listed_file for listed_file in store.objects.list_unfinished(*_SURVEYED_ROOTS)}
     return FileSurvey(taken_at, files_by_name, unfinished)

@@ -36,8 +36,7 @@ def _read_by_format(file_path: Path, overlap_bytes: int) -> Iterator[bytes]:
     elif first_bytes.startswith(_ARROW):
         with pa.memory_map(str(file_path)) as source, pa.ipc.open_file(source) as arrow_file:
             yield from _read_strings(
-                arrow_file.get_batch(batch_index)
-                for batch_index in range(arrow_file.num_record_batches)
+                arrow_file.get_batch(batch_index) for batch_index in range(arrow_file.num_record_batches)
             )
     elif first_bytes.startswith(_GZIP):
         with gzip.open(file_path) as file:
@@ -75,9 +74,7 @@ def _column_strings(column: pa.Array) -> Iterator[bytes]:
     elif pa.types.is_nested(value_type):
         yield from _column_strings(column.flatten())
     elif pa.types.is_string(value_type) or pa.types.is_large_string(value_type):
-        yield "\n".join(
-            string_value for string_value in column.to_pylist() if string_value is not None
-        ).encode()
+        yield "\n".join(string_value for string_value in column.to_pylist() if string_value is not None).encode()
 
 
 def _read_overlapping(file: Any, overlap_bytes: int) -> Iterator[bytes]:

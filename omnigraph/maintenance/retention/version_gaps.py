@@ -22,19 +22,12 @@ def check_versions_present(store: Store, survey: FileSurvey) -> None:
     """Raise `Conflict` if a manifest has lost its newest versions; nothing was removed then."""
     for manifest_directory, files in survey.manifest_files().items():
         file_names = [listed_file.name for listed_file in files]
-        newest_version = max(
-            (attached_version_number(file_name) or 0 for file_name in file_names), default=0
-        )
+        newest_version = max((attached_version_number(file_name) or 0 for file_name in file_names), default=0)
         base_versions = [
-            _base_version(file_name)
-            for file_name in file_names
-            if subdirectory_of(file_name) == "_transactions"
+            _base_version(file_name) for file_name in file_names if subdirectory_of(file_name) == "_transactions"
         ]
         highest_base = max(base_versions, default=0)
-        if (
-            not 0 < newest_version < highest_base
-            or _newest_listed_version(store, manifest_directory) >= highest_base
-        ):
+        if not 0 < newest_version < highest_base or _newest_listed_version(store, manifest_directory) >= highest_base:
             continue
         if not _newer_was_set_aside(store, manifest_directory, newest_version):
             missing = f"versions {newest_version + 1} to {highest_base} of {manifest_directory}"
@@ -49,10 +42,7 @@ def _base_version(transaction_name: str) -> int:
 def _newest_listed_version(store: Store, manifest_directory: str) -> int:
     """Return the newest version by a fresh listing: it may have been published since the survey."""
     version_files = store.objects.list(f"{manifest_directory}/_versions")
-    return max(
-        (attached_version_number(version_file.name) or 0 for version_file in version_files),
-        default=0,
-    )
+    return max((attached_version_number(version_file.name) or 0 for version_file in version_files), default=0)
 
 
 def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: int) -> bool:

@@ -26,9 +26,7 @@ def tokenize_ascii(texts: pa.Array) -> tuple[RowIdArray, pa.Array]:
     texts = texts.cast(pa.string()).fill_null("")
     _, offsets_buffer, text_buffer = texts.buffers()
     text_boundaries = np.frombuffer(offsets_buffer, np.int32, len(texts) + 1, texts.offset * 4)
-    raw_bytes = np.frombuffer(text_buffer or b"", np.uint8)[
-        text_boundaries[0] : text_boundaries[-1]
-    ]
+    raw_bytes = np.frombuffer(text_buffer or b"", np.uint8)[text_boundaries[0] : text_boundaries[-1]]
     text_boundaries = text_boundaries - text_boundaries[0]
     lowered_bytes = _LOWERCASE_BYTES[raw_bytes]
     is_token_byte = lowered_bytes > 0
@@ -45,8 +43,6 @@ def tokenize_ascii(texts: pa.Array) -> tuple[RowIdArray, pa.Array]:
     token_starts = np.flatnonzero(is_token_start)
     token_sizes = np.flatnonzero(is_token_end) - token_starts + 1
     token_offsets = np.concatenate([[0], np.cumsum(token_sizes)]).astype(np.int32)
-    text_indices = np.repeat(
-        np.arange(len(texts)), np.diff(np.searchsorted(token_starts, text_boundaries))
-    )
+    text_indices = np.repeat(np.arange(len(texts)), np.diff(np.searchsorted(token_starts, text_boundaries)))
     buffers = [None, pa.py_buffer(token_offsets), pa.py_buffer(lowered_bytes[is_token_byte])]
     return text_indices, pa.Array.from_buffers(pa.string(), len(token_starts), buffers)

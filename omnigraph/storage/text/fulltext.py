@@ -77,9 +77,7 @@ def text_segments(table: Table, column: str) -> list[TextSegment]:
     ]
 
 
-def write_text_index(
-    store: Store, table: Table, column: str, index_name: str, fragment_ids: Sequence[int]
-) -> Index:
+def write_text_index(store: Store, table: Table, column: str, index_name: str, fragment_ids: Sequence[int]) -> Index:
     """Write a segment over some fragments, with its tokens. No version names it yet."""
 
     def write_segment() -> Index:
@@ -106,9 +104,7 @@ def count_tokens(table: Table, column: str, fragment_ids: Sequence[int]) -> pa.T
         pending_counts += _count_batch_tokens(batch.column(column))
         if sum(count_table.num_rows for count_table in pending_counts) > _MAX_PENDING_TOKENS:
             pending_counts = [_merge_counts(pending_counts)]
-    token_counts = _merge_counts(
-        pending_counts or list(_count_batch_tokens(pa.array([], pa.string())))
-    )
+    token_counts = _merge_counts(pending_counts or list(_count_batch_tokens(pa.array([], pa.string()))))
     return token_counts.filter(pc.not_equal(token_counts["word"], "")).sort_by("word")
 
 
@@ -122,26 +118,19 @@ def _count_batch_tokens(column: pa.Array) -> Iterator[pa.Table]:
     other_tokens = tokenize(column.filter(pc.invert(is_ascii))).flatten()
     for tokens in (tokenize_ascii(column.filter(is_ascii))[1], other_tokens):
         value_counts = tokens.value_counts()
-        yield pa.table(
-            {"word": value_counts.field("values"), "times": value_counts.field("counts")}
-        )
+        yield pa.table({"word": value_counts.field("values"), "times": value_counts.field("counts")})
 
 
 def _merge_counts(count_tables: Sequence[pa.Table]) -> pa.Table:
     summed_counts = pa.concat_tables(count_tables).group_by("word").aggregate([("times", "sum")])
-    return pa.table(
-        {"word": summed_counts["word"], "times": summed_counts["times_sum"].cast(pa.int64())}
-    )
+    return pa.table({"word": summed_counts["word"], "times": summed_counts["times_sum"].cast(pa.int64())})
 
 
 def _write_tokens(store: Store, table: Table, uuid: str, token_counts: pa.Table) -> None:
     from lance.file import LanceFileWriter
 
     file_uri = store.root.uri_of(tokens_file(table, uuid))
-    writer_options: dict[str, Any] = {
-        "version": LANCE_FILE_VERSION,
-        "storage_options": store.options,
-    }
+    writer_options: dict[str, Any] = {"version": LANCE_FILE_VERSION, "storage_options": store.options}
     with LanceFileWriter(file_uri, token_counts.schema, **writer_options) as writer:
         for batch in token_counts.to_batches():
             writer.write_batch(batch)
@@ -176,10 +165,7 @@ def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArr
     if not tokens:
         return np.empty(0, np.int64)
     scanner = table.dataset.scanner(
-        columns=["_score"],
-        full_text_query=MatchQuery(" ".join(tokens), column),
-        with_row_id=True,
-        fast_search=True,
+        columns=["_score"], full_text_query=MatchQuery(" ".join(tokens), column), with_row_id=True, fast_search=True
     )
     index_rows = query_index(table, scanner)
     if index_rows is None:
@@ -189,6 +175,4 @@ def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArr
 
 def unindexed_tokens(tokens: pa.Array) -> Iterator[str]:
     """Yield those tokens that an index may not find although it covers them."""
-    yield from tokens.filter(
-        pc.invert(pc.match_substring_regex(tokens, INDEXED_CHARACTERS))
-    ).to_pylist()
+    yield from tokens.filter(pc.invert(pc.match_substring_regex(tokens, INDEXED_CHARACTERS))).to_pylist()

@@ -35,17 +35,11 @@ REFUSED: dict[str, tuple[m.Query, str | None]] = {
     "negative limit": (m.Query(m.Name("q"), (), LIMITED), None),
     "insert without assignments": (write(m.Insert(m.Name("Person"), ())), "T10"),
     "update without assignments": (write(m.Update(m.Name("Person"), (), WHERE)), "T10"),
-    "search in where": (
-        write(m.Delete(m.Name("Person"), m.TextMatch(call("search", NAME, TEXT)))),
-        "T19",
-    ),
+    "search in where": (write(m.Delete(m.Name("Person"), m.TextMatch(call("search", NAME, TEXT)))), "T19"),
     "too few arguments": (read(m.Filter(m.TextMatch(call("search", NAME)))), "T19"),
     "rrf of something else": (read(column=call("rrf", call("bm25", NAME, TEXT), NAME)), "T21"),
     "a bare word in a filter": (read(m.Filter(m.IsNull(m.Alias("p")))), None),
-    "a condition that is a ranking": (
-        read(m.Filter(m.TextMatch(call("bm25", NAME, TEXT)))),
-        "T20",
-    ),
+    "a condition that is a ranking": (read(m.Filter(m.TextMatch(call("bm25", NAME, TEXT)))), "T20"),
 }
 
 

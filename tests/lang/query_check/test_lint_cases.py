@@ -31,10 +31,7 @@ def test_case(case: Block) -> None:
     wanted = json.loads(case.parts[1])
     findings = wanted.pop("findings")
     assert {name: report[name] for name in wanted} == wanted
-    shown = [
-        {name: one.get(name) for name in two}
-        for one, two in zip(report["findings"], findings, strict=True)
-    ]
+    shown = [{name: one.get(name) for name in two} for one, two in zip(report["findings"], findings, strict=True)]
     assert shown == findings
 
 

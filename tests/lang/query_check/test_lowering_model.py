@@ -68,11 +68,7 @@ class Writer:
         ends = [self.dice.choice("aabc_"), self.dice.choice("aabc_")]
         word, undirected = "knows", self.dice.random() < 0.2
         if self.dice.random() < 0.4:
-            ends, word, undirected = (
-                [self.dice.choice("aabc_"), self.dice.choice("ffg_")],
-                "worksAt",
-                False,
-            )
+            ends, word, undirected = ([self.dice.choice("aabc_"), self.dice.choice("ffg_")], "worksAt", False)
         self.dice.shuffle(ends)
         source, target = map(m.Variable, ends)
         edge = None

@@ -18,9 +18,7 @@ def test_case(case: Block) -> None:
     text = f"query q({case.first('params')}) {{ match {{ $x: Author }} return {{ $x.name }} }}"
     parameters = compile_query(text, schema("W")).parameters
     given = json.loads(case.parts[0])
-    mode: Literal["javascript", "standard"] = (
-        "javascript" if case.first("mode") == "javascript" else "standard"
-    )
+    mode: Literal["javascript", "standard"] = "javascript" if case.first("mode") == "javascript" else "standard"
     problems = case.all("problem")
     if not problems:
         bound = bind_parameters(parameters, given, mode)

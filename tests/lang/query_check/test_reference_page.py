@@ -56,9 +56,7 @@ def test_what_the_page_calls_refused_is_refused(text: str, code: str | None) -> 
     assert caught.value.diagnostics[0].code == code
 
 
-@pytest.mark.parametrize(
-    ("column", "name"), re.findall(r"^\| `(.*)` \| `(.*)` \|$", PAGE.read_text("utf-8"), re.M)
-)
+@pytest.mark.parametrize(("column", "name"), re.findall(r"^\| `(.*)` \| `(.*)` \|$", PAGE.read_text("utf-8"), re.M))
 def test_columns_are_named_as_the_page_says(column: str, name: str) -> None:
     schema = compile_schema("node D { p: I32  body: String  v: Vector(2)? }")
     columns = column.split("`, `")

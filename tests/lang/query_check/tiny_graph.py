@@ -157,11 +157,7 @@ def _edges(clause: m.Traversal, row: Row) -> int:
     # Between two types the written order is irrelevant; within one it counts, unless undirected.
     both_ways = clause.undirected or (clause.edges[0].text == "worksAt" and any(ends))
     ways = edges + [(b, a) for a, b in edges if a != b] if both_ways else edges
-    fits = [
-        pair
-        for pair in ways
-        if all(end is None or row[end] == node for end, node in zip(ends, pair, strict=True))
-    ]
+    fits = [pair for pair in ways if all(end is None or row[end] == node for end, node in zip(ends, pair, strict=True))]
     return len(fits) if clause.edge_variable is not None else len(set(fits))
 
 

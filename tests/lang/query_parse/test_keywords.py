@@ -49,9 +49,7 @@ def test_as_an_edge(word: str) -> None:
     hops = m.Hops(1, 2)
     assert clauses(f"$a {word}{{1,2}} $b") == (m.Traversal(a, (name,), b, False, hops),)
     assert clauses(f"$a <{word}> $b") == (m.Traversal(a, (name,), b, True),)
-    assert clauses(f"$a $w:{word} $b") == (
-        m.Traversal(a, (name,), b, edge_variable=m.Variable("w")),
-    )
+    assert clauses(f"$a $w:{word} $b") == (m.Traversal(a, (name,), b, edge_variable=m.Variable("w")),)
     assert clauses(f"$a {word}|{word} $b") == (m.Traversal(a, (name, name), b),)
 
 
@@ -86,11 +84,7 @@ def test_as_an_alias_and_a_bare_column(word: str) -> None:
     body = parsed(f"query q() {{ match {{ $p: P }} {text} }}").body
     assert isinstance(body, m.ReadBody)
     alias, name = m.Alias(word), m.Name(word)
-    columns = (
-        m.Projection(alias),
-        m.Projection(m.Field("p", "x"), name),
-        m.Projection(alias, name),
-    )
+    columns = (m.Projection(alias), m.Projection(m.Field("p", "x"), name), m.Projection(alias, name))
     assert body.projections == columns
     assert body.orderings == (m.Ordering(alias, "desc"), m.Ordering(alias))
 
@@ -106,9 +100,7 @@ def test_as_a_bare_column_after_another_without_a_comma(word: str) -> None:
 
 @pytest.mark.parametrize("word", [w for w in KEYWORDS if w not in TRUTHS])
 def test_as_the_argument_of_an_aggregate(word: str) -> None:
-    body = parsed(
-        f"query q() {{ match {{ $p: P }} return {{ count({word}), sum($p.{word}) }} }}"
-    ).body
+    body = parsed(f"query q() {{ match {{ $p: P }} return {{ count({word}), sum($p.{word}) }} }}").body
     assert isinstance(body, m.ReadBody)
     assert body.projections[0] == m.Projection(m.Aggregate("count", m.Alias(word)))
 

@@ -12,9 +12,7 @@ from omnigraph.lang.query.parse import parse_queries
 from omnigraph.lang.query.spelling import Speller
 from tests.lang.query_strategies import queries, query_files
 
-FILLERS = st.sampled_from(
-    ["\n", "\n\n\n", "\t", "\r\n", '// a "b\n', "/* c */", "/*\n} */", "\n//\n"]
-)
+FILLERS = st.sampled_from(["\n", "\n\n\n", "\t", "\r\n", '// a "b\n', "/* c */", "/*\n} */", "\n//\n"])
 
 
 def spelled(file: m.QueryFile) -> str:

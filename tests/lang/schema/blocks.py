@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CASES = Path(__file__).parents[2] / "cases" / "schema"
-_HEADER = re.compile(
-    r"# (case|expect|hint|level|columns|key|card|rules|notes|default|embed|renamed): (.*)"
-)
+_HEADER = re.compile(r"# (case|expect|hint|level|columns|key|card|rules|notes|default|embed|renamed): (.*)")
 
 
 @dataclass(frozen=True)

@@ -48,17 +48,12 @@ def test_everything_is_in_name_order(catalog: Catalog) -> None:
 def test_a_property_knows_where_it_comes_from(catalog: Catalog) -> None:
     age, name, stripes = catalog.nodes[1].properties
     assert (age.declared_directly, age.satisfies) == (True, (("Aged", "age"),))
-    assert (name.declared_directly, name.satisfies) == (
-        False,
-        (("Aged", "name"), ("Named", "name")),
-    )
+    assert (name.declared_directly, name.satisfies) == (False, (("Aged", "name"), ("Named", "name")))
     assert (stripes.declared_directly, stripes.satisfies) == (True, ())
     assert stripes.inline_constraints == ("index", "unique")
     text = PropertyType(ScalarType.STRING)
     note = StoredAnnotation("description", "x")
-    assert catalog.interfaces[1].properties == (
-        PropertyDefinition("name", text, (note,), ("key",)),
-    )
+    assert catalog.interfaces[1].properties == (PropertyDefinition("name", text, (note,), ("key",)),)
 
 
 def test_embed_and_allow(catalog: Catalog) -> None:

@@ -82,9 +82,7 @@ def check_facts(case: Block, catalog: Catalog) -> None:
             assert FACTS[name](find(catalog, subject)) == wanted, name
 
 
-def find(
-    catalog: Catalog, subject: str
-) -> NodeType | EdgeType | InterfaceType | PropertyDefinition:
+def find(catalog: Catalog, subject: str) -> NodeType | EdgeType | InterfaceType | PropertyDefinition:
     owner, _, member = subject.partition(".")
     found = catalog.node(owner) or catalog.edge(owner) or catalog.interface(owner)
     assert found is not None, owner

@@ -44,9 +44,7 @@ def comments(text: str) -> list[str]:
 
 
 def test_windows_line_ends_become_plain() -> None:
-    assert format_schema("node A { // x\r\n  a: I32\r\n}\r\n") == (
-        "node A {  // x\n    a: I32\n}\n"
-    )
+    assert format_schema("node A { // x\r\n  a: I32\r\n}\r\n") == ("node A {  // x\n    a: I32\n}\n")
 
 
 def test_text_with_syntax_errors_is_not_formatted() -> None:

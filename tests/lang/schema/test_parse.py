@@ -45,21 +45,13 @@ def test_the_tree_says_what_is_written() -> None:
     shade = Option(Name("shade"), Literal("int", "7"))
     color = Annotation(Name("color"), (Literal("string", "red"),), (shade,))
     year = Constraint("range", (Literal("word", "year"), Bounds(Literal("int", "-1600"), None)))
-    index = Constraint(
-        "index", (Literal("word", "title"),), (Option(Name("kind"), Literal("word", "btree")),)
-    )
+    index = Constraint("index", (Literal("word", "title"),), (Option(Name("kind"), Literal("word", "btree")),))
     page = Property(Name("page"), PropertyType(ScalarType.I32, is_list=True))
     assert parse_schema(TEXT) == SchemaFile(
         (
             InterfaceDeclaration(Name("Titled"), (title,)),
             NodeDeclaration(Name("Paper"), (color,), (Name("Titled"),), (vector, year, index)),
-            EdgeDeclaration(
-                Name("Cites"),
-                Name("Paper"),
-                Name("Paper"),
-                Cardinality(0, 9),
-                members=(page,),
-            ),
+            EdgeDeclaration(Name("Cites"), Name("Paper"), Name("Paper"), Cardinality(0, 9), members=(page,)),
         )
     )
 
@@ -122,9 +114,7 @@ def test_parse_reports_syntax_only() -> None:
     parse_schema("edge E: Nowhere -> Nowhere { id: I32 @key }")
     with pytest.raises(ParseError) as caught:
         parse_schema("node a {} edge E: Nowhere -> Nowhere", "x.pg")
-    assert [one.message for one in caught.value.diagnostics] == [
-        "type names start with an upper-case letter: `a`"
-    ]
+    assert [one.message for one in caught.value.diagnostics] == ["type names start with an upper-case letter: `a`"]
     assert str(caught.value).startswith("x.pg:1:6: error: ")
 
 
@@ -142,8 +132,7 @@ def test_large_schemas_are_read(repeat: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["\0", "node A { a: I32 \0 }", "node A {" * 2000, "[" * 5000, "@key(" * 3000, '"' * 3001],
+    "text", ["\0", "node A { a: I32 \0 }", "node A {" * 2000, "[" * 5000, "@key(" * 3000, '"' * 3001]
 )
 def test_hostile_text_gives_findings(text: str) -> None:
     catalog, found = diagnose_schema(text)

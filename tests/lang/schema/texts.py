@@ -4,9 +4,7 @@ from hypothesis import strategies as st
 
 _COMMENT = st.sampled_from(["// a\n", "/* b */", "/* node X { */", "/**/", '// "\n', "/* c\n d */"])
 _SPACE = st.sampled_from([" ", "  ", "\n", "\n\n", "\n\n\n", "\t", "\r\n", " \n "])
-_GAP = st.lists(st.one_of(_SPACE, _SPACE, _SPACE, _COMMENT), max_size=3).map(
-    lambda parts: "".join(["", *parts])
-)
+_GAP = st.lists(st.one_of(_SPACE, _SPACE, _SPACE, _COMMENT), max_size=3).map(lambda parts: "".join(["", *parts]))
 _TYPE_NAME = st.sampled_from(["A", "B", "Lamp", "Node", "Edge_1", "Vector", "String"])
 _NAME = st.sampled_from(["a", "b", "node", "edge", "enum", "implements", "true", "trueish", "_x"])
 _WORD = st.sampled_from(["a", "close-friend", "3d", "B2B", "-", "7", "true", "1e5"])
@@ -50,19 +48,14 @@ _LITERAL = _one(st.one_of(_STRING, _NUMBER, _WORD))
 _OPTION = _tokens(_one(st.sampled_from(["k", "model", "kind"])), "=", _LITERAL)
 _ARGUMENTS = _tokens("(", _LITERAL, st.one_of(st.just([]), _tokens(",", _OPTION)), ")")
 _ANNOTATION = _tokens(
-    _one(st.sampled_from(["@x", "@description", "@embed", "@default", "@allow"])),
-    st.one_of(st.just([]), _ARGUMENTS),
+    _one(st.sampled_from(["@x", "@description", "@embed", "@default", "@allow"])), st.one_of(st.just([]), _ARGUMENTS)
 )
 _PROPERTY = _tokens(_one(_NAME), ":", _TYPE, _joined(_ANNOTATION, 2))
 _BOUNDS = st.one_of(
-    _tokens(_one(_NUMBER), "..", _one(_NUMBER)),
-    _tokens(_one(_NUMBER), ".."),
-    _tokens("..", _one(_NUMBER)),
+    _tokens(_one(_NUMBER), "..", _one(_NUMBER)), _tokens(_one(_NUMBER), ".."), _tokens("..", _one(_NUMBER))
 )
 _CONSTRAINT = st.one_of(
-    _tokens(
-        _one(st.sampled_from(["@key", "@unique", "@index"])), "(", _separated(_one(_NAME)), ")"
-    ),
+    _tokens(_one(st.sampled_from(["@key", "@unique", "@index"])), "(", _separated(_one(_NAME)), ")"),
     _tokens("@index", "(", _one(_NAME), ",", _OPTION, ")"),
     _tokens("@range", "(", _one(_NAME), ",", _BOUNDS, ")"),
     _tokens("@check", "(", _one(_NAME), ",", _one(_STRING), ")"),

@@ -120,11 +120,7 @@ def _node_constraints(draw: Draw, own: list[PropertyDefinition]) -> list[Constra
 
 @st.composite
 def _embedded(draw: Draw, own: dict[str, PropertyDefinition]) -> dict[str, PropertyDefinition]:
-    texts = [
-        one.name
-        for one in own.values()
-        if one.type.scalar is ScalarType.STRING and not one.type.is_list
-    ]
+    texts = [one.name for one in own.values() if one.type.scalar is ScalarType.STRING and not one.type.is_list]
     for name, one in own.items():
         if one.type.is_vector and texts and one.declared_directly and draw(st.booleans()):
             source = draw(st.sampled_from(texts))
@@ -148,11 +144,7 @@ def _nodes(draw: Draw, name: str, interfaces: tuple[InterfaceType, ...]) -> Node
     own = draw(_embedded(own))
     held_all = [own[name] for name in sorted(own)]
     return NodeType(
-        name,
-        tuple(held_all),
-        draw(_constraints(held_all, "node")),
-        tuple(one.name for one in chosen),
-        draw(notes),
+        name, tuple(held_all), draw(_constraints(held_all, "node")), tuple(one.name for one in chosen), draw(notes)
     )
 
 
@@ -200,10 +192,7 @@ def _hinted(draw: Draw, before: Catalog) -> Catalog:
     after: Catalog = draw(catalogs())
     gone = {
         kind: sorted({o.name for o in old} - {n.name for n in new})
-        for kind, old, new in (
-            ("node", before.nodes, after.nodes),
-            ("edge", before.edges, after.edges),
-        )
+        for kind, old, new in (("node", before.nodes, after.nodes), ("edge", before.edges, after.edges))
     }
     nodes = [_adopting(draw, one, before.node(one.name), gone["node"]) for one in after.nodes]
     edges = [_adopting(draw, one, before.edge(one.name), gone["edge"]) for one in after.edges]
@@ -250,12 +239,8 @@ def _evolved_type(draw: Draw, one: T) -> T:
         new = draw(properties("n"))
         kept.append(replace(new, type=new.type.as_nullable(True), inline_constraints=()))
     moved = [_moved(c, names) for c in one.constraints]
-    held: list[Constraint] = [
-        c for c in moved if c is not None and (isinstance(c, Key) or draw(st.integers(0, 4)))
-    ]
-    fresh: tuple[Constraint, ...] = draw(
-        _constraints([replace(p, inline_constraints=()) for p in kept], one.kind)
-    )
+    held: list[Constraint] = [c for c in moved if c is not None and (isinstance(c, Key) or draw(st.integers(0, 4)))]
+    fresh: tuple[Constraint, ...] = draw(_constraints([replace(p, inline_constraints=()) for p in kept], one.kind))
     fresh = tuple(c for c in fresh if not isinstance(c, Key))
     renamed = draw(st.integers(0, 4)) == 0
     return replace(

@@ -6,13 +6,7 @@ from omnigraph.errors import IdentityError
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
-from omnigraph.lang.schema.migrate import (
-    MigrationPlan,
-    MigrationStep,
-    UnsupportedChange,
-    describe_step,
-    plan_migration,
-)
+from omnigraph.lang.schema.migrate import MigrationPlan, MigrationStep, UnsupportedChange, describe_step, plan_migration
 from omnigraph.lang.schema.shape import compact_json
 
 from .cases import Case, read_cases
@@ -44,9 +38,7 @@ def _line(step: MigrationStep) -> str:
 
 
 def _assert_extras(case: Case, plan: MigrationPlan) -> None:
-    assert [f"{one.line}:{one.column} {one.code}" for one in plan.warnings] == case.lines(
-        "warnings"
-    )
+    assert [f"{one.line}:{one.column} {one.code}" for one in plan.warnings] == case.lines("warnings")
     if "lines" in case.sections:
         assert [describe_step(step) for step in plan.steps] == case.lines("lines")
     if "ids" in case.sections:
@@ -76,10 +68,7 @@ def _found_ids(ir: SchemaIR, asked: list[str]) -> list[str]:
         known |= {f"{entity}.{name}": str(number) for name, number in one.property_ids}
     for node in ir.catalog.nodes:
         known[f"key {node.name}"] = " ".join(ordered_key_columns(ir, node.name))
-    words = [
-        max((name for name in known if f"{line} ".startswith(f"{name} ")), key=len)
-        for line in asked
-    ]
+    words = [max((name for name in known if f"{line} ".startswith(f"{name} ")), key=len) for line in asked]
     return [f"{word} {known[word]}" for word in words]
 
 

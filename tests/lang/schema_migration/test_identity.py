@@ -26,9 +26,7 @@ def test_dropped_and_declared_again_is_a_new_type_with_a_new_table() -> None:
     assert second.type_id > first.type_id
     assert second.table_incarnation_id != first.table_incarnation_id
     assert set(dict(second.property_ids).values()).isdisjoint(dict(first.property_ids).values())
-    assert again.type_id("node", "B") == _history("node A { x: I32 } node B {}").type_id(
-        "node", "B"
-    )
+    assert again.type_id("node", "B") == _history("node A { x: I32 } node B {}").type_id("node", "B")
 
 
 def test_a_dropped_property_comes_back_as_another_one() -> None:
@@ -55,15 +53,11 @@ def test_same_meaning_and_domain_give_the_same_record() -> None:
     one = new_identity(compile_schema("node B { x: I32 } node A {}"), DOMAIN)
     other = new_identity(compile_schema('node A {} node B @rename_from("Z") { x: I32 }'), DOMAIN)
     assert hash_ir(one) == hash_ir(other)
-    assert hash_ir(one) != hash_ir(
-        new_identity(compile_schema("node B { x: I32 } node A {}"), OTHER)
-    )
+    assert hash_ir(one) != hash_ir(new_identity(compile_schema("node B { x: I32 } node A {}"), OTHER))
 
 
 def test_hints_at_birth_have_no_effect_and_are_reported() -> None:
-    catalog = compile_schema(
-        'interface I { x: I32 @rename_from("w") }\nnode A @rename_from("B") implements I {}'
-    )
+    catalog = compile_schema('interface I { x: I32 @rename_from("w") }\nnode A @rename_from("B") implements I {}')
     assert new_identity(catalog, DOMAIN).next_identity_id == 6
     found = find_inert_hints(catalog, "new.pg")
     assert [(one.line, one.column, one.code) for one in found] == [
@@ -83,9 +77,7 @@ def test_an_error_shows_the_text_with_its_name() -> None:
 
 
 def test_a_refused_plan_becomes_an_error_that_quotes_its_first_refusal() -> None:
-    plan = plan_migration(
-        compile_schema("node A { x: String  y: I32 }"), compile_schema("node A { x: I32  y: Bool }")
-    )
+    plan = plan_migration(compile_schema("node A { x: String  y: I32 }"), compile_schema("node A { x: I32  y: Bool }"))
     error = plan.refusal()
     assert error is not None
     assert str(error) == "[OG-MF-106] node:A.x: String cannot become I32 (and 1 more)"
@@ -93,13 +85,9 @@ def test_a_refused_plan_becomes_an_error_that_quotes_its_first_refusal() -> None
 
 
 def test_the_json_of_a_plan() -> None:
-    plan = plan_migration(
-        compile_schema("node A {}"), compile_schema('node A @rename_from("Z") {}\nnode B {}')
-    )
+    plan = plan_migration(compile_schema("node A {}"), compile_schema('node A @rename_from("Z") {}\nnode B {}'))
     found = plan.to_json()
     assert list(found) == ["supported", "step_count", "steps", "warnings"]
     assert (found["supported"], found["step_count"]) == (True, 1)
-    assert found["steps"] == [
-        {"kind": "add_type", "type_kind": "node", "name": "B", "tier": "safe"}
-    ]
+    assert found["steps"] == [{"kind": "add_type", "type_kind": "node", "name": "B", "tier": "safe"}]
     assert [one["code"] for one in found["warnings"]] == ["ignored_exact_match_rename_hint"]

@@ -8,12 +8,7 @@ from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.codes import CODES
 from omnigraph.lang.schema.identity import new_identity, resolve_identity
 from omnigraph.lang.schema.ir import SchemaIR, catalog_types, hash_ir
-from omnigraph.lang.schema.migrate import (
-    MigrationPlan,
-    UnsupportedChange,
-    describe_step,
-    plan_migration,
-)
+from omnigraph.lang.schema.migrate import MigrationPlan, UnsupportedChange, describe_step, plan_migration
 from omnigraph.lang.schema.shape import canonical_shape, compact_json, shape_hash
 
 from .apply_steps import apply_steps, sorted_constraints, without_positions
@@ -32,9 +27,7 @@ def _planned(before: Catalog, after: Catalog) -> MigrationPlan:
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(neighbours())
-def test_a_plan_is_deterministic_and_leads_to_the_desired_schema(
-    pair: tuple[Catalog, Catalog],
-) -> None:
+def test_a_plan_is_deterministic_and_leads_to_the_desired_schema(pair: tuple[Catalog, Catalog]) -> None:
     before, after = pair
     plan, again = _planned(before, after), _planned(before, after)
     assert compact_json(plan.to_json()) == compact_json(again.to_json())
@@ -75,9 +68,7 @@ def _assert_numbers_follow_names(old: SchemaIR, new: SchemaIR) -> None:
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(neighbours())
-def test_carrying_out_a_supported_plan_gives_the_desired_shape(
-    pair: tuple[Catalog, Catalog],
-) -> None:
+def test_carrying_out_a_supported_plan_gives_the_desired_shape(pair: tuple[Catalog, Catalog]) -> None:
     before, after = pair
     plan = _planned(before, after)
     assume(plan.supported)

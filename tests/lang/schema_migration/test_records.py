@@ -56,8 +56,7 @@ def test_the_form_of_a_record() -> None:
     (edge,) = record["edges"]
     assert compact_json(edge["from_type"]) == '{"type_id":1,"name":"A"}'
     assert compact_json(edge["constraints"]) == (
-        '[{"kind":"unique","fields":[{"kind":"system","name":"src"},'
-        '{"kind":"property","property_id":4,"name":"y"}]}]'
+        '[{"kind":"unique","fields":[{"kind":"system","name":"src"},{"kind":"property","property_id":4,"name":"y"}]}]'
     )
 
 
@@ -123,10 +122,7 @@ TAMPERED = [
     (_extra, "nodes[0]: got members"),
     (_swap("nodes"), "nodes[0].type_id: got 3, expected 2"),
     (_swap("nodes.0.properties"), "nodes[0].properties[0].property_id: got 8, expected 7"),
-    (
-        _swap("nodes.0.constraints"),
-        "nodes[0].constraints[0]: got members kind, fields, expected kind, field",
-    ),
+    (_swap("nodes.0.constraints"), "nodes[0].constraints[0]: got members kind, fields, expected kind, field"),
     (_twice, "node:Venue is declared twice"),
     (_same_property, "edge:At.since is declared twice"),
     (_put("nodes.0.properties.4.type.enum_values", ["draft", "done"]), "enum_values[0]"),
@@ -147,17 +143,12 @@ TAMPERED = [
     (_put("edges.0.to_type.type_id", 2), "to_type.type_id: got 2, expected 3"),
     (_put("edges.0.cardinality.max", 1.5), "max: expected a whole number"),
     (_put("edges.0.properties.0.declared_directly", False), "cannot come from an interface"),
-    (
-        _put("interfaces.0.properties.0.type.nullable", True),
-        "does not satisfy interface:Titled.title",
-    ),
+    (_put("interfaces.0.properties.0.type.nullable", True), "does not satisfy interface:Titled.title"),
 ]
 
 
 @pytest.mark.parametrize(("tamper", "reason"), TAMPERED)
-def test_a_record_that_was_tampered_with_is_refused(
-    tamper: Callable[[dict[str, Any]], None], reason: str
-) -> None:
+def test_a_record_that_was_tampered_with_is_refused(tamper: Callable[[dict[str, Any]], None], reason: str) -> None:
     record = json.loads(json.dumps(_record()))
     tamper(record)
     with pytest.raises(IdentityError) as caught:

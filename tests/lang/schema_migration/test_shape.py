@@ -36,19 +36,14 @@ DIFFERENT = [
     ("node A {}", 'node A @description("x") {}'),
     ("node A @ui(a, k=1) {}", "node A @ui(a, k=2) {}"),
     ("node A {} edge E: A -> A", "node A {} edge E: A -> A @card(0..1)"),
-    (
-        "interface I { x: I32 } node A implements I {}",
-        "interface I { x: I32 } node A implements I { x: I32 }",
-    ),
+    ("interface I { x: I32 } node A implements I {}", "interface I { x: I32 } node A implements I { x: I32 }"),
     ("node A {} node B {} edge E: A -> B", "node A {} node B {} edge E: B -> A"),
 ]
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_same_meaning_same_hash(one: str, other: str) -> None:
-    assert compact_json(canonical_shape(compile_schema(one))) == compact_json(
-        canonical_shape(compile_schema(other))
-    )
+    assert compact_json(canonical_shape(compile_schema(one))) == compact_json(canonical_shape(compile_schema(other)))
     assert shape_hash(compile_schema(one)) == shape_hash(compile_schema(other))
 
 
@@ -74,19 +69,12 @@ def test_the_exact_form() -> None:
     (node,) = found["nodes"]
     assert list(found) == ["interfaces", "nodes", "edges"]
     assert list(node) == ["name", "annotations", "implements", "properties", "constraints"]
-    assert node["annotations"] == [
-        {"name": "ui", "value": "card", "kwargs": {"tall": "1", "wide": "true"}}
-    ]
+    assert node["annotations"] == [{"name": "ui", "value": "card", "kwargs": {"tall": "1", "wide": "true"}}]
     doi, n, title, vec = node["properties"]
-    assert list(doi) == [
-        *("name", "type", "annotations", "constraints"),
-        *("embed", "declared_directly", "satisfies"),
-    ]
+    assert list(doi) == [*("name", "type", "annotations", "constraints"), *("embed", "declared_directly", "satisfies")]
     assert doi["constraints"] == ["key"]
     assert n["annotations"] == [{"name": "default", "value": "2"}]
-    assert compact_json(vec["type"]) == (
-        '{"scalar":{"Vector":8},"nullable":true,"list":false,"enum_values":null}'
-    )
+    assert compact_json(vec["type"]) == ('{"scalar":{"Vector":8},"nullable":true,"list":false,"enum_values":null}')
     assert vec["embed"] == {"source": "title", "model": "m"}
     assert title == {
         "name": "title",

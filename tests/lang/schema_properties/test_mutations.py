@@ -13,13 +13,7 @@ from omnigraph.errors.diagnostics import Diagnostic, SourceText, render
 from omnigraph.lang import scan
 from omnigraph.lang.query import diagnose_queries, format_queries, lint_queries, parse_queries
 from omnigraph.lang.query.parse import _QUERY_OPENING as QUERY
-from omnigraph.lang.schema import (
-    compile_schema,
-    diagnose_schema,
-    format_schema,
-    lint_schema,
-    parse_schema,
-)
+from omnigraph.lang.schema import compile_schema, diagnose_schema, format_schema, lint_schema, parse_schema
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.parse import _DECLARATION_OPENING as SCHEMA
 from tests.lang.schema_properties import trees
@@ -28,18 +22,7 @@ LIBRARY = Path(__file__).parents[3] / "examples" / "library"
 _PIECE = re.compile(r"\w+|\s+|.", re.DOTALL)
 _ODD = (*"{}()[]@$:,.?|\"\\'/*-+=<>#;~", "//", "/*", "*/", "->", "..", "é", "日", "\t", "\r", "\n")
 _ODD += ("\u2028", "\ufeff", "\x1b", "\ud800", "\0")
-_WORDS: tuple[str, ...] = (
-    "node",
-    "edge",
-    "interface",
-    "query",
-    "match",
-    "return",
-    "not",
-    "enum",
-    "Vector",
-    "@key",
-)
+_WORDS: tuple[str, ...] = ("node", "edge", "interface", "query", "match", "return", "not", "enum", "Vector", "@key")
 _WORDS += ("node X {", "query q() {", "@range(a, 1..", "insert", "99999999999999999999", "1e999")
 odd = st.sampled_from([*_ODD, *_WORDS]) | st.characters()
 
@@ -67,15 +50,11 @@ def mutated(draw: st.DrawFn, text: str) -> str:
 
 
 schemas: st.SearchStrategy[str] = st.one_of(
-    st.lists(st.sampled_from(declarations("schema.pg", SCHEMA)), min_size=1, max_size=3).map(
-        "".join
-    ),
+    st.lists(st.sampled_from(declarations("schema.pg", SCHEMA)), min_size=1, max_size=3).map("".join),
     trees.files.map(trees.spell),
 ).flatmap(mutated)
 queries: st.SearchStrategy[str] = (
-    st.lists(st.sampled_from(declarations("queries.gq", QUERY)), min_size=1, max_size=2)
-    .map("".join)
-    .flatmap(mutated)
+    st.lists(st.sampled_from(declarations("queries.gq", QUERY)), min_size=1, max_size=2).map("".join).flatmap(mutated)
 )
 
 

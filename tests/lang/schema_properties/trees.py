@@ -48,12 +48,7 @@ options: Trees = st.lists(
 
 def _notes(bare: tuple[str, ...], free: tuple[str, ...]) -> Trees:
     """Annotations; those called `bare` take no arguments where they stand."""
-    full = st.builds(
-        m.Annotation,
-        st.builds(m.Name, st.sampled_from(free)),
-        _tuples(literals, most=2),
-        options,
-    )
+    full = st.builds(m.Annotation, st.builds(m.Name, st.sampled_from(free)), _tuples(literals, most=2), options)
     return full | st.builds(m.Annotation, st.builds(m.Name, st.sampled_from(bare)))
 
 
@@ -68,20 +63,11 @@ _values = st.lists(st.sampled_from([*WORDS, *NUMBERS]), min_size=1, max_size=3, 
 types: Trees = st.one_of(
     st.builds(PropertyType, _scalars, st.booleans()),
     st.builds(PropertyType, _listed, st.booleans(), st.just(True)),
-    st.builds(
-        PropertyType, st.just(ScalarType.STRING), st.booleans(), enum_values=_values.map(tuple)
-    ),
-    st.builds(
-        PropertyType,
-        st.just(ScalarType.VECTOR),
-        st.booleans(),
-        vector_dim=st.integers(1, 2**31 - 1),
-    ),
+    st.builds(PropertyType, st.just(ScalarType.STRING), st.booleans(), enum_values=_values.map(tuple)),
+    st.builds(PropertyType, st.just(ScalarType.VECTOR), st.booleans(), vector_dim=st.integers(1, 2**31 - 1)),
 )
 properties: Trees = st.builds(m.Property, names, types, _tuples(property_notes, most=2))
-bounds: Trees = st.one_of(
-    st.builds(m.Bounds, numbers, st.none() | numbers), st.builds(m.Bounds, st.none(), numbers)
-)
+bounds: Trees = st.one_of(st.builds(m.Bounds, numbers, st.none() | numbers), st.builds(m.Bounds, st.none(), numbers))
 constraints: Trees = st.builds(
     m.Constraint,
     st.sampled_from(["key", "unique", "index", "range", "check"]),
@@ -89,22 +75,17 @@ constraints: Trees = st.builds(
     options,
 )
 members: Trees = _tuples(properties | constraints, most=4)
-cardinalities: Trees = st.builds(
-    m.Cardinality, st.just(0), st.none() | st.sampled_from([0, 1, 2**32 - 1])
-) | st.builds(m.Cardinality, st.integers(1, 9), st.none() | st.integers(9, 99))
+cardinalities: Trees = st.builds(m.Cardinality, st.just(0), st.none() | st.sampled_from([0, 1, 2**32 - 1])) | st.builds(
+    m.Cardinality, st.integers(1, 9), st.none() | st.integers(9, 99)
+)
 declarations: Trees = st.one_of(
     st.builds(
         m.InterfaceDeclaration,
         type_names,
         _tuples(properties),
-        _tuples(
-            st.builds(m.Annotation, st.just(m.Name("allow")), _tuples(literals, most=2), options),
-            most=1,
-        ),
+        _tuples(st.builds(m.Annotation, st.just(m.Name("allow")), _tuples(literals, most=2), options), most=1),
     ),
-    st.builds(
-        m.NodeDeclaration, type_names, _tuples(node_notes, most=2), _tuples(type_names), members
-    ),
+    st.builds(m.NodeDeclaration, type_names, _tuples(node_notes, most=2), _tuples(type_names), members),
     st.builds(
         m.EdgeDeclaration,
         type_names,

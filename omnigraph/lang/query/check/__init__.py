@@ -58,10 +58,7 @@ def _check_read(scope: Scope, read_body: m.ReadBody) -> CheckedRead:
     scope.local_names = visible_variables(read_body.clauses)
     checked_match = check_match(scope, read_body.clauses)
     if (
-        not any(
-            isinstance(clause, CheckedBinding | CheckedTraversal)
-            for clause in checked_match.clauses
-        )
+        not any(isinstance(clause, CheckedBinding | CheckedTraversal) for clause in checked_match.clauses)
         and not scope.report.errors
     ):
         keyword_span = Span(read_body.span.start, read_body.span.start + len("match"))

@@ -18,9 +18,7 @@ _ENDPOINT_NAMES = ("from", "to")
 
 
 def check_assignments(
-    scope: Scope,
-    target_type: NodeType | EdgeType | None,
-    assignment_nodes: tuple[m.Assignment, ...],
+    scope: Scope, target_type: NodeType | EdgeType | None, assignment_nodes: tuple[m.Assignment, ...]
 ) -> tuple[plan.Assign, ...]:
     """Return the valid assignments; report the others. Without a target only values are checked."""
     checked_assignments: list[plan.Assign] = []
@@ -51,9 +49,7 @@ def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | Non
     return parameter_value
 
 
-def assignable_type(
-    scope: Scope, target_type: NodeType | EdgeType, property_name: m.Name
-) -> PropertyType | None:
+def assignable_type(scope: Scope, target_type: NodeType | EdgeType, property_name: m.Name) -> PropertyType | None:
     """Return the type of a property that a statement may assign; report an unknown property."""
     if isinstance(target_type, EdgeType) and property_name.text in _ENDPOINT_NAMES:
         return STRING
@@ -77,15 +73,12 @@ def _check_assignment(
         if isinstance(stored_constant, plan.Constant):
             return [plan.Assign(assignment.name.text, stored_constant)]
         hint = _endpoint_hint(property_type) or _date_literal_hint(property_type, typed_value)
-        scope.report.error(
-            typed_value.span, f"`{assignment.name.text}`: {stored_constant}", "T3", hint=hint
-        )
+        scope.report.error(typed_value.span, f"`{assignment.name.text}`: {stored_constant}", "T3", hint=hint)
         return []
     if typed_value.type is not None and is_assignable(typed_value.type, property_type):
         return [plan.Assign(assignment.name.text, typed_value.value)]
     message = (
-        f"`{assignment.name.text}` is {property_type.display()}"
-        f" and cannot be assigned {typed_value.describe_type()}"
+        f"`{assignment.name.text}` is {property_type.display()} and cannot be assigned {typed_value.describe_type()}"
     )
     scope.report.error(typed_value.span, message, "T7", hint=_endpoint_hint(property_type))
     return []
@@ -93,15 +86,9 @@ def _check_assignment(
 
 def _endpoint_hint(property_type: PropertyType) -> str | None:
     """Explain the endpoint of an edge; only endpoints have this very type object, `STRING`."""
-    return (
-        'an endpoint is the id of a node, a string such as "7"' if property_type is STRING else None
-    )
+    return 'an endpoint is the id of a node, a string such as "7"' if property_type is STRING else None
 
 
 def _date_literal_hint(property_type: PropertyType, typed_value: TypedValue) -> str | None:
     is_date = property_type.scalar.value in ("Date", "DateTime")
-    return (
-        f'write `{property_type.scalar.value.lower()}("…")`'
-        if is_date and is_text(typed_value.type)
-        else None
-    )
+    return f'write `{property_type.scalar.value.lower()}("…")`' if is_date and is_text(typed_value.type) else None

@@ -12,15 +12,7 @@ from omnigraph.values import PropertyType, ScalarType
 
 from . import expressions, literals
 from .checked import CheckedBinding, CheckedClause, CheckedFilter
-from .scope import (
-    ANONYMOUS,
-    BrokenVariable,
-    EdgeVariable,
-    NodeVariable,
-    Scope,
-    entity_type,
-    narrower_type,
-)
+from .scope import ANONYMOUS, BrokenVariable, EdgeVariable, NodeVariable, Scope, entity_type, narrower_type
 from .typed_values import STRING, TypedValue, is_comparable
 
 
@@ -50,11 +42,7 @@ def check_bindable(scope: Scope, variable: m.Variable) -> bool:
     elif isinstance(bound_variable, EdgeVariable):
         message = f"`${variable.name}` is an edge and cannot be used as a node"
         scope.report.error(variable.span, message, "T23")
-    elif (
-        bound_variable is not None
-        and bound_variable.optional
-        and variable.name not in scope.inherited_names
-    ):
+    elif bound_variable is not None and bound_variable.optional and variable.name not in scope.inherited_names:
         message = f"`${variable.name}` is bound in an `optional` and may be null"
         hint = "move this clause into that `optional`, or into another one"
         scope.report.error(variable.span, message, hint=hint)
@@ -72,9 +60,7 @@ def narrow_variable(scope: Scope, variable_name: str, type_name: str) -> list[Ch
     narrowed_type = narrower_type(scope.catalog, bound_variable.type_name, type_name)
     if narrowed_type is None or narrowed_type == bound_variable.type_name:
         return []
-    scope.variables[variable_name] = NodeVariable(
-        bound_variable.name, narrowed_type, bound_variable.optional
-    )
+    scope.variables[variable_name] = NodeVariable(bound_variable.name, narrowed_type, bound_variable.optional)
     return (
         [CheckedFilter(plan.OfType(bound_variable.name, narrowed_type))]
         if variable_name in scope.inherited_names
@@ -89,9 +75,7 @@ def _check_type_name(scope: Scope, type_name: m.Name) -> str | None:
     type_names += [interface.name for interface in scope.catalog.interfaces]
     hint = did_you_mean(type_name.text, type_names)
     if scope.catalog.edge(type_name.text) is not None:
-        hint = (
-            f"{type_name.text} is an edge: traverse it, as in `$a {_edge_word(type_name.text)} $b`"
-        )
+        hint = f"{type_name.text} is an edge: traverse it, as in `$a {_edge_word(type_name.text)} $b`"
     scope.report.error(type_name.span, f"unknown node type `{type_name.text}`", "T1", hint=hint)
     return None
 
@@ -100,9 +84,7 @@ def _edge_word(edge_name: str) -> str:
     return edge_name[:1].lower() + edge_name[1:]
 
 
-def _bind_variable(
-    scope: Scope, variable: m.Variable, type_name: str | None
-) -> list[CheckedClause]:
+def _bind_variable(scope: Scope, variable: m.Variable, type_name: str | None) -> list[CheckedClause]:
     if variable.name == ANONYMOUS:
         message = "`$_` is anonymous and cannot be bound to a type"
         scope.report.error(variable.span, message, hint="give the variable a name")
@@ -112,9 +94,7 @@ def _bind_variable(
         if bound_variable is None:
             scope.variables[variable.name] = BrokenVariable(scope.plan_name(variable.name))
         return []
-    current_type = (
-        bound_variable.type_name if isinstance(bound_variable, NodeVariable) else type_name
-    )
+    current_type = bound_variable.type_name if isinstance(bound_variable, NodeVariable) else type_name
     if narrower_type(scope.catalog, current_type, type_name) is None:
         message = f"`${variable.name}` is a {current_type} and cannot be a {type_name}"
         scope.report.error(variable.span, message)
@@ -125,9 +105,7 @@ def _bind_variable(
 def _check_predicates(scope: Scope, binding: m.Binding, type_name: str) -> list[plan.Predicate]:
     bound_variable = scope.variables.get(binding.variable.name)
     plan_name = bound_variable.name if bound_variable is not None else binding.variable.name
-    checked_predicates = (
-        _check_predicate(scope, plan_name, type_name, predicate) for predicate in binding.predicates
-    )
+    checked_predicates = (_check_predicate(scope, plan_name, type_name, predicate) for predicate in binding.predicates)
     return [predicate for predicate in checked_predicates if predicate is not None]
 
 
@@ -141,8 +119,7 @@ def _check_predicate(
         declaration = _ID_PROPERTY
     if entity is not None and declaration is None:
         hint = did_you_mean(
-            inline_predicate.name.text,
-            [declared_property.name for declared_property in entity.properties],
+            inline_predicate.name.text, [declared_property.name for declared_property in entity.properties]
         )
         message = f"{type_name} has no property `{inline_predicate.name.text}`"
         scope.report.error(inline_predicate.name.span, message, "T2", hint=hint)
@@ -150,9 +127,7 @@ def _check_predicate(
         return None
     mismatch = _value_mismatch(typed_value, declaration.type)
     if mismatch is not None:
-        code = (
-            "T3" if typed_value.is_literal or declaration.type.scalar is ScalarType.BLOB else "T7"
-        )
+        code = "T3" if typed_value.is_literal or declaration.type.scalar is ScalarType.BLOB else "T7"
         scope.report.error(typed_value.span, f"`{declaration.name}`: {mismatch}", code)
         return None
     return _equality_predicate(plan_name, declaration, typed_value)
@@ -180,11 +155,7 @@ def _value_mismatch(typed_value: TypedValue, property_type: PropertyType) -> str
         return None if property_type.nullable else "required, so it is never null"
     if property_type.is_vector:
         return "a Vector cannot be matched; rank with `nearest`"
-    if (
-        typed_value.type is None
-        or typed_value.type.is_list
-        or not is_comparable(typed_value.type, property_type)
-    ):
+    if typed_value.type is None or typed_value.type.is_list or not is_comparable(typed_value.type, property_type):
         list_note = ", which the list must contain" if property_type.is_list else ""
         expected_type = property_type.element_type().display()
         return f"expected one {expected_type}{list_note}, found {typed_value.describe_type()}"
@@ -194,9 +165,7 @@ def _value_mismatch(typed_value: TypedValue, property_type: PropertyType) -> str
     return None
 
 
-def _equality_predicate(
-    plan_name: str, declaration: PropertyDefinition, typed_value: TypedValue
-) -> plan.Predicate:
+def _equality_predicate(plan_name: str, declaration: PropertyDefinition, typed_value: TypedValue) -> plan.Predicate:
     property_value: plan.Value = plan.PropertyValue(plan_name, declaration.name, declaration.type)
     if declaration is _ID_PROPERTY:
         property_value = plan.SystemValue(plan_name, "id", declaration.type)

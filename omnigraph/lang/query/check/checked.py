@@ -55,9 +55,7 @@ class CheckedOptional:
     match: "CheckedMatch"
 
 
-CheckedClause = (
-    CheckedBinding | CheckedTraversal | CheckedFilter | CheckedNegation | CheckedOptional
-)
+CheckedClause = CheckedBinding | CheckedTraversal | CheckedFilter | CheckedNegation | CheckedOptional
 
 
 @record

@@ -25,11 +25,7 @@ def check_match(scope: Scope, clauses: tuple[m.Clause, ...]) -> CheckedMatch:
     return CheckedMatch(
         clauses=tuple(checked_clauses),
         introduced=tuple(variable.name for variable in introduced),
-        node_types={
-            variable.name: variable.type_name
-            for variable in introduced
-            if isinstance(variable, NodeVariable)
-        },
+        node_types={variable.name: variable.type_name for variable in introduced if isinstance(variable, NodeVariable)},
     )
 
 
@@ -63,15 +59,11 @@ def check_condition(scope: Scope, condition: m.Condition) -> plan.Predicate | No
 def _check_word_pair(scope: Scope, word_pair: m.WordPair) -> list[CheckedClause]:
     """`$a contains $b`: the left side decides whether this is a filter or a traversal."""
     if word_pair.left.name not in scope.parameters:
-        edge_traversal = m.Traversal(
-            word_pair.left, (word_pair.word,), word_pair.right, span=word_pair.span
-        )
+        edge_traversal = m.Traversal(word_pair.left, (word_pair.word,), word_pair.right, span=word_pair.span)
         return check_traversal(scope, edge_traversal)
     condition: m.Condition = m.Membership(word_pair.left, word_pair.right, word_pair.span)
     if word_pair.word.text != "in":
-        operator: m.ComparisonOperator = (
-            "starts_with" if word_pair.word.text == "starts_with" else "contains"
-        )
+        operator: m.ComparisonOperator = "starts_with" if word_pair.word.text == "starts_with" else "contains"
         condition = m.Comparison(word_pair.left, operator, word_pair.right, word_pair.span)
     predicate = check_condition(scope, condition)
     return [CheckedFilter(predicate)] if predicate is not None else []
@@ -79,9 +71,7 @@ def _check_word_pair(scope: Scope, word_pair: m.WordPair) -> list[CheckedClause]
 
 def _check_negation(scope: Scope, negation: m.Negation) -> list[CheckedClause]:
     inner_scope = scope.enter_negation(visible_variables(negation.clauses))
-    inner_match = _check_linked_match(
-        scope, inner_scope, negation.clauses, _keyword_span(negation.span, "not")
-    )
+    inner_match = _check_linked_match(scope, inner_scope, negation.clauses, _keyword_span(negation.span, "not"))
     return [CheckedNegation(inner_match)]
 
 

@@ -16,9 +16,7 @@ from .typed_values import F64, I64, TypedValue, is_scalar
 _ID_TYPE = PropertyType(ScalarType.STRING)
 
 
-def check_columns(
-    scope: Scope, projections: tuple[m.Projection, ...]
-) -> tuple[plan.PlanColumn, ...]:
+def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[plan.PlanColumn, ...]:
     """Return the valid columns, in order; report the others."""
     aggregated = is_aggregated(projections)
     columns: list[plan.PlanColumn] = []
@@ -51,15 +49,9 @@ def resolve_column_value(scope: Scope, expression: m.Expression) -> TypedValue |
         case m.Call():
             ranking = search.check_ranking(scope, expression)
             score_type = F64.as_nullable(True)
-            return (
-                TypedValue(plan.Score(ranking), score_type, expression.span)
-                if ranking is not None
-                else None
-            )
+            return TypedValue(plan.Score(ranking), score_type, expression.span) if ranking is not None else None
         case m.Alias():
-            message = (
-                f"`{expression.name}` is not a value; a column name can only be used in `order`"
-            )
+            message = f"`{expression.name}` is not a value; a column name can only be used in `order`"
             scope.report.error(expression.span, message)
             return None
     typed_value = expressions.resolve_expression(scope, expression)
@@ -79,9 +71,7 @@ def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
         scope.report.error(aggregate.argument.span, mismatch, "T8")
         return None
     plan_aggregate = plan.Aggregate(aggregate.function, argument.value, aggregate.distinct)
-    return TypedValue(
-        plan_aggregate, _result_type(aggregate.function, argument).as_nullable(True), aggregate.span
-    )
+    return TypedValue(plan_aggregate, _result_type(aggregate.function, argument).as_nullable(True), aggregate.span)
 
 
 def _resolve_argument(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
@@ -102,11 +92,7 @@ def _argument_mismatch(aggregate: m.Aggregate, argument: TypedValue) -> str | No
             return None if is_accepted else f"`{aggregate.function}` needs numbers, not {type_text}"
         case "min" | "max":
             is_accepted = argument_type is not None and is_scalar(argument_type)
-            return (
-                None
-                if is_accepted
-                else f"`{aggregate.function}` needs comparable values, not {type_text}"
-            )
+            return None if is_accepted else f"`{aggregate.function}` needs comparable values, not {type_text}"
         case "collect":
             is_accepted = argument_type is None or is_scalar(argument_type)
             return None if is_accepted else f"`collect` needs scalars, not {type_text}"
@@ -123,9 +109,7 @@ def _result_type(function: m.AggregateFunction, argument: TypedValue) -> Propert
             return F64
         case "collect":
             element_type = (argument.type or _ID_TYPE).element_type()
-            return PropertyType(
-                element_type.scalar, is_list=True, enum_values=element_type.enum_values
-            )
+            return PropertyType(element_type.scalar, is_list=True, enum_values=element_type.enum_values)
     return argument.type or _ID_TYPE
 
 

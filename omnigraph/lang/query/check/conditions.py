@@ -50,19 +50,14 @@ def check_condition(  # noqa: PLR0911 - one return per kind
             return plan.Or(predicates) if predicates is not None else None
 
 
-def _check_all(
-    rules: ConditionRules, conditions: tuple[m.Condition, ...]
-) -> tuple[plan.Predicate, ...] | None:
+def _check_all(rules: ConditionRules, conditions: tuple[m.Condition, ...]) -> tuple[plan.Predicate, ...] | None:
     checked_predicates = [check_condition(rules, condition) for condition in conditions]
     valid_predicates = tuple(predicate for predicate in checked_predicates if predicate is not None)
     return valid_predicates if len(valid_predicates) == len(checked_predicates) else None
 
 
 def _check_comparison(rules: ConditionRules, comparison: m.Comparison) -> plan.Predicate | None:
-    for call, opposite in (
-        (comparison.left, comparison.right),
-        (comparison.right, comparison.left),
-    ):
+    for call, opposite in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
         if isinstance(call, m.Call) and call.function in search.TEXT_CONDITIONS:
             return _check_search_comparison(rules, comparison, call, opposite)
     left_operand = rules.resolve_operand(comparison.left)
@@ -121,17 +116,11 @@ def _check_text_test(
         return plan.TextTest(left_operand.value, "list_contains", right_operand.value)
     for operand in (left_operand, right_operand):
         if not is_text(operand.type):
-            expected_text = (
-                "a String or a list"
-                if operand is left_operand and operator == "contains"
-                else "String"
-            )
+            expected_text = "a String or a list" if operand is left_operand and operator == "contains" else "String"
             message = f"`{operator}` needs {expected_text} here, not {operand.describe_type()}"
             rules.report.error(operand.span, message, rules.mismatch_code(operand))
             return None
-    text_operator: plan.TextOperator = (
-        "string_contains" if operator == "contains" else "starts_with"
-    )
+    text_operator: plan.TextOperator = "string_contains" if operator == "contains" else "starts_with"
     return plan.TextTest(left_operand.value, text_operator, right_operand.value)
 
 
@@ -144,12 +133,8 @@ def _check_membership(rules: ConditionRules, membership: m.Membership) -> plan.P
     if not _check_testable(rules, operand) or not _check_not_list(rules, operand, list_operand):
         return None
     if list_operand.type is None or not list_operand.type.is_list or not list_operand.is_constant:
-        hint = (
-            None if list_operand.is_constant else "for a list property write `list contains value`"
-        )
-        message = (
-            f"`in` needs a list literal or a list parameter, not {list_operand.describe_type()}"
-        )
+        hint = None if list_operand.is_constant else "for a list property write `list contains value`"
+        message = f"`in` needs a list literal or a list parameter, not {list_operand.describe_type()}"
         rules.report.error(list_operand.span, message, rules.mismatch_code(list_operand), hint=hint)
         return None
     if not _check_comparable(rules, operand, list_operand):
@@ -188,32 +173,20 @@ def _check_not_list(rules: ConditionRules, operand: TypedValue, opposite: TypedV
     if operand.type is not None and not operand.type.is_list:
         return True
     hint = "write `list contains value`" if opposite.type and not opposite.type.is_list else None
-    rules.report.error(
-        operand.span, "a list cannot be compared", rules.mismatch_code(operand), hint=hint
-    )
+    rules.report.error(operand.span, "a list cannot be compared", rules.mismatch_code(operand), hint=hint)
     return False
 
 
-def _check_comparable(
-    rules: ConditionRules, left_operand: TypedValue, right_operand: TypedValue
-) -> bool:
+def _check_comparable(rules: ConditionRules, left_operand: TypedValue, right_operand: TypedValue) -> bool:
     if left_operand.type is None or right_operand.type is None:
         return False
-    is_empty_list = (
-        isinstance(right_operand.value, plan.Constant) and right_operand.value.value == ()
-    )
+    is_empty_list = isinstance(right_operand.value, plan.Constant) and right_operand.value.value == ()
     if is_empty_list or is_comparable(left_operand.type, right_operand.type):
         _check_enum_values(rules, left_operand, right_operand)
         _check_enum_values(rules, right_operand, left_operand)
         return True
-    odd_operand = (
-        left_operand
-        if left_operand.is_constant and not right_operand.is_constant
-        else right_operand
-    )
-    message = (
-        f"{left_operand.describe_type()} and {right_operand.describe_type()} cannot be compared"
-    )
+    odd_operand = left_operand if left_operand.is_constant and not right_operand.is_constant else right_operand
+    message = f"{left_operand.describe_type()} and {right_operand.describe_type()} cannot be compared"
     rules.report.error(
         odd_operand.span,
         message,
@@ -232,15 +205,11 @@ def _give_null_type(rules: ConditionRules, operand: TypedValue, opposite: TypedV
     return typed_null(opposite, operand)
 
 
-def _check_enum_values(
-    rules: ConditionRules, enum_operand: TypedValue, opposite: TypedValue
-) -> None:
+def _check_enum_values(rules: ConditionRules, enum_operand: TypedValue, opposite: TypedValue) -> None:
     allowed_values = enum_operand.type.enum_values if enum_operand.type is not None else None
     if allowed_values is None or not isinstance(opposite.value, plan.Constant):
         return
-    compared_values = (
-        opposite.value.value if isinstance(opposite.value.value, tuple) else (opposite.value.value,)
-    )
+    compared_values = opposite.value.value if isinstance(opposite.value.value, tuple) else (opposite.value.value,)
     for value in compared_values:
         if isinstance(value, str) and value not in allowed_values:
             message = f'"{value}" is not one of {", ".join(allowed_values)}'

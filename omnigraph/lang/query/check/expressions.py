@@ -14,15 +14,7 @@ from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType
 
 from . import literals
-from .scope import (
-    ANONYMOUS,
-    BrokenVariable,
-    EdgeVariable,
-    NodeVariable,
-    Scope,
-    declared_edge_types,
-    entity_type,
-)
+from .scope import ANONYMOUS, BrokenVariable, EdgeVariable, NodeVariable, Scope, declared_edge_types, entity_type
 from .typed_values import DATETIME, STRING, TypedValue
 
 _MAX_GUESS_NAMES = 100  # with more names than this, guessing a similar one is slow and mostly wrong
@@ -48,9 +40,7 @@ def resolve_expression(scope: Scope, expression: m.Expression) -> TypedValue | N
             scope.report.error(expression.span, message, "T7")
         case m.Alias():
             message = f"`{expression.name}` is neither a variable nor a literal"
-            scope.report.error(
-                expression.span, message, hint=_missing_dollar_hint(scope, expression.name)
-            )
+            scope.report.error(expression.span, message, hint=_missing_dollar_hint(scope, expression.name))
     return None
 
 
@@ -66,18 +56,14 @@ def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
         return parameter_value
     bound_variable = scope.variables.get(variable.name)
     if isinstance(bound_variable, NodeVariable):
-        return TypedValue(
-            plan.Entity(bound_variable.name, bound_variable.type_name), None, variable.span
-        )
+        return TypedValue(plan.Entity(bound_variable.name, bound_variable.type_name), None, variable.span)
     if isinstance(bound_variable, EdgeVariable):
         message = f"edge variable `${variable.name}` cannot be used as a value"
         hint = f"use a property or `${variable.name}.id`"
         scope.report.error(variable.span, message, "T23", hint=hint)
     elif bound_variable is None:
         scope.report.error(
-            variable.span,
-            _unbound_message(variable.name),
-            hint=_similar_name_hint(scope, variable.name),
+            variable.span, _unbound_message(variable.name), hint=_similar_name_hint(scope, variable.name)
         )
         _mark_broken(scope, variable.name)
     return None
@@ -113,39 +99,26 @@ def find_declaration(scope: Scope, field: m.Field) -> PropertyDefinition | None:
     return entity.property(field.name) if entity is not None else None
 
 
-def _resolve_node_field(
-    scope: Scope, field: m.Field, bound_variable: NodeVariable
-) -> TypedValue | None:
+def _resolve_node_field(scope: Scope, field: m.Field, bound_variable: NodeVariable) -> TypedValue | None:
     if field.name == "id":
         return _system_value(bound_variable.name, "id", bound_variable.optional, field.span)
     declaration = find_declaration(scope, field)
     if declaration is not None:
         visible_type = _visible_type(declaration.type, bound_variable.optional)
-        return TypedValue(
-            plan.PropertyValue(bound_variable.name, field.name, visible_type),
-            visible_type,
-            field.span,
-        )
+        return TypedValue(plan.PropertyValue(bound_variable.name, field.name, visible_type), visible_type, field.span)
     entity = entity_type(scope.catalog, bound_variable.type_name)
     field_names = (
-        ["id", *(declared_property.name for declared_property in entity.properties)]
-        if entity is not None
-        else []
+        ["id", *(declared_property.name for declared_property in entity.properties)] if entity is not None else []
     )
     message = f"{bound_variable.type_name} has no property `{field.name}`"
     scope.report.error(field.span, message, "T6", hint=did_you_mean(field.name, field_names))
     return None
 
 
-def _resolve_edge_field(
-    scope: Scope, field: m.Field, bound_variable: EdgeVariable
-) -> TypedValue | None:
+def _resolve_edge_field(scope: Scope, field: m.Field, bound_variable: EdgeVariable) -> TypedValue | None:
     if field.name in _EDGE_FIELDS:
         return _system_value(
-            bound_variable.name,
-            cast("plan.SystemField", field.name),
-            bound_variable.optional,
-            field.span,
+            bound_variable.name, cast("plan.SystemField", field.name), bound_variable.optional, field.span
         )
     edge_declarations = declared_edge_types(scope.catalog, bound_variable)
     declarations = [
@@ -159,16 +132,10 @@ def _resolve_edge_field(
             declared_property.type.nullable for declared_property in declarations
         )
         field_type = field_types.pop().as_nullable(is_nullable)
-        return TypedValue(
-            plan.PropertyValue(bound_variable.name, field.name, field_type), field_type, field.span
-        )
+        return TypedValue(plan.PropertyValue(bound_variable.name, field.name, field_type), field_type, field.span)
     field_names = [
         *_EDGE_FIELDS,
-        *(
-            declared_property.name
-            for edge in edge_declarations
-            for declared_property in edge.properties
-        ),
+        *(declared_property.name for edge in edge_declarations for declared_property in edge.properties),
     ]
     problem, hint = "has no property", did_you_mean(field.name, field_names)
     if len(edge_declarations) != 1:
@@ -181,9 +148,7 @@ def _resolve_edge_field(
     return None
 
 
-def _system_value(
-    plan_name: str, system_field: plan.SystemField, optional: bool, span: Span
-) -> TypedValue:
+def _system_value(plan_name: str, system_field: plan.SystemField, optional: bool, span: Span) -> TypedValue:
     value_type = STRING.as_nullable(optional)
     return TypedValue(plan.SystemValue(plan_name, system_field, value_type), value_type, span)
 
@@ -199,10 +164,7 @@ def _report_unbound(scope: Scope, field: m.Field) -> None:
         scope.report.error(field.span, message, "T6")
         return
     scope.report.error(
-        field.span,
-        _unbound_message(field.variable),
-        "T6",
-        hint=_similar_name_hint(scope, field.variable),
+        field.span, _unbound_message(field.variable), "T6", hint=_similar_name_hint(scope, field.variable)
     )
     _mark_broken(scope, field.variable)
 

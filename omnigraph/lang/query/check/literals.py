@@ -9,14 +9,7 @@ import math
 from omnigraph.errors import PropertyValueError
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.values import (
-    RANGES,
-    PropertyType,
-    ScalarType,
-    coerce_assigned,
-    parse_date,
-    parse_datetime,
-)
+from omnigraph.values import RANGES, PropertyType, ScalarType, coerce_assigned, parse_date, parse_datetime
 
 from .report import CheckReport
 from .typed_values import BOOL, DATETIME, F64, I64, STRING, TypedValue, is_assignable
@@ -119,9 +112,7 @@ def _resolve_list(report: CheckReport, literal: m.ListLiteral) -> TypedValue | N
         return None
     list_type = PropertyType(element_scalar, is_list=True)
     item_values = tuple(
-        list_item.value.value
-        for list_item in valid_items
-        if isinstance(list_item.value, plan.Constant)
+        list_item.value.value for list_item in valid_items if isinstance(list_item.value, plan.Constant)
     )
     return TypedValue(plan.Constant(item_values, list_type), list_type, literal.span)
 
@@ -129,9 +120,7 @@ def _resolve_list(report: CheckReport, literal: m.ListLiteral) -> TypedValue | N
 def _common_scalar(report: CheckReport, typed_items: list[TypedValue]) -> ScalarType | None:
     """Return the common scalar type of all items; an empty list counts as a list of strings."""
     items_by_scalar = {
-        typed_item.type.scalar: typed_item
-        for typed_item in reversed(typed_items)
-        if typed_item.type is not None
+        typed_item.type.scalar: typed_item for typed_item in reversed(typed_items) if typed_item.type is not None
     }
     if not items_by_scalar:
         return ScalarType.STRING
@@ -139,13 +128,8 @@ def _common_scalar(report: CheckReport, typed_items: list[TypedValue]) -> Scalar
         return ScalarType.F64 if ScalarType.F64 in items_by_scalar else ScalarType.I64
     if len(items_by_scalar) == 1:
         return next(iter(items_by_scalar))
-    odd_item = next(
-        typed_item for typed_item in typed_items if typed_item.type != typed_items[0].type
-    )
-    report.error(
-        odd_item.span,
-        f"a list cannot mix {typed_items[0].describe_type()} and {odd_item.describe_type()}",
-    )
+    odd_item = next(typed_item for typed_item in typed_items if typed_item.type != typed_items[0].type)
+    report.error(odd_item.span, f"a list cannot mix {typed_items[0].describe_type()} and {odd_item.describe_type()}")
     return None
 
 

@@ -19,11 +19,7 @@ def check_write(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> pl
     _check_no_mixed_deletes(scope, query_name, write_body)
     checked_statements = [_check_statement(scope, statement) for statement in write_body.statements]
     valid_statements = tuple(statement for statement in checked_statements if statement is not None)
-    return (
-        plan.WritePlan(valid_statements)
-        if len(valid_statements) == len(checked_statements)
-        else None
-    )
+    return plan.WritePlan(valid_statements) if len(valid_statements) == len(checked_statements) else None
 
 
 def _check_no_mixed_deletes(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> None:
@@ -57,9 +53,7 @@ def _resolve_target(scope: Scope, type_name: m.Name) -> NodeType | EdgeType | No
     return target_type
 
 
-def _check_insert(
-    scope: Scope, insert: m.Insert, target_type: NodeType | EdgeType | None
-) -> plan.InsertRow | None:
+def _check_insert(scope: Scope, insert: m.Insert, target_type: NodeType | EdgeType | None) -> plan.InsertRow | None:
     checked_assignments = check_assignments(scope, target_type, insert.assignments)
     if target_type is None:
         return None
@@ -71,41 +65,25 @@ def _check_insert(
         message = f"{target_type.name} needs {_join_names(missing_names)}"
         scope.report.error(insert.type_name.span, message, "T12")
     return plan.InsertRow(
-        "node" if isinstance(target_type, NodeType) else "edge",
-        target_type.name,
-        checked_assignments,
+        "node" if isinstance(target_type, NodeType) else "edge", target_type.name, checked_assignments
     )
 
 
 def _missing_required(target_type: NodeType | EdgeType, assigned_names: set[str]) -> list[str]:
     required_names = ["from", "to"] if isinstance(target_type, EdgeType) else []
     for declared_property in target_type.properties:
-        is_embedded = (
-            declared_property.embed is not None and declared_property.embed.source in assigned_names
-        )
-        if (
-            not declared_property.type.nullable
-            and declared_property.default is None
-            and not is_embedded
-        ):
+        is_embedded = declared_property.embed is not None and declared_property.embed.source in assigned_names
+        if not declared_property.type.nullable and declared_property.default is None and not is_embedded:
             required_names.append(declared_property.name)
-    return [
-        required_name for required_name in required_names if required_name not in assigned_names
-    ]
+    return [required_name for required_name in required_names if required_name not in assigned_names]
 
 
 def _join_names(names: list[str]) -> str:
     quoted_names = [f"`{name}`" for name in names]
-    return (
-        quoted_names[0]
-        if len(quoted_names) == 1
-        else f"{', '.join(quoted_names[:-1])} and {quoted_names[-1]}"
-    )
+    return quoted_names[0] if len(quoted_names) == 1 else f"{', '.join(quoted_names[:-1])} and {quoted_names[-1]}"
 
 
-def _check_update(
-    scope: Scope, update: m.Update, target_type: NodeType | EdgeType | None
-) -> plan.UpdateRows | None:
+def _check_update(scope: Scope, update: m.Update, target_type: NodeType | EdgeType | None) -> plan.UpdateRows | None:
     if isinstance(target_type, EdgeType):
         message = f"{target_type.name} is an edge type, and edges cannot be updated"
         hint = "delete the edge and insert it again"
@@ -123,22 +101,14 @@ def _check_update(
             message = f"`{key_name}` is part of the key of {target_type.name} and cannot change"
             hint = "delete the node and insert it again"
             scope.report.error(assignment.name.span, message, hint=hint)
-    return (
-        plan.UpdateRows(target_type.name, checked_assignments, row_predicate)
-        if row_predicate is not None
-        else None
-    )
+    return plan.UpdateRows(target_type.name, checked_assignments, row_predicate) if row_predicate is not None else None
 
 
-def _check_delete(
-    scope: Scope, delete: m.Delete, target_type: NodeType | EdgeType | None
-) -> plan.DeleteRows | None:
+def _check_delete(scope: Scope, delete: m.Delete, target_type: NodeType | EdgeType | None) -> plan.DeleteRows | None:
     row_predicate = check_row_condition(scope, target_type, delete.where)
     if target_type is None or row_predicate is None:
         return None
     if isinstance(target_type, EdgeType):
         return plan.DeleteRows("edge", target_type.name, row_predicate)
-    incident_edges = [
-        edge.name for edge in scope.catalog.edges if target_type.name in (edge.source, edge.target)
-    ]
+    incident_edges = [edge.name for edge in scope.catalog.edges if target_type.name in (edge.source, edge.target)]
     return plan.DeleteRows("node", target_type.name, row_predicate, tuple(sorted(incident_edges)))

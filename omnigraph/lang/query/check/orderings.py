@@ -25,40 +25,28 @@ class CheckedOrder:
     ranking: plan.Ranking | None = None
 
 
-def check_order(
-    scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...]
-) -> CheckedOrder:
+def check_order(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...]) -> CheckedOrder:
     """Return the order of a read; report keys that cannot be sorted by."""
     ranking_calls = [_find_ranking_call(read_body, ordering) for ordering in read_body.orderings]
     _check_rankings(scope, read_body, ranking_calls)
     sort_keys: list[plan.SortKey] = []
     leading_ranking: plan.Ranking | None = None
-    for key_index, (ordering, call) in enumerate(
-        zip(read_body.orderings, ranking_calls, strict=True)
-    ):
+    for key_index, (ordering, call) in enumerate(zip(read_body.orderings, ranking_calls, strict=True)):
         if call is None:
             sort_keys += _check_sort_key(scope, read_body, columns, ordering)
-        elif (
-            resolved_ranking := _resolve_ranking(scope, columns, ordering)
-        ) is not None and key_index == 0:
+        elif (resolved_ranking := _resolve_ranking(scope, columns, ordering)) is not None and key_index == 0:
             leading_ranking = resolved_ranking
     return CheckedOrder(tuple(sort_keys), leading_ranking)
 
 
-def check_row_count(
-    scope: Scope, count_expression: m.Literal | m.Variable | None, keyword: str
-) -> plan.Value | None:
+def check_row_count(scope: Scope, count_expression: m.Literal | m.Variable | None, keyword: str) -> plan.Value | None:
     """Return the row count of `limit` or `offset`: a literal or an integer parameter."""
     if count_expression is None:
         return None
     if isinstance(count_expression, m.Literal):
         typed_value = resolve_literal(scope.report, count_expression)
         row_count = typed_value.value if typed_value is not None else None
-        if (
-            isinstance(row_count, plan.Constant)
-            and type(row_count.value) is int
-            and row_count.value >= 0
-        ):
+        if isinstance(row_count, plan.Constant) and type(row_count.value) is int and row_count.value >= 0:
             return row_count
         message = f"`{keyword}` needs a non-negative integer"
         scope.report.error(count_expression.span, message)
@@ -66,25 +54,15 @@ def check_row_count(
     return _check_row_count_parameter(scope, count_expression, keyword)
 
 
-def _check_row_count_parameter(
-    scope: Scope, variable: m.Variable, keyword: str
-) -> plan.Value | None:
+def _check_row_count_parameter(scope: Scope, variable: m.Variable, keyword: str) -> plan.Value | None:
     parameter_value = resolve_parameter(scope, variable)
     if parameter_value is None:
-        message = (
-            f"`{keyword}` needs a number or a parameter; `${variable.name}` is not a parameter"
-        )
+        message = f"`{keyword}` needs a number or a parameter; `${variable.name}` is not a parameter"
         scope.report.error(variable.span, message, "T14")
         return None
-    if (
-        parameter_value.type is not None
-        and parameter_value.type.is_integer
-        and not parameter_value.type.nullable
-    ):
+    if parameter_value.type is not None and parameter_value.type.is_integer and not parameter_value.type.nullable:
         return parameter_value.value
-    message = (
-        f"`{keyword}` needs a non-nullable integer parameter, not {parameter_value.describe_type()}"
-    )
+    message = f"`{keyword}` needs a non-nullable integer parameter, not {parameter_value.describe_type()}"
     scope.report.error(variable.span, message)
     return None
 
@@ -98,22 +76,12 @@ def _find_ranking_call(read_body: m.ReadBody, ordering: m.Ordering) -> m.Call | 
             for projection in read_body.projections
             if projection.alias and projection.alias.text == expression.name
         )
-        expression = next(
-            (projection.expression for projection in matching_projections), expression
-        )
-    return (
-        expression
-        if isinstance(expression, m.Call) and expression.function in _BEST_FIRST_DIRECTIONS
-        else None
-    )
+        expression = next((projection.expression for projection in matching_projections), expression)
+    return expression if isinstance(expression, m.Call) and expression.function in _BEST_FIRST_DIRECTIONS else None
 
 
-def _check_rankings(
-    scope: Scope, read_body: m.ReadBody, ranking_calls: list[m.Call | None]
-) -> None:
-    for key_index, (ordering, call) in enumerate(
-        zip(read_body.orderings, ranking_calls, strict=True)
-    ):
+def _check_rankings(scope: Scope, read_body: m.ReadBody, ranking_calls: list[m.Call | None]) -> None:
+    for key_index, (ordering, call) in enumerate(zip(read_body.orderings, ranking_calls, strict=True)):
         if call is None:
             continue
         _check_limit(scope, read_body, ordering, call)
@@ -153,14 +121,10 @@ def _check_direction(scope: Scope, ordering: m.Ordering, call: m.Call) -> None:
         scope.report.warn(ordering.span, message, "L207", hint=hint)
 
 
-def _resolve_ranking(
-    scope: Scope, columns: tuple[plan.PlanColumn, ...], ordering: m.Ordering
-) -> plan.Ranking | None:
+def _resolve_ranking(scope: Scope, columns: tuple[plan.PlanColumn, ...], ordering: m.Ordering) -> plan.Ranking | None:
     expression = ordering.expression
     if isinstance(expression, m.Alias):
-        named_value = next(
-            (column.value for column in columns if column.name == expression.name), None
-        )
+        named_value = next((column.value for column in columns if column.name == expression.name), None)
         return named_value.ranking if isinstance(named_value, plan.Score) else None
     typed_value = resolve_column_value(scope, expression)
     if typed_value is not None and isinstance(typed_value.value, plan.Score):
@@ -186,9 +150,7 @@ def _check_sort_key(
         or not _check_survives_grouping(scope, read_body, columns, typed_value)
     ):
         return []
-    column = next(
-        (candidate for candidate in columns if candidate.value == typed_value.value), None
-    )
+    column = next((candidate for candidate in columns if candidate.value == typed_value.value), None)
     return [plan.SortKey(typed_value.value, descending, column.name if column else None)]
 
 
@@ -218,10 +180,7 @@ def _check_sortable(scope: Scope, typed_value: TypedValue) -> bool:
 
 
 def _check_survives_grouping(
-    scope: Scope,
-    read_body: m.ReadBody,
-    columns: tuple[plan.PlanColumn, ...],
-    typed_value: TypedValue,
+    scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...], typed_value: TypedValue
 ) -> bool:
     """Whether the key still exists after rows are grouped or made distinct; report it if not."""
     is_returned = any(column.value == typed_value.value for column in columns)

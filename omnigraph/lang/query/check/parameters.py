@@ -23,17 +23,13 @@ class CheckedParameter:
     default: plan.Constant | None = None
 
 
-def check_parameters(
-    report: CheckReport, parameters: tuple[m.Parameter, ...]
-) -> tuple[CheckedParameter, ...]:
+def check_parameters(report: CheckReport, parameters: tuple[m.Parameter, ...]) -> tuple[CheckedParameter, ...]:
     """Return the parameters, each name once; report invalid declarations."""
     checked_parameters: dict[str, CheckedParameter] = {}
     for parameter in parameters:
         _check_parameter_name(report, parameter, parameter.name in checked_parameters)
         default = _check_default(report, parameter)
-        checked_parameters.setdefault(
-            parameter.name, CheckedParameter(parameter.name, parameter.type, default)
-        )
+        checked_parameters.setdefault(parameter.name, CheckedParameter(parameter.name, parameter.type, default))
     return tuple(checked_parameters.values())
 
 

@@ -14,20 +14,14 @@ class CheckReport:
         self._source = source
         self._diagnostics: list[Diagnostic] = []
 
-    def error(
-        self, span: Span, message: str, code: str | None = None, *, hint: str | None = None
-    ) -> None:
+    def error(self, span: Span, message: str, code: str | None = None, *, hint: str | None = None) -> None:
         """Add a type error."""
-        self._diagnostics.append(
-            Diagnostic.at_span(self._source, span, message, code=code, kind="type", hint=hint)
-        )
+        self._diagnostics.append(Diagnostic.at_span(self._source, span, message, code=code, kind="type", hint=hint))
 
     def warn(self, span: Span, message: str, code: str, *, hint: str | None = None) -> None:
         """Add a warning about something legal that is probably not intended."""
         self._diagnostics.append(
-            Diagnostic.at_span(
-                self._source, span, message, code=code, kind="lint", severity="warning", hint=hint
-            )
+            Diagnostic.at_span(self._source, span, message, code=code, kind="lint", severity="warning", hint=hint)
         )
 
     @property
@@ -46,7 +40,5 @@ class CheckReport:
         return self._sort_by_position("warning")
 
     def _sort_by_position(self, severity: str) -> tuple[Diagnostic, ...]:
-        matching = [
-            diagnostic for diagnostic in self._diagnostics if diagnostic.severity == severity
-        ]
+        matching = [diagnostic for diagnostic in self._diagnostics if diagnostic.severity == severity]
         return tuple(sorted(matching, key=lambda diagnostic: diagnostic.start))

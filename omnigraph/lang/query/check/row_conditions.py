@@ -25,11 +25,7 @@ def check_row_condition(
 
     def resolve_operand(expression: m.Expression) -> TypedValue | None:
         if isinstance(expression, m.Alias):
-            return (
-                _resolve_property(scope, target_type, expression)
-                if target_type is not None
-                else None
-            )
+            return _resolve_property(scope, target_type, expression) if target_type is not None else None
         return resolve_constant(scope, expression)
 
     def reject_text_search(call: m.Call) -> plan.TextSearch | None:
@@ -47,21 +43,13 @@ def _mismatch_code(operand: TypedValue) -> str:
     return "T3" if operand.is_literal else "T7"
 
 
-def _resolve_property(
-    scope: Scope, target_type: NodeType | EdgeType, bare_word: m.Alias
-) -> TypedValue | None:
-    if bare_word.name == "id" or (
-        isinstance(target_type, EdgeType) and bare_word.name in ("from", "to")
-    ):
+def _resolve_property(scope: Scope, target_type: NodeType | EdgeType, bare_word: m.Alias) -> TypedValue | None:
+    if bare_word.name == "id" or (isinstance(target_type, EdgeType) and bare_word.name in ("from", "to")):
         system_field = cast("plan.SystemField", bare_word.name)
-        return TypedValue(
-            plan.SystemValue(plan.ROW_VARIABLE, system_field, STRING), STRING, bare_word.span
-        )
+        return TypedValue(plan.SystemValue(plan.ROW_VARIABLE, system_field, STRING), STRING, bare_word.span)
     declaration = target_type.property(bare_word.name)
     if declaration is None:
-        hint = did_you_mean(
-            bare_word.name, [declared_property.name for declared_property in target_type.properties]
-        )
+        hint = did_you_mean(bare_word.name, [declared_property.name for declared_property in target_type.properties])
         message = f"{target_type.name} has no property `{bare_word.name}`"
         scope.report.error(bare_word.span, message, "T11", hint=hint)
         return None
@@ -71,7 +59,5 @@ def _resolve_property(
         return None
     property_type = declaration.type
     return TypedValue(
-        plan.PropertyValue(plan.ROW_VARIABLE, bare_word.name, property_type),
-        property_type,
-        bare_word.span,
+        plan.PropertyValue(plan.ROW_VARIABLE, bare_word.name, property_type), property_type, bare_word.span
     )

@@ -67,17 +67,13 @@ class Scope:
 
     def enter_negation(self, inner_names: frozenset[str]) -> "Scope":
         """Return a scope that sees every variable and keeps its own variables private."""
-        return self._nested_scope(
-            inner_names, self.reserved_names | self.local_names, self.depth + 1
-        )
+        return self._nested_scope(inner_names, self.reserved_names | self.local_names, self.depth + 1)
 
     def enter_optional(self) -> "Scope":
         """Return a scope whose own variables will be visible outside, as nullable."""
         return self._nested_scope(self.local_names, self.reserved_names, self.depth)
 
-    def _nested_scope(
-        self, local_names: frozenset[str], reserved_names: frozenset[str], depth: int
-    ) -> "Scope":
+    def _nested_scope(self, local_names: frozenset[str], reserved_names: frozenset[str], depth: int) -> "Scope":
         return Scope(
             catalog=self.catalog,
             report=self.report,
@@ -92,11 +88,7 @@ class Scope:
 
     def plan_name(self, variable_name: str) -> str:
         """Return the name that a new variable of this scope gets in the plan."""
-        return (
-            f"{variable_name}#{self.depth}"
-            if variable_name in self.reserved_names
-            else variable_name
-        )
+        return f"{variable_name}#{self.depth}" if variable_name in self.reserved_names else variable_name
 
     def introduced_variables(self) -> list[tuple[str, BoundVariable]]:
         """Return the variables that this scope introduced, in order."""

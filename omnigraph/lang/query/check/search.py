@@ -16,14 +16,7 @@ from .typed_values import I64, TypedValue, is_text
 TextFunction = OneOf["search", "fuzzy", "match_text"]
 
 TEXT_CONDITIONS = ("search", "fuzzy", "match_text")
-_MISUSE_CODES = {
-    "search": "T19",
-    "fuzzy": "T19",
-    "match_text": "T20",
-    "bm25": "T20",
-    "nearest": "T15",
-    "rrf": "T21",
-}
+_MISUSE_CODES = {"search": "T19", "fuzzy": "T19", "match_text": "T20", "bm25": "T20", "nearest": "T15", "rrf": "T21"}
 _ARGUMENT_COUNTS = {
     "search": (2, 2),
     "fuzzy": (2, 3),
@@ -50,9 +43,7 @@ def check_text_search(scope: Scope, call: m.Call) -> plan.TextSearch | None:
     return None
 
 
-def _build_text_search(
-    scope: Scope, call: m.Call, function: TextFunction
-) -> plan.TextSearch | None:
+def _build_text_search(scope: Scope, call: m.Call, function: TextFunction) -> plan.TextSearch | None:
     if not _check_argument_count(scope, call):
         return None
     text_property = _resolve_text_property(scope, call)
@@ -94,9 +85,7 @@ def _check_bm25(scope: Scope, call: m.Call) -> plan.Bm25 | None:
     text_property = _resolve_text_property(scope, call)
     typed_query = _resolve_text_query(scope, call)
     return (
-        plan.Bm25(text_property, typed_query.value)
-        if text_property is not None and typed_query is not None
-        else None
+        plan.Bm25(text_property, typed_query.value) if text_property is not None and typed_query is not None else None
     )
 
 
@@ -111,11 +100,7 @@ def _check_nearest(scope: Scope, call: m.Call) -> plan.Nearest | None:
         return None
     query_value = _resolve_query_vector(scope, typed_query, vector_property)
     embedding_model = _embedding_model(scope, call.arguments[0])
-    return (
-        plan.Nearest(vector_property, query_value, embedding_model)
-        if query_value is not None
-        else None
-    )
+    return plan.Nearest(vector_property, query_value, embedding_model) if query_value is not None else None
 
 
 def _resolve_query_vector(
@@ -133,33 +118,21 @@ def _resolve_query_vector(
         return None
     if typed_query.type is not None and typed_query.type.as_nullable(False) == vector_type:
         return typed_query.value
-    message = (
-        f"`nearest` needs {vector_type.display()} or String here, not {typed_query.describe_type()}"
-    )
+    message = f"`nearest` needs {vector_type.display()} or String here, not {typed_query.describe_type()}"
     hint = f"declare the parameter: `query q($v: {vector_type.display()})`"
     scope.report.error(typed_query.span, message, "T15", hint=hint)
     return None
 
 
 def _embedding_model(scope: Scope, expression: m.Expression) -> str | None:
-    declaration = (
-        expressions.find_declaration(scope, expression) if isinstance(expression, m.Field) else None
-    )
-    return (
-        declaration.embed.model
-        if declaration is not None and declaration.embed is not None
-        else None
-    )
+    declaration = expressions.find_declaration(scope, expression) if isinstance(expression, m.Field) else None
+    return declaration.embed.model if declaration is not None and declaration.embed is not None else None
 
 
 def _check_fuse(scope: Scope, call: m.Call) -> plan.Fuse | None:
     fused_rankings = [_check_fused_ranking(scope, argument) for argument in call.arguments[:2]]
     has_k = len(call.arguments) > 2
-    rank_constant = (
-        _resolve_integer(scope, call, call.arguments[2], 1)
-        if has_k
-        else plan.Constant(_DEFAULT_RRF_K, I64)
-    )
+    rank_constant = _resolve_integer(scope, call, call.arguments[2], 1) if has_k else plan.Constant(_DEFAULT_RRF_K, I64)
     first_ranking, second_ranking = fused_rankings
     if first_ranking is None or second_ranking is None or rank_constant is None:
         return None
@@ -228,9 +201,7 @@ def _resolve_constant_query(scope: Scope, call: m.Call) -> TypedValue | None:
     return None
 
 
-def _resolve_integer(
-    scope: Scope, call: m.Call, expression: m.Expression, minimum: int
-) -> plan.Value | None:
+def _resolve_integer(scope: Scope, call: m.Call, expression: m.Expression, minimum: int) -> plan.Value | None:
     """Resolve an integer of at least `minimum`, as a literal or parameter."""
     typed_value = _resolve_argument(scope, call, expression)
     if typed_value is None:

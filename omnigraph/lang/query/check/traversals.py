@@ -29,14 +29,10 @@ def check_traversal(scope: Scope, traversal: m.Traversal) -> list[CheckedClause]
     """Return the checked clauses of a traversal; none if it is invalid."""
     edges = _resolve_edges(scope, traversal)
     hop_bounds = _check_hops(scope, traversal)
-    are_bindable = [
-        _check_endpoint(scope, endpoint) for endpoint in (traversal.source, traversal.target)
-    ]
+    are_bindable = [_check_endpoint(scope, endpoint) for endpoint in (traversal.source, traversal.target)]
     edge_variable_ok = _check_edge_variable(scope, traversal)
     endpoint_types = (
-        _resolve_endpoint_types(scope, traversal, edges)
-        if edges is not None and all(are_bindable)
-        else None
+        _resolve_endpoint_types(scope, traversal, edges) if edges is not None and all(are_bindable) else None
     )
     if endpoint_types is None or edges is None or hop_bounds is None or not edge_variable_ok:
         _mark_variables_broken(scope, traversal)
@@ -64,10 +60,7 @@ def _resolve_edges(scope: Scope, traversal: m.Traversal) -> tuple[EdgeType, ...]
     for edge_word in traversal.edges:
         edge = scope.catalog.edge_ignoring_case(edge_word.text)
         if edge is None:
-            known_words = [
-                known_edge.name[:1].lower() + known_edge.name[1:]
-                for known_edge in scope.catalog.edges
-            ]
+            known_words = [known_edge.name[:1].lower() + known_edge.name[1:] for known_edge in scope.catalog.edges]
             hint = did_you_mean(edge_word.text, known_words)
             scope.report.error(edge_word.span, f"unknown edge `{edge_word.text}`", "T4", hint=hint)
         elif edge in resolved_edges:
@@ -99,9 +92,7 @@ def _check_hops(scope: Scope, traversal: m.Traversal) -> tuple[int, int] | None:
 def _check_endpoint(scope: Scope, endpoint: m.Variable) -> bool:
     if endpoint.name == ANONYMOUS:
         return True
-    return check_bindable(scope, endpoint) and not isinstance(
-        scope.variables.get(endpoint.name), BrokenVariable
-    )
+    return check_bindable(scope, endpoint) and not isinstance(scope.variables.get(endpoint.name), BrokenVariable)
 
 
 def _check_edge_variable(scope: Scope, traversal: m.Traversal) -> bool:
@@ -130,9 +121,7 @@ def _bound_type(scope: Scope, endpoint: m.Variable) -> str | None:
     return bound_variable.type_name if isinstance(bound_variable, NodeVariable) else None
 
 
-def _resolve_endpoint_types(
-    scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]
-) -> _EndpointTypes | None:
+def _resolve_endpoint_types(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]) -> _EndpointTypes | None:
     if traversal.undirected and not _check_symmetric(scope, traversal, edges):
         return None
     source_type = _bound_type(scope, traversal.source)
@@ -197,24 +186,17 @@ def _check_bound_target(
         return endpoint_types
     narrowed_type = narrower_type(scope.catalog, target_type, endpoint_types.target)
     if narrowed_type is None:
-        message = (
-            f"`${traversal.target.name}` is a {target_type}, but `{traversal.edges[0].text}` goes "
-        )
+        message = f"`${traversal.target.name}` is a {target_type}, but `{traversal.edges[0].text}` goes "
         message += f"from {endpoint_types.source} to {endpoint_types.target}"
         scope.report.error(traversal.target.span, message, "T5")
         return None
     return _EndpointTypes(endpoint_types.source, narrowed_type)
 
 
-def _report_endpoint_mismatch(
-    scope: Scope, traversal: m.Traversal, edge: EdgeType, source_type: str | None
-) -> None:
+def _report_endpoint_mismatch(scope: Scope, traversal: m.Traversal, edge: EdgeType, source_type: str | None) -> None:
     endpoint = traversal.source if source_type is not None else traversal.target
     endpoint_type = _bound_type(scope, endpoint)
-    message = (
-        f"`${endpoint.name}` is a {endpoint_type},"
-        f" but {edge.name} goes from {edge.source} to {edge.target}"
-    )
+    message = f"`${endpoint.name}` is a {endpoint_type}, but {edge.name} goes from {edge.source} to {edge.target}"
     scope.report.error(endpoint.span, message, "T5")
 
 
@@ -225,10 +207,7 @@ def _plan_steps(
         return tuple(plan.PlanStep(edge.name, "both") for edge in edges)
     return tuple(
         plan.PlanStep(
-            edge.name,
-            "out"
-            if (edge.source, edge.target) == (endpoint_types.source, endpoint_types.target)
-            else "in",
+            edge.name, "out" if (edge.source, edge.target) == (endpoint_types.source, endpoint_types.target) else "in"
         )
         for edge in edges
     )
@@ -238,9 +217,7 @@ def _narrow_endpoint(scope: Scope, endpoint: m.Variable, type_name: str) -> list
     return narrow_variable(scope, endpoint.name, type_name) if endpoint.name != ANONYMOUS else []
 
 
-def _bind_edge_variable(
-    scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]
-) -> str | None:
+def _bind_edge_variable(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]) -> str | None:
     variable = traversal.edge_variable
     if variable is None or variable.name == ANONYMOUS:
         return None

@@ -53,18 +53,12 @@ class TypedValue:
 
 def is_scalar(property_type: PropertyType) -> bool:
     """Whether values can be compared: a single value, not a list, vector or Blob."""
-    return not (
-        property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB
-    )
+    return not (property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB)
 
 
 def is_text(property_type: PropertyType | None) -> bool:
     """Whether a value is a single string (or enum value)."""
-    return (
-        property_type is not None
-        and property_type.scalar is ScalarType.STRING
-        and not property_type.is_list
-    )
+    return property_type is not None and property_type.scalar is ScalarType.STRING and not property_type.is_list
 
 
 def is_comparable(first_type: PropertyType, second_type: PropertyType) -> bool:

@@ -33,24 +33,10 @@ def check(
     """
     findings = SchemaFindings(parsed_schema.source)
     declarations = parsed_schema.declarations
-    interfaces = [
-        declaration
-        for declaration in declarations
-        if isinstance(declaration, model.InterfaceDeclaration)
-    ]
-    nodes = [
-        declaration
-        for declaration in declarations
-        if isinstance(declaration, model.NodeDeclaration)
-    ]
-    edges = [
-        declaration
-        for declaration in declarations
-        if isinstance(declaration, model.EdgeDeclaration)
-    ]
-    interface_drafts = [
-        _draft_type(declaration, "interface", findings) for declaration in interfaces
-    ]
+    interfaces = [declaration for declaration in declarations if isinstance(declaration, model.InterfaceDeclaration)]
+    nodes = [declaration for declaration in declarations if isinstance(declaration, model.NodeDeclaration)]
+    edges = [declaration for declaration in declarations if isinstance(declaration, model.EdgeDeclaration)]
+    interface_drafts = [_draft_type(declaration, "interface", findings) for declaration in interfaces]
     drafts_by_name = {draft.name.text: draft for draft in reversed(interface_drafts)}
     checked_catalog = catalog.Catalog(
         _sort_by_name(
@@ -71,9 +57,7 @@ def check(
     return checked_catalog, findings.sorted_diagnostics()
 
 
-_DeclarationGroups = tuple[
-    list[model.InterfaceDeclaration], list[model.NodeDeclaration], list[model.EdgeDeclaration]
-]
+_DeclarationGroups = tuple[list[model.InterfaceDeclaration], list[model.NodeDeclaration], list[model.EdgeDeclaration]]
 
 
 def _check_across_declarations(
@@ -92,9 +76,7 @@ def _check_across_declarations(
         check_endpoints(edge, *declared_names, parsed_schema.unreadable_names, findings)
 
 
-def _draft_type(
-    declaration: model.Declaration, type_kind: catalog.TypeKind, findings: SchemaFindings
-) -> TypeDraft:
+def _draft_type(declaration: model.Declaration, type_kind: catalog.TypeKind, findings: SchemaFindings) -> TypeDraft:
     unique_properties = find_own_properties(declaration, type_kind, findings)
     property_drafts = {
         declared_property.name.text: PropertyDraft(
@@ -104,9 +86,7 @@ def _draft_type(
     }
     if isinstance(declaration, model.InterfaceDeclaration):
         return TypeDraft(type_kind, declaration.name, property_drafts)
-    constraints = tuple(
-        member for member in declaration.members if isinstance(member, model.Constraint)
-    )
+    constraints = tuple(member for member in declaration.members if isinstance(member, model.Constraint))
     return TypeDraft(type_kind, declaration.name, property_drafts, constraints)
 
 
@@ -116,9 +96,7 @@ def _build_interface(
     read_inline_constraints(draft, findings)
     header = read_header_annotations(declaration.annotations, findings)
     type_name = declaration.name.text
-    return catalog.InterfaceType(
-        type_name, _sorted_definitions(draft), header.allowed_findings, declaration.span
-    )
+    return catalog.InterfaceType(type_name, _sorted_definitions(draft), header.allowed_findings, declaration.span)
 
 
 def _build_node_type(
@@ -128,9 +106,7 @@ def _build_node_type(
     findings: SchemaFindings,
 ) -> catalog.NodeType:
     own_draft = _draft_type(declaration, "node", findings)
-    draft = expand_interfaces(
-        own_draft, declaration.implements, interface_drafts, unreadable_names, findings
-    )
+    draft = expand_interfaces(own_draft, declaration.implements, interface_drafts, unreadable_names, findings)
     check_embeddings(draft, findings)
     header = read_header_annotations(declaration.annotations, findings)
     return catalog.NodeType(
@@ -145,9 +121,7 @@ def _build_node_type(
     )
 
 
-def _build_edge_type(
-    declaration: model.EdgeDeclaration, findings: SchemaFindings
-) -> catalog.EdgeType:
+def _build_edge_type(declaration: model.EdgeDeclaration, findings: SchemaFindings) -> catalog.EdgeType:
     draft = _draft_type(declaration, "edge", findings)
     header = read_header_annotations(declaration.annotations, findings)
     cardinality = declaration.cardinality or model.Cardinality(0, None)

@@ -52,7 +52,5 @@ def check_endpoints(
             hint: str | None = "the endpoints of an edge must be node types"
         else:
             message += "which is not a declared node type"
-            hint = did_you_mean(
-                endpoint.text, node_names, f"declare `node {endpoint.text} {{ … }}`"
-            )
+            hint = did_you_mean(endpoint.text, node_names, f"declare `node {endpoint.text} {{ … }}`")
         findings.add(CheckStage.CATALOG, endpoint.span, message, hint)

@@ -30,9 +30,7 @@ class HeaderAnnotations:
     allowed_findings: tuple[catalog.AllowedFinding, ...] = ()
 
 
-def read_header_annotations(
-    annotations: tuple[model.Annotation, ...], findings: SchemaFindings
-) -> HeaderAnnotations:
+def read_header_annotations(annotations: tuple[model.Annotation, ...], findings: SchemaFindings) -> HeaderAnnotations:
     """Read the annotations of a header."""
     valid_annotations = [
         annotation
@@ -70,17 +68,11 @@ def read_property(
         ),
         inline_constraints=tuple(
             sorted(
-                {
-                    annotation.name.text
-                    for annotation in valid_annotations
-                    if annotation.name.text in INLINE_CONSTRAINTS
-                }
+                {annotation.name.text for annotation in valid_annotations if annotation.name.text in INLINE_CONSTRAINTS}
             )
         ),
         embed=_read_embedding(declared_property, valid_annotations, type_kind, findings),
-        default=read_default(
-            declared_property, _find_annotation(valid_annotations, "default"), findings
-        ),
+        default=read_default(declared_property, _find_annotation(valid_annotations, "default"), findings),
         rename_from=_read_rename_hint(valid_annotations, findings),
         allowed_findings=_read_allowed_findings(valid_annotations, findings),
         span=declared_property.span,
@@ -97,10 +89,7 @@ def _drop_repeated_annotations(
         annotation_name = annotation.name.text
         if annotation_name in seen_names and annotation_name in KNOWN_ANNOTATIONS - _REPEATABLE:
             _reject_annotation(
-                findings,
-                annotation.span,
-                f"`@{annotation_name}` is given more than once",
-                "keep one of them",
+                findings, annotation.span, f"`@{annotation_name}` is given more than once", "keep one of them"
             )
         elif check_arguments(annotation, findings):
             valid_annotations.append(annotation)
@@ -110,22 +99,16 @@ def _drop_repeated_annotations(
 
 def _check_allowed_on_header(annotation: model.Annotation, findings: SchemaFindings) -> bool:
     annotation_name = annotation.name.text
-    if annotation_name in _NEVER_ON_HEADERS or (
-        annotation_name in _CONSTRAINT_NAMES and annotation.arguments
-    ):
+    if annotation_name in _NEVER_ON_HEADERS or (annotation_name in _CONSTRAINT_NAMES and annotation.arguments):
         inline_form = f"`@{annotation_name}` after a property"
         body_form = f"`@{annotation_name}(…)` between the braces"
         allowed_forms = [body_form] * (annotation_name in _CONSTRAINT_NAMES) + [inline_form] * (
             annotation_name in _NEVER_ON_HEADERS
         )
         hint = f"write {' or '.join(allowed_forms)}"
-        _reject_annotation(
-            findings, annotation.span, f"`@{annotation_name}` is not allowed on a header", hint
-        )
+        _reject_annotation(findings, annotation.span, f"`@{annotation_name}` is not allowed on a header", hint)
     elif annotation_name == "default" and annotation.arguments:
-        _reject_annotation(
-            findings, annotation.span, "`@default` belongs to a property, not to a header"
-        )
+        _reject_annotation(findings, annotation.span, "`@default` belongs to a property, not to a header")
     else:
         return True
     return False
@@ -143,23 +126,16 @@ def _is_stored_verbatim(annotation: model.Annotation) -> bool:
     annotation_name = annotation.name.text
     if annotation_name == "default":
         return not annotation.arguments
-    return (
-        annotation_name in ("description", "instruction")
-        or annotation_name not in KNOWN_ANNOTATIONS
-    )
+    return annotation_name in ("description", "instruction") or annotation_name not in KNOWN_ANNOTATIONS
 
 
-def _to_stored_annotation(
-    annotation: model.Annotation, findings: SchemaFindings
-) -> catalog.StoredAnnotation:
+def _to_stored_annotation(annotation: model.Annotation, findings: SchemaFindings) -> catalog.StoredAnnotation:
     annotation_name = annotation.name.text
     if annotation_name in ("description", "instruction"):
         read_required_text(annotation, findings)
     argument_text = annotation.arguments[0].text if annotation.arguments else None
     return catalog.StoredAnnotation(
-        annotation_name,
-        argument_text,
-        tuple((option.name.text, option.value.text) for option in annotation.options),
+        annotation_name, argument_text, tuple((option.name.text, option.value.text) for option in annotation.options)
     )
 
 
@@ -168,9 +144,7 @@ def _read_rename_hint(annotations: list[model.Annotation], findings: SchemaFindi
     if annotation is None:
         return None
     if annotation.options:
-        _reject_annotation(
-            findings, annotation.options[0].name.span, "`@rename_from` takes the old name only"
-        )
+        _reject_annotation(findings, annotation.options[0].name.span, "`@rename_from` takes the old name only")
     return read_required_text(annotation, findings, hint='write `@rename_from("OldName")`')
 
 
@@ -178,18 +152,12 @@ def _read_allowed_findings(
     annotations: list[model.Annotation], findings: SchemaFindings
 ) -> tuple[catalog.AllowedFinding, ...]:
     allowed_findings = (
-        _read_allowed_finding(annotation, findings)
-        for annotation in annotations
-        if annotation.name.text == "allow"
+        _read_allowed_finding(annotation, findings) for annotation in annotations if annotation.name.text == "allow"
     )
-    return tuple(
-        allowed_finding for allowed_finding in allowed_findings if allowed_finding is not None
-    )
+    return tuple(allowed_finding for allowed_finding in allowed_findings if allowed_finding is not None)
 
 
-def _read_allowed_finding(
-    annotation: model.Annotation, findings: SchemaFindings
-) -> catalog.AllowedFinding | None:
+def _read_allowed_finding(annotation: model.Annotation, findings: SchemaFindings) -> catalog.AllowedFinding | None:
     hint = 'write `@allow(OG-NM-101, "why it is acceptable here")`'
     if len(annotation.arguments) != 2 or annotation.options:
         _reject_annotation(findings, annotation.span, "`@allow` takes a code and a reason", hint)
@@ -216,17 +184,13 @@ def _read_embedding(
     property_name = declared_property.name.text
     if type_kind == "edge":
         _reject_annotation(
-            findings,
-            annotation.span,
-            f"`@embed` on `{property_name}`: only nodes have embeddings, not edges",
+            findings, annotation.span, f"`@embed` on `{property_name}`: only nodes have embeddings, not edges"
         )
         return None
     if not declared_property.type.is_vector and not declared_property.type_rejected:
         declared_type = declared_property.type.display()
         message = f"`@embed` needs a vector property; `{property_name}` is {declared_type}"
-        _reject_annotation(
-            findings, annotation.span, message, f"declare it as `{property_name}: Vector(…)`"
-        )
+        _reject_annotation(findings, annotation.span, message, f"declare it as `{property_name}: Vector(…)`")
     source = read_required_text(annotation, findings, hint='write `@embed("title")`')
     model_name = _read_embedding_model(annotation, findings)
     return catalog.EmbeddingDefinition(source, model_name) if source is not None else None
@@ -245,15 +209,9 @@ def _read_embedding_model(annotation: model.Annotation, findings: SchemaFindings
     return model_name
 
 
-def _find_annotation(
-    annotations: list[model.Annotation], annotation_name: str
-) -> model.Annotation | None:
-    return next(
-        (annotation for annotation in annotations if annotation.name.text == annotation_name), None
-    )
+def _find_annotation(annotations: list[model.Annotation], annotation_name: str) -> model.Annotation | None:
+    return next((annotation for annotation in annotations if annotation.name.text == annotation_name), None)
 
 
-def _reject_annotation(
-    findings: SchemaFindings, span: Span, message: str, hint: str | None = None
-) -> None:
+def _reject_annotation(findings: SchemaFindings, span: Span, message: str, hint: str | None = None) -> None:
     findings.add(CheckStage.ANNOTATION, span, message, hint)

@@ -17,28 +17,20 @@ def check_arguments(annotation: model.Annotation, findings: SchemaFindings) -> b
     if annotation_name in _FREE_FORM_ANNOTATIONS:
         return True
     if len(annotation.arguments) > 1:
-        message = (
-            f"`@{annotation_name}` takes one positional argument; further arguments must be named"
-        )
+        message = f"`@{annotation_name}` takes one positional argument; further arguments must be named"
         findings.add(CheckStage.ANNOTATION, annotation.arguments[1].span, message)
         return False
     argument_literals = [*annotation.arguments, *(option.value for option in annotation.options)]
-    form_results = [
-        _check_literal_form(annotation_name, literal, findings) for literal in argument_literals
-    ]
+    form_results = [_check_literal_form(annotation_name, literal, findings) for literal in argument_literals]
     return all(form_results)
 
 
-def read_required_text(
-    annotation: model.Annotation, findings: SchemaFindings, hint: str | None = None
-) -> str | None:
+def read_required_text(annotation: model.Annotation, findings: SchemaFindings, hint: str | None = None) -> str | None:
     """Return the argument of an annotation; report a missing or blank one."""
     annotation_name = annotation.name.text
     hint = hint or f'write `@{annotation_name}("…")`'
     if not annotation.arguments:
-        findings.add(
-            CheckStage.ANNOTATION, annotation.span, f"`@{annotation_name}` needs a value", hint
-        )
+        findings.add(CheckStage.ANNOTATION, annotation.span, f"`@{annotation_name}` needs a value", hint)
         return None
     argument_text = annotation.arguments[0].text
     if not argument_text.strip():
@@ -48,30 +40,16 @@ def read_required_text(
     return argument_text
 
 
-def _check_literal_form(
-    annotation_name: str, literal: model.Literal, findings: SchemaFindings
-) -> bool:
+def _check_literal_form(annotation_name: str, literal: model.Literal, findings: SchemaFindings) -> bool:
     literal_text = literal.text
     if literal.kind in ("int", "float"):
         if literal_text.startswith("-") or "e" in literal_text.lower():
-            message = (
-                f"`@{annotation_name}`: only `@range` bounds and `@default` take a sign or exponent"
-            )
-            findings.add(
-                CheckStage.ANNOTATION,
-                literal.span,
-                message,
-                f'put it in quotes: `"{literal_text}"`',
-            )
+            message = f"`@{annotation_name}`: only `@range` bounds and `@default` take a sign or exponent"
+            findings.add(CheckStage.ANNOTATION, literal.span, message, f'put it in quotes: `"{literal_text}"`')
             return False
     elif literal.kind in ("word", "code") and not is_identifier(literal_text):
-        message = (
-            f"`@{annotation_name}`: `{literal_text}` is neither a quoted string"
-            " nor a lower-case name"
-        )
-        findings.add(
-            CheckStage.ANNOTATION, literal.span, message, f'put it in quotes: `"{literal_text}"`'
-        )
+        message = f"`@{annotation_name}`: `{literal_text}` is neither a quoted string nor a lower-case name"
+        findings.add(CheckStage.ANNOTATION, literal.span, message, f'put it in quotes: `"{literal_text}"`')
         return False
     return True
 

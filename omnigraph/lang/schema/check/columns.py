@@ -22,15 +22,11 @@ class ConstraintColumn:
     span: Span
 
 
-def resolve_columns(
-    draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings
-) -> list[ConstraintColumn]:
+def resolve_columns(draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings) -> list[ConstraintColumn]:
     """Return the distinct columns of `@key`, `@unique` or `@index`; report unknown ones."""
     if not constraint.arguments:
         hint = f"write `@{constraint.kind}(property, …)`"
-        findings.add(
-            CheckStage.CONSTRAINT, constraint.span, f"`@{constraint.kind}` names no property", hint
-        )
+        findings.add(CheckStage.CONSTRAINT, constraint.span, f"`@{constraint.kind}` names no property", hint)
     columns_by_name: dict[str, ConstraintColumn] = {}
     for argument in constraint.arguments:
         column = resolve_column(draft, constraint, argument, findings)
@@ -40,10 +36,7 @@ def resolve_columns(
 
 
 def resolve_column(
-    draft: TypeDraft,
-    constraint: model.Constraint,
-    argument: model.Literal | model.Bounds,
-    findings: SchemaFindings,
+    draft: TypeDraft, constraint: model.Constraint, argument: model.Literal | model.Bounds, findings: SchemaFindings
 ) -> ConstraintColumn | None:
     """Return the column that one argument names, or None if it is rejected."""
     column_name = _read_column_name(constraint, argument, findings)
@@ -52,22 +45,14 @@ def resolve_column(
     property_draft = draft.properties.get(column_name)
     if property_draft is not None:
         return ConstraintColumn(
-            column_name,
-            property_draft.definition.type if property_draft.has_valid_type else None,
-            argument.span,
+            column_name, property_draft.definition.type if property_draft.has_valid_type else None, argument.span
         )
-    endpoint_columns = (
-        _ENDPOINT_COLUMNS if draft.kind == "edge" and constraint.kind != "key" else ()
-    )
+    endpoint_columns = _ENDPOINT_COLUMNS if draft.kind == "edge" and constraint.kind != "key" else ()
     if column_name in endpoint_columns:
         return ConstraintColumn(column_name, PropertyType(ScalarType.STRING), argument.span)
     if draft.has_all_interfaces:
         message = f"`@{constraint.kind}`: {draft.label} has no property `{column_name}`"
-        likely_name = (
-            {"from": "src", "to": "dst"}.get(column_name, column_name)
-            if endpoint_columns
-            else column_name
-        )
+        likely_name = {"from": "src", "to": "dst"}.get(column_name, column_name) if endpoint_columns else column_name
         hint = did_you_mean(likely_name, [*draft.properties, *endpoint_columns])
         findings.add(CheckStage.CONSTRAINT, argument.span, message, hint)
     return None

@@ -20,20 +20,11 @@ def read_constraints(draft: TypeDraft, findings: SchemaFindings) -> tuple[catalo
     """Return the distinct constraints of a node or edge in canonical order."""
     _check_single_key(draft, findings)
     checked_constraints = set(read_inline_constraints(draft, findings))
-    checked_constraints |= {
-        _read_body_constraint(draft, declared, findings) for declared in draft.constraints
-    }
-    return tuple(
-        sorted(
-            (checked for checked in checked_constraints if checked is not None),
-            key=_constraint_sort_key,
-        )
-    )
+    checked_constraints |= {_read_body_constraint(draft, declared, findings) for declared in draft.constraints}
+    return tuple(sorted((checked for checked in checked_constraints if checked is not None), key=_constraint_sort_key))
 
 
-def read_inline_constraints(
-    draft: TypeDraft, findings: SchemaFindings
-) -> list[catalog.Constraint | None]:
+def read_inline_constraints(draft: TypeDraft, findings: SchemaFindings) -> list[catalog.Constraint | None]:
     """Return the constraints written inline after properties.
 
     Errors in the inline constraints of an interface are reported once, at their declaration.
@@ -51,16 +42,12 @@ def _read_inline_constraint(
 ) -> catalog.Constraint | None:
     property_type = property_draft.definition.type if property_draft.has_valid_type else None
     column = ConstraintColumn(
-        property_draft.definition.name,
-        property_type,
-        inline_constraint_span(property_draft, constraint_name),
+        property_draft.definition.name, property_type, inline_constraint_span(property_draft, constraint_name)
     )
     if _reject_key_on_edge(draft, constraint_name, column.span, findings):
         return None
     return (
-        _build_constraint(constraint_name, [column])
-        if _check_column_type(constraint_name, column, findings)
-        else None
+        _build_constraint(constraint_name, [column]) if _check_column_type(constraint_name, column, findings) else None
     )
 
 
@@ -72,9 +59,7 @@ def _read_body_constraint(
     if declared.kind not in INLINE_CONSTRAINTS:
         return read_value_rule(draft, declared, findings)
     columns = resolve_columns(draft, declared, findings)
-    usable_columns = [
-        column for column in columns if _check_column_type(declared.kind, column, findings)
-    ]
+    usable_columns = [column for column in columns if _check_column_type(declared.kind, column, findings)]
     if declared.kind == "index":
         _check_vector_index_columns(columns, findings)
     options = read_index_options(declared, columns, findings)
@@ -91,25 +76,14 @@ def _build_constraint(
 
 
 def _constraint_sort_key(constraint: catalog.Constraint) -> tuple[str, str]:
-    columns = (
-        (constraint.column,)
-        if isinstance(constraint, catalog.Range | catalog.Check)
-        else constraint.columns
-    )
+    columns = (constraint.column,) if isinstance(constraint, catalog.Range | catalog.Check) else constraint.columns
     is_plain_index = isinstance(constraint, catalog.Index) and not constraint.options
-    return (
-        f"{type(constraint).__name__.lower()}:{','.join(columns)}",
-        "" if is_plain_index else repr(constraint),
-    )
+    return (f"{type(constraint).__name__.lower()}:{','.join(columns)}", "" if is_plain_index else repr(constraint))
 
 
-def _check_column_type(
-    constraint_kind: str, column: ConstraintColumn, findings: SchemaFindings
-) -> bool:
+def _check_column_type(constraint_kind: str, column: ConstraintColumn, findings: SchemaFindings) -> bool:
     """Return whether the constraint may use the column; report the reason if not."""
-    mismatch = (
-        None if column.type is None else _describe_type_mismatch(constraint_kind, column.type)
-    )
+    mismatch = None if column.type is None else _describe_type_mismatch(constraint_kind, column.type)
     if mismatch is not None:
         message = f"`@{constraint_kind}` cannot use `{column.name}`: {mismatch}"
         findings.add(CheckStage.CONSTRAINT, column.span, message)
@@ -132,9 +106,7 @@ def _check_vector_index_columns(columns: list[ConstraintColumn], findings: Schem
     for column in columns:
         if len(columns) > 1 and column.type is not None and column.type.is_vector:
             message = f"the vector `{column.name}` must be the only column of its index"
-            findings.add(
-                CheckStage.CONSTRAINT, column.span, message, f"write `@index({column.name})`"
-            )
+            findings.add(CheckStage.CONSTRAINT, column.span, message, f"write `@index({column.name})`")
 
 
 def _check_single_key(draft: TypeDraft, findings: SchemaFindings) -> None:
@@ -150,9 +122,7 @@ def _check_single_key(draft: TypeDraft, findings: SchemaFindings) -> None:
     ]
     key_spans += [constraint.span for constraint in draft.constraints if constraint.kind == "key"]
     inherited_keys = [
-        property_draft
-        for property_draft in key_properties
-        if not property_draft.definition.declared_directly
+        property_draft for property_draft in key_properties if not property_draft.definition.declared_directly
     ]
     if draft.kind != "node" or len(key_spans) + len(inherited_keys) < 2:
         return
@@ -164,9 +134,7 @@ def _check_single_key(draft: TypeDraft, findings: SchemaFindings) -> None:
     findings.add(CheckStage.CONSTRAINT, reported_span, message, hint)
 
 
-def _reject_key_on_edge(
-    draft: TypeDraft, constraint_kind: str, span: Span, findings: SchemaFindings
-) -> bool:
+def _reject_key_on_edge(draft: TypeDraft, constraint_kind: str, span: Span, findings: SchemaFindings) -> bool:
     if constraint_kind != "key" or draft.kind != "edge":
         return False
     message = f"`@key` is only for nodes; {draft.label} has its own id"

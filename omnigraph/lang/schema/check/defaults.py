@@ -16,9 +16,7 @@ def read_default(
     if annotation is None or not annotation.arguments:
         return None
     problem = _find_argument_problem(annotation) or (
-        None
-        if declared_property.type_rejected
-        else _find_value_problem(declared_property, annotation.arguments[0])
+        None if declared_property.type_rejected else _find_value_problem(declared_property, annotation.arguments[0])
     )
     if problem is None:
         return annotation.arguments[0]
@@ -39,52 +37,31 @@ def _find_argument_problem(annotation: model.Annotation) -> _DefaultProblem | No
     return None
 
 
-def _find_value_problem(
-    declared_property: model.Property, literal: model.Literal
-) -> _DefaultProblem | None:
+def _find_value_problem(declared_property: model.Property, literal: model.Literal) -> _DefaultProblem | None:
     property_type, property_name = declared_property.type, declared_property.name.text
     if property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB:
-        category = (
-            "list" if property_type.is_list else "vector" if property_type.is_vector else "blob"
-        )
+        category = "list" if property_type.is_list else "vector" if property_type.is_vector else "blob"
         return f"`@default` on `{property_name}`: a {category} cannot have a default", None
     if property_type.enum_values is not None:
         if literal.text in property_type.enum_values:
             return None
         allowed_values = ", ".join(property_type.enum_values)
-        return (
-            f"`@default` on `{property_name}`: `{literal.text}` is not one of {allowed_values}",
-            None,
-        )
+        return (f"`@default` on `{property_name}`: `{literal.text}` is not one of {allowed_values}", None)
     value = _parse_value(property_type, literal)
     if value is None:
         return _describe_type_problem(declared_property, literal, _describe_literal(literal))
     try:
         coerce_assigned(property_type, value, type_name="", property_name=property_name)
     except PropertyValueError as error:
-        return _describe_type_problem(
-            declared_property, literal, str(error.details.get("actual") or literal.text)
-        )
+        return _describe_type_problem(declared_property, literal, str(error.details.get("actual") or literal.text))
     return None
 
 
-def _describe_type_problem(
-    declared_property: model.Property, literal: model.Literal, actual: str
-) -> _DefaultProblem:
+def _describe_type_problem(declared_property: model.Property, literal: model.Literal, actual: str) -> _DefaultProblem:
     expected_type = declared_property.type.as_nullable(nullable=False).display()
-    message = (
-        f"`@default` on `{declared_property.name.text}`: expected {expected_type}, got {actual}"
-    )
-    needs_quotes = declared_property.type.scalar in (
-        ScalarType.STRING,
-        ScalarType.DATE,
-        ScalarType.DATETIME,
-    )
-    hint = (
-        f'put it in quotes: `"{literal.text}"`'
-        if needs_quotes and literal.kind != "string"
-        else None
-    )
+    message = f"`@default` on `{declared_property.name.text}`: expected {expected_type}, got {actual}"
+    needs_quotes = declared_property.type.scalar in (ScalarType.STRING, ScalarType.DATE, ScalarType.DATETIME)
+    hint = f'put it in quotes: `"{literal.text}"`' if needs_quotes and literal.kind != "string" else None
     return message, hint
 
 

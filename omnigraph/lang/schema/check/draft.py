@@ -20,12 +20,7 @@ class PropertyDraft:
     def find_annotation(self, annotation_name: str) -> model.Annotation | None:
         """Return the first annotation with this name, or None."""
         return next(
-            (
-                annotation
-                for annotation in self.declaration.annotations
-                if annotation.name.text == annotation_name
-            ),
-            None,
+            (annotation for annotation in self.declaration.annotations if annotation.name.text == annotation_name), None
         )
 
 

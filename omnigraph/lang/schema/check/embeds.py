@@ -11,9 +11,7 @@ def check_embeddings(node_draft: TypeDraft, findings: SchemaFindings) -> None:
     """Check that every `@embed` of a node names a String property of the same node."""
     for vector_draft in node_draft.properties.values():
         if vector_draft.definition.embed is not None:
-            _check_embedding_source(
-                node_draft, vector_draft, vector_draft.definition.embed.source, findings
-            )
+            _check_embedding_source(node_draft, vector_draft, vector_draft.definition.embed.source, findings)
 
 
 def _check_embedding_source(
@@ -25,20 +23,12 @@ def _check_embedding_source(
     if source_draft is None:
         if node_draft.has_all_interfaces:
             message = (
-                f"`@embed` on `{vector_draft.definition.name}`:"
-                f" {node_draft.label} has no property `{source_name}`"
+                f"`@embed` on `{vector_draft.definition.name}`: {node_draft.label} has no property `{source_name}`"
             )
-            findings.add(
-                CheckStage.ANNOTATION,
-                span,
-                message,
-                did_you_mean(source_name, node_draft.properties),
-            )
+            findings.add(CheckStage.ANNOTATION, span, message, did_you_mean(source_name, node_draft.properties))
         return
     source_type = source_draft.definition.type
-    if source_draft.has_valid_type and (
-        source_type.scalar is not ScalarType.STRING or source_type.is_list
-    ):
+    if source_draft.has_valid_type and (source_type.scalar is not ScalarType.STRING or source_type.is_list):
         message = (
             f"`@embed` on `{vector_draft.definition.name}`: its source must be a String property, "
             f"but `{source_name}` is {source_type.display()}"

@@ -45,11 +45,6 @@ class SchemaFindings:
         """Return all errors by stage, then by position."""
         sorted_keys = sorted(
             self._diagnostics,
-            key=lambda finding_key: (
-                finding_key[0],
-                finding_key[1].start,
-                finding_key[1].end,
-                finding_key[2],
-            ),
+            key=lambda finding_key: (finding_key[0], finding_key[1].start, finding_key[1].end, finding_key[2]),
         )
         return tuple(self._diagnostics[finding_key] for finding_key in sorted_keys)

@@ -37,16 +37,12 @@ def _find_option_problem(
     known_options = _OPTION_NAMES if constraint.kind == "index" else ()
     if option_name not in known_options:
         hint = did_you_mean(
-            option_name,
-            known_options,
-            f"options are {', '.join(known_options)}" if known_options else None,
+            option_name, known_options, f"options are {', '.join(known_options)}" if known_options else None
         )
         return f"`@{constraint.kind}` has no option `{option_name}`", hint
     if option.value.kind not in ("word", "string") or not option_value.strip():
         return f"`@index`: `{option_name}` expects a word, not `{option_value}`", None
-    allowed_values = {"kind": INDEX_KINDS, "metric": VECTOR_METRICS}.get(
-        option_name, (option_value,)
-    )
+    allowed_values = {"kind": INDEX_KINDS, "metric": VECTOR_METRICS}.get(option_name, (option_value,))
     if option_value not in allowed_values:
         hint = did_you_mean(option_value, allowed_values, f"expected {', '.join(allowed_values)}")
         return f"`@index`: unknown {option_name} `{option_value}`", hint
@@ -61,9 +57,7 @@ def _find_kind_problem(index_kind: str, columns: list[ConstraintColumn]) -> _Opt
     for column in columns:
         if column.type is not None and not _supports_type(index_kind, column.type):
             usable_kinds = [
-                candidate_kind
-                for candidate_kind in INDEX_KINDS
-                if _supports_type(candidate_kind, column.type)
+                candidate_kind for candidate_kind in INDEX_KINDS if _supports_type(candidate_kind, column.type)
             ]
             column_label = f"`{column.name}`: {column.type.display()}"
             message = f"`@index`: kind `{index_kind}` does not support {column_label}"
@@ -85,15 +79,10 @@ def _find_detail_problem(
     """Return the problem of a `metric` without a vector or a `language` without full text."""
     required_kind = "vector" if option_name == "metric" else "fulltext"
     declared_kind = next(
-        (option.value.text for option in constraint.options if option.name.text == "kind"),
-        required_kind,
+        (option.value.text for option in constraint.options if option.name.text == "kind"), required_kind
     )
-    types_fit = all(
-        column.type is None or _supports_type(required_kind, column.type) for column in columns
-    )
+    types_fit = all(column.type is None or _supports_type(required_kind, column.type) for column in columns)
     if types_fit and declared_kind == required_kind and len(columns) < 2:
         return None
-    requirement = (
-        "a Vector property" if option_name == "metric" else "a full-text index of a String property"
-    )
+    requirement = "a Vector property" if option_name == "metric" else "a full-text index of a String property"
     return f"`@index`: `{option_name}` requires {requirement}", None

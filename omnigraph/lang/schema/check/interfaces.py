@@ -34,9 +34,7 @@ def expand_interfaces(
         has_all_interfaces = False
         if ("interface", interface_name.text) not in unreadable_names:
             message = f"{node_draft.label} implements the unknown interface `{interface_name.text}`"
-            hint = did_you_mean(
-                interface_name.text, interface_drafts, _describe_known_interfaces(interface_drafts)
-            )
+            hint = did_you_mean(interface_name.text, interface_drafts, _describe_known_interfaces(interface_drafts))
             findings.add(CheckStage.INTERFACE, interface_name.span, message, hint)
     return replace(node_draft, properties=property_drafts, has_all_interfaces=has_all_interfaces)
 
@@ -48,10 +46,7 @@ def _describe_known_interfaces(interface_drafts: _InterfaceDrafts) -> str:
 
 
 def _add_interface_properties(
-    node_draft: TypeDraft,
-    interface: TypeDraft,
-    property_drafts: dict[str, PropertyDraft],
-    findings: SchemaFindings,
+    node_draft: TypeDraft, interface: TypeDraft, property_drafts: dict[str, PropertyDraft], findings: SchemaFindings
 ) -> None:
     for property_name, interface_property in interface.properties.items():
         satisfied_pair = (interface.name.text, property_name)
@@ -60,18 +55,13 @@ def _add_interface_properties(
             inherited_definition = replace(
                 interface_property.definition, declared_directly=False, satisfies=(satisfied_pair,)
             )
-            property_drafts[property_name] = replace(
-                interface_property, definition=inherited_definition
-            )
+            property_drafts[property_name] = replace(interface_property, definition=inherited_definition)
             continue
         if existing_property.has_valid_type and interface_property.has_valid_type:
-            _compare_properties(
-                node_draft, interface, existing_property, interface_property, findings
-            )
+            _compare_properties(node_draft, interface, existing_property, interface_property, findings)
         satisfied_pairs = tuple(sorted({*existing_property.definition.satisfies, satisfied_pair}))
         property_drafts[property_name] = replace(
-            existing_property,
-            definition=replace(existing_property.definition, satisfies=satisfied_pairs),
+            existing_property, definition=replace(existing_property.definition, satisfies=satisfied_pairs)
         )
 
 
@@ -117,9 +107,4 @@ def _origin_suffix(existing_property: PropertyDraft) -> str:
 def _comparable_definition(property_draft: PropertyDraft) -> catalog.PropertyDefinition:
     """Return the definition without its origin and with sorted annotations, for comparison."""
     sorted_annotations = tuple(sorted(property_draft.definition.annotations, key=repr))
-    return replace(
-        property_draft.definition,
-        annotations=sorted_annotations,
-        declared_directly=True,
-        satisfies=(),
-    )
+    return replace(property_draft.definition, annotations=sorted_annotations, declared_directly=True, satisfies=())

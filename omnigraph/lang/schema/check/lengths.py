@@ -14,9 +14,7 @@ from .properties import declared_properties
 
 
 def check_name_lengths(
-    declarations: Iterable[model.Declaration],
-    existing_names: Container[str],
-    findings: SchemaFindings,
+    declarations: Iterable[model.Declaration], existing_names: Container[str], findings: SchemaFindings
 ) -> None:
     """Reject new type and property names that are too long."""
     for declaration in declarations:

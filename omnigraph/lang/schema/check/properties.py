@@ -30,9 +30,7 @@ def declared_properties(declaration: model.Declaration) -> list[model.Property]:
     return [member for member in declaration.members if isinstance(member, model.Property)]
 
 
-def _check_reserved_name(
-    name: model.Name, type_kind: catalog.TypeKind, findings: SchemaFindings
-) -> None:
+def _check_reserved_name(name: model.Name, type_kind: catalog.TypeKind, findings: SchemaFindings) -> None:
     name_text, reason = name.text, None
     if name_text in names.RESERVED_ROW_COLUMNS:
         reason = "the storage layer uses this name"

@@ -24,9 +24,7 @@ def read_value_rule(
     return read_rule(draft, constraint, findings)
 
 
-def _read_range(
-    draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings
-) -> catalog.Constraint | None:
+def _read_range(draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings) -> catalog.Constraint | None:
     match constraint.arguments:
         case (model.Literal(), model.Bounds() as bounds):
             column = resolve_column(draft, constraint, constraint.arguments[0], findings)
@@ -35,22 +33,16 @@ def _read_range(
             hint = "write `@range(year, 1600..2100)`; one bound may be omitted"
             findings.add(CheckStage.CONSTRAINT, constraint.span, message, hint)
             return None
-    lower_bound, upper_bound = (
-        _read_bound(bound_literal, findings) for bound_literal in (bounds.low, bounds.high)
-    )
+    lower_bound, upper_bound = (_read_bound(bound_literal, findings) for bound_literal in (bounds.low, bounds.high))
     if lower_bound is not None and upper_bound is not None and lower_bound > upper_bound:
-        message = (
-            f"`@range`: the lower bound {lower_bound} is greater than the upper bound {upper_bound}"
-        )
+        message = f"`@range`: the lower bound {lower_bound} is greater than the upper bound {upper_bound}"
         findings.add(CheckStage.CONSTRAINT, bounds.span, message, "no value can satisfy it")
     if column is None or not _check_column_kind(column, constraint, "numeric", findings):
         return None
     return catalog.Range(column.name, lower_bound, upper_bound)
 
 
-def _read_bound(
-    bound_literal: model.Literal | None, findings: SchemaFindings
-) -> int | float | None:
+def _read_bound(bound_literal: model.Literal | None, findings: SchemaFindings) -> int | float | None:
     if bound_literal is None:
         return None
     bound = literals.parse_number(bound_literal)
@@ -60,9 +52,7 @@ def _read_bound(
     return bound
 
 
-def _read_check(
-    draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings
-) -> catalog.Constraint | None:
+def _read_check(draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings) -> catalog.Constraint | None:
     match constraint.arguments:
         case (model.Literal(), model.Literal(kind="string") as pattern):
             column = resolve_column(draft, constraint, constraint.arguments[0], findings)
@@ -78,10 +68,7 @@ def _read_check(
 
 
 def _check_column_kind(
-    column: ConstraintColumn,
-    constraint: model.Constraint,
-    required_kind: str,
-    findings: SchemaFindings,
+    column: ConstraintColumn, constraint: model.Constraint, required_kind: str, findings: SchemaFindings
 ) -> bool:
     """Return whether the column is `numeric` or `String` as required; unreadable types pass."""
     if column.type is None:
@@ -89,10 +76,7 @@ def _check_column_kind(
     is_string = column.type.scalar is ScalarType.STRING and not column.type.is_list
     if column.type.is_numeric if required_kind == "numeric" else is_string:
         return True
-    message = (
-        f"`@{constraint.kind}` needs a {required_kind} property;"
-        f" `{column.name}` is {column.type.display()}"
-    )
+    message = f"`@{constraint.kind}` needs a {required_kind} property; `{column.name}` is {column.type.display()}"
     findings.add(CheckStage.CONSTRAINT, column.span, message)
     return False
 
@@ -106,19 +90,13 @@ def _check_pattern(pattern: model.Literal, findings: SchemaFindings) -> None:
         re2.compile(pattern.text, options)
     except (re2.error, UnicodeError) as error:
         error_detail = error.args[0]
-        reason = (
-            str(error_detail, "utf-8", "replace")
-            if isinstance(error_detail, bytes)
-            else "not Unicode text"
-        )
+        reason = str(error_detail, "utf-8", "replace") if isinstance(error_detail, bytes) else "not Unicode text"
         span, message = _locate_pattern_error(pattern, reason, findings)
         hint = "patterns are RE2: no look-around, no back-references"
         findings.add(CheckStage.CONSTRAINT, span, f"`@check`: {message}", hint)
 
 
-def _locate_pattern_error(
-    pattern: model.Literal, reason: str, findings: SchemaFindings
-) -> tuple[Span, str]:
+def _locate_pattern_error(pattern: model.Literal, reason: str, findings: SchemaFindings) -> tuple[Span, str]:
     """Return the position and message of an RE2 error; RE2 quotes the part after the last colon."""
     complaint, _, faulty_part = reason.partition(": ")
     part_index = pattern.text.find(faulty_part) if faulty_part else -1
@@ -142,15 +120,11 @@ def check_defaults(node: catalog.NodeType, findings: SchemaFindings) -> None:
         default = definition.default
         if not _default_satisfies_rule(rule, default):
             constraint_name = "range" if isinstance(rule, catalog.Range) else "check"
-            message = (
-                f"`@default` on `{rule.column}`: `{default.text}` violates its `@{constraint_name}`"
-            )
+            message = f"`@default` on `{rule.column}`: `{default.text}` violates its `@{constraint_name}`"
             findings.add(CheckStage.CONSTRAINT, default.span, message)
 
 
-def _rule_applies(
-    rule: catalog.Range | catalog.Check, definition: catalog.PropertyDefinition
-) -> bool:
+def _rule_applies(rule: catalog.Range | catalog.Check, definition: catalog.PropertyDefinition) -> bool:
     """Return whether the rule supports the type of the property; a mismatch was reported before."""
     if isinstance(rule, catalog.Range):
         return definition.type.is_numeric

@@ -18,9 +18,7 @@ def reader_texts_differ(
 
 
 def refuse_annotation_changes(
-    entity_label: str,
-    old_annotations: tuple[StoredAnnotation, ...],
-    new_annotations: tuple[StoredAnnotation, ...],
+    entity_label: str, old_annotations: tuple[StoredAnnotation, ...], new_annotations: tuple[StoredAnnotation, ...]
 ) -> Iterator[MigrationStep]:
     """Refuse a change of any other annotation, naming all that differ."""
     old_opaque = _opaque_annotations(old_annotations)
@@ -28,13 +26,9 @@ def refuse_annotation_changes(
     if old_opaque != new_opaque:
         changed_names = ", ".join(
             f"@{annotation_name}"
-            for annotation_name in sorted(
-                {annotation.name for annotation in old_opaque ^ new_opaque}
-            )
+            for annotation_name in sorted({annotation.name for annotation in old_opaque ^ new_opaque})
         )
-        yield make_unsupported_change(
-            "OG-BC-105", entity_label, f"{changed_names} changed, but its meaning is unknown"
-        )
+        yield make_unsupported_change("OG-BC-105", entity_label, f"{changed_names} changed, but its meaning is unknown")
 
 
 def _reader_annotations(annotations: tuple[StoredAnnotation, ...]) -> set[StoredAnnotation]:

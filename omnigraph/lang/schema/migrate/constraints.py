@@ -49,9 +49,7 @@ def inline_constraint_steps(type_pair: TypePair) -> dict[str, list[MigrationStep
     for constraint in dropped:
         property_name = _find_inline_property(type_pair.surviving_properties, constraint)
         if property_name is not None:
-            steps_by_property.setdefault(property_name, []).append(
-                _drop_step(type_pair, constraint)
-            )
+            steps_by_property.setdefault(property_name, []).append(_drop_step(type_pair, constraint))
     for constraint in added:
         property_name = _find_inline_property(type_pair.new_properties, constraint)
         if property_name is not None:
@@ -65,9 +63,7 @@ def dropped_column_steps(type_pair: TypePair) -> dict[str, list[MigrationStep]]:
     for constraint in type_pair.old_constraints.values():
         dropped_columns = type_pair.dropped_names.intersection(constraint_columns(constraint))
         if dropped_columns and not _is_immutable_key(type_pair, constraint):
-            steps_by_column.setdefault(min(dropped_columns), []).append(
-                _drop_step(type_pair, constraint)
-            )
+            steps_by_column.setdefault(min(dropped_columns), []).append(_drop_step(type_pair, constraint))
     return steps_by_column
 
 
@@ -94,21 +90,15 @@ def restate_steps(type_pair: TypePair, property_name: str) -> Iterator[Migration
 def key_columns(type_pair: TypePair) -> frozenset[str]:
     """Return the key columns in the new schema."""
     key_constraints = [
-        key_constraint
-        for key_constraint in type_pair.new_constraints.values()
-        if isinstance(key_constraint, Key)
+        key_constraint for key_constraint in type_pair.new_constraints.values() if isinstance(key_constraint, Key)
     ]
-    return frozenset(
-        column_name for key_constraint in key_constraints for column_name in key_constraint.columns
-    )
+    return frozenset(column_name for key_constraint in key_constraints for column_name in key_constraint.columns)
 
 
 _OptionChanges = list[tuple[Index, Index]]
 
 
-def _compare_constraints(
-    type_pair: TypePair,
-) -> tuple[list[Constraint], _OptionChanges, list[Constraint]]:
+def _compare_constraints(type_pair: TypePair) -> tuple[list[Constraint], _OptionChanges, list[Constraint]]:
     """Return dropped, changed and added constraints, without dropped columns and keys."""
     old_constraints, new_constraints = type_pair.old_constraints, type_pair.new_constraints
     dropped = [
@@ -116,9 +106,7 @@ def _compare_constraints(
         for constraint_key, constraint in old_constraints.items()
         if constraint_key not in new_constraints and not _is_immutable_key(type_pair, constraint)
     ]
-    dropped = [
-        constraint for constraint in dropped if not _uses_dropped_column(type_pair, constraint)
-    ]
+    dropped = [constraint for constraint in dropped if not _uses_dropped_column(type_pair, constraint)]
     added = [
         constraint
         for constraint_key, constraint in new_constraints.items()
@@ -139,12 +127,7 @@ def _pair_changed_indexes(dropped: list[Constraint], added: list[Constraint]) ->
     unpaired_indexes = [constraint for constraint in added if isinstance(constraint, Index)]
     for old_index in (constraint for constraint in dropped if isinstance(constraint, Index)):
         new_index = next(
-            (
-                constraint
-                for constraint in unpaired_indexes
-                if constraint.columns == old_index.columns
-            ),
-            None,
+            (constraint for constraint in unpaired_indexes if constraint.columns == old_index.columns), None
         )
         if new_index is not None:
             unpaired_indexes.remove(new_index)
@@ -152,27 +135,17 @@ def _pair_changed_indexes(dropped: list[Constraint], added: list[Constraint]) ->
     return option_changes
 
 
-def _find_inline_property(
-    properties: Mapping[str, PropertyDefinition], constraint: Constraint
-) -> str | None:
+def _find_inline_property(properties: Mapping[str, PropertyDefinition], constraint: Constraint) -> str | None:
     """Return the property on which a constraint is written inline, or None for the body."""
     column_name, *other_columns = constraint_columns(constraint)
     definition = properties.get(column_name)
-    if (
-        other_columns
-        or definition is None
-        or (isinstance(constraint, Index) and constraint.options)
-    ):
+    if other_columns or definition is None or (isinstance(constraint, Index) and constraint.options):
         return None
-    return (
-        column_name if type(constraint).__name__.lower() in definition.inline_constraints else None
-    )
+    return column_name if type(constraint).__name__.lower() in definition.inline_constraints else None
 
 
 def _has_constraint(constraints: ConstraintsByKey, target: Key | Unique | Index) -> bool:
-    same_kind = [
-        constraint for constraint in constraints.values() if type(constraint) is type(target)
-    ]
+    same_kind = [constraint for constraint in constraints.values() if type(constraint) is type(target)]
     return any(constraint_columns(constraint) == target.columns for constraint in same_kind)
 
 
@@ -186,14 +159,7 @@ def _is_immutable_key(type_pair: TypePair, constraint: Constraint) -> bool:
 
 def _key_change_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     old_columns, new_columns = (
-        next(
-            (
-                constraint.columns
-                for constraint in constraints.values()
-                if isinstance(constraint, Key)
-            ),
-            None,
-        )
+        next((constraint.columns for constraint in constraints.values() if isinstance(constraint, Key)), None)
         for constraints in (type_pair.old_constraints, type_pair.new_constraints)
     )
     if old_columns == new_columns:
@@ -203,17 +169,13 @@ def _key_change_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
         change = f"@key({key_columns}) is {'added' if old_columns is None else 'removed'}"
     else:
         change = f"@key({', '.join(old_columns)}) becomes @key({', '.join(new_columns)})"
-    yield make_unsupported_change(
-        "OG-BC-101", type_pair.entity_label(), f"{change}: the id of every node would change"
-    )
+    yield make_unsupported_change("OG-BC-101", type_pair.entity_label(), f"{change}: the id of every node would change")
 
 
 def _drop_step(type_pair: TypePair, constraint: Constraint) -> DropConstraint:
     code = "OG-CD-102" if isinstance(constraint, Index) else "OG-CD-101"
     return DropConstraint(
-        **type_pair.step_members,
-        constraint=constraint,
-        **rating_members(code if type_pair.has_rows else None),
+        **type_pair.step_members, constraint=constraint, **rating_members(code if type_pair.has_rows else None)
     )
 
 
@@ -229,28 +191,19 @@ def _holds_for_existing_data(type_pair: TypePair, constraint: Constraint) -> boo
         _is_null_everywhere(type_pair, column) for column in constraint_columns(constraint)
     ):
         return True
-    return any(
-        _implies(old_constraint, constraint)
-        for old_constraint in type_pair.old_constraints.values()
-    )
+    return any(_implies(old_constraint, constraint) for old_constraint in type_pair.old_constraints.values())
 
 
 def _is_null_everywhere(type_pair: TypePair, column: str) -> bool:
     definition = type_pair.new_properties.get(column)
-    return (
-        definition is not None
-        and definition.type.nullable
-        and column not in type_pair.surviving_properties
-    )
+    return definition is not None and definition.type.nullable and column not in type_pair.surviving_properties
 
 
 def _implies(old_constraint: Constraint, new_constraint: Constraint) -> bool:
     match old_constraint, new_constraint:
         case (Key(old_columns) | Unique(old_columns), Unique(new_columns)):
             return set(old_columns) <= set(new_columns)
-        case Range(old_column, old_low, old_high), Range(new_column, new_low, new_high) if (
-            old_column == new_column
-        ):
+        case Range(old_column, old_low, old_high), Range(new_column, new_low, new_high) if old_column == new_column:
             fits_below = new_low is None or (old_low is not None and old_low >= new_low)
             fits_above = new_high is None or (old_high is not None and old_high <= new_high)
             return fits_below and fits_above

@@ -41,11 +41,7 @@ def describe_step(step: MigrationStep) -> str:
     code_suffix = f" [{step.code}]" if step.code else ""
     if isinstance(step, UnsupportedChange):
         return f"not supported: {step.entity}: {step.reason}{code_suffix}"
-    description = (
-        _describe_type_step(step)
-        or _describe_property_step(step)
-        or _describe_constraint_step(step)
-    )
+    description = _describe_type_step(step) or _describe_property_step(step) or _describe_constraint_step(step)
     return f"{description}{validation_note}{code_suffix}"
 
 
@@ -87,18 +83,14 @@ def _describe_property_step(step: MigrationStep) -> str:
         return f"rename {step.type_kind}:{step.type_name}.{step.old} to {step.new}"
     if not isinstance(step, PropertyStep):
         return ""
-    return _describe_property_change(
-        step, f"{step.type_kind}:{step.type_name}.{step.property_name}"
-    )
+    return _describe_property_change(step, f"{step.type_kind}:{step.type_name}.{step.property_name}")
 
 
 def _describe_property_change(step: PropertyStep, property_label: str) -> str:
     match step:
         case AddProperty(property_type=property_type, default=default):
             fill_note = (
-                ""
-                if default is None
-                else f", {_format_fill_value(property_type, default)} in existing entities"
+                "" if default is None else f", {_format_fill_value(property_type, default)} in existing entities"
             )
             return f"add property {property_label}: {property_type.display()}{fill_note}"
         case DropProperty(mode=drop_mode):
@@ -116,9 +108,7 @@ def _describe_property_change(step: PropertyStep, property_label: str) -> str:
 
 def _format_fill_value(property_type: PropertyType, default: str) -> str:
     """Return the default as spelled in a schema: only text is quoted."""
-    is_unquoted = (
-        property_type.is_numeric or property_type.scalar is ScalarType.BOOL or property_type.is_enum
-    )
+    is_unquoted = property_type.is_numeric or property_type.scalar is ScalarType.BOOL or property_type.is_enum
     return default if is_unquoted else compact_json(default)
 
 
@@ -147,9 +137,7 @@ def _describe_constraint_step(step: MigrationStep) -> str:
             return f"add {_format_constraint(constraint)} to {type_kind}:{type_name}"
         case DropConstraint(type_kind=type_kind, type_name=type_name, constraint=constraint):
             return f"drop {_format_constraint(constraint)} from {type_kind}:{type_name}"
-        case ChangeIndexOptions(
-            type_kind=type_kind, type_name=type_name, old=old_index, new=new_index
-        ):
+        case ChangeIndexOptions(type_kind=type_kind, type_name=type_name, old=old_index, new=new_index):
             subject = f"{_format_constraint(old_index)} of {type_kind}:{type_name}"
             return f"change {subject} to {_format_constraint(new_index)}"
     raise TypeError(f"no description for step kind {step.kind!r}")

@@ -47,11 +47,7 @@ class MigrationPlan:
 
 
 def plan_migration(
-    accepted: SchemaIR | Catalog,
-    desired: Catalog,
-    *,
-    allow_data_loss: bool = False,
-    source_name: str = "schema.pg",
+    accepted: SchemaIR | Catalog, desired: Catalog, *, allow_data_loss: bool = False, source_name: str = "schema.pg"
 ) -> MigrationPlan:
     """Plan the migration from an accepted schema to a desired one.
 
@@ -63,14 +59,12 @@ def plan_migration(
     >>> [step.to_json() for step in plan.steps]
     [{'kind': 'add_type', 'type_kind': 'node', 'name': 'Lamp', 'tier': 'safe'}]
     """
-    accepted_ir = (
-        new_identity(accepted, PLACEHOLDER_DOMAIN) if isinstance(accepted, Catalog) else accepted
-    )
+    accepted_ir = new_identity(accepted, PLACEHOLDER_DOMAIN) if isinstance(accepted, Catalog) else accepted
     resolved_identity = resolve_identity(accepted_ir, desired, source_name)
     drop_mode: DropMode = "hard" if allow_data_loss else "soft"
-    steps = tuple(
-        all_steps(accepted_ir, resolved_identity.ir, drop_mode)
-    ) or _refuse_unexplained_difference(accepted_ir, resolved_identity.ir)
+    steps = tuple(all_steps(accepted_ir, resolved_identity.ir, drop_mode)) or _refuse_unexplained_difference(
+        accepted_ir, resolved_identity.ir
+    )
     supported = not any(isinstance(step, UnsupportedChange) for step in steps)
     return MigrationPlan(supported, steps, resolved_identity.warnings, resolved_identity.ir)
 
@@ -79,8 +73,4 @@ def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[
     """Refuse a difference that no comparison detected: it must never count as "nothing to do"."""
     if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
-    return (
-        make_unsupported_change(
-            "OG-BC-106", "schema", "the schemas differ, but no step expresses how"
-        ),
-    )
+    return (make_unsupported_change("OG-BC-106", "schema", "the schemas differ, but no step expresses how"),)

@@ -57,24 +57,17 @@ def property_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
         yield _drop_property_step(type_pair, definition)
 
 
-def _add_property_steps(
-    type_pair: TypePair, definition: PropertyDefinition
-) -> Iterator[MigrationStep]:
+def _add_property_steps(type_pair: TypePair, definition: PropertyDefinition) -> Iterator[MigrationStep]:
     default_text = None if definition.default is None else definition.default.text
     if type_pair.has_rows and not definition.type.nullable and default_text is None:
         reason = f"required {definition.type.display()} has no value for existing entities"
         advice = "make it nullable or give it a @default"
-        yield make_unsupported_change(
-            "OG-MF-103", type_pair.entity_label(definition.name), f"{reason}; {advice}"
-        )
+        yield make_unsupported_change("OG-MF-103", type_pair.entity_label(definition.name), f"{reason}; {advice}")
         return
     # Existing entities are null in a new nullable property; its default applies to new ones only.
     fill_value = default_text if type_pair.has_rows and not definition.type.nullable else None
     yield AddProperty(
-        **type_pair.step_members,
-        property_name=definition.name,
-        property_type=definition.type,
-        default=fill_value,
+        **type_pair.step_members, property_name=definition.name, property_type=definition.type, default=fill_value
     )
 
 
@@ -83,30 +76,22 @@ def _drop_property_step(type_pair: TypePair, definition: PropertyDefinition) -> 
     rating = rating_members(code if type_pair.has_rows else None)
     if type_pair.has_rows and type_pair.drop_mode == "hard":
         rating["severity"] = "error"
-    return DropProperty(
-        **type_pair.step_members, property_name=definition.name, mode=type_pair.drop_mode, **rating
-    )
+    return DropProperty(**type_pair.step_members, property_name=definition.name, mode=type_pair.drop_mode, **rating)
 
 
 def _change_property_steps(
     type_pair: TypePair, old_definition: PropertyDefinition, new_definition: PropertyDefinition
 ) -> Iterator[MigrationStep]:
     if old_definition.name != new_definition.name:
-        yield RenameProperty(
-            **type_pair.step_members, old=old_definition.name, new=new_definition.name
-        )
+        yield RenameProperty(**type_pair.step_members, old=old_definition.name, new=new_definition.name)
     yield from _type_change_steps(type_pair, old_definition.type, new_definition)
     yield from _embedding_steps(type_pair, old_definition, new_definition)
     old_default, new_default = (
-        definition.default.text if definition.default else None
-        for definition in (old_definition, new_definition)
+        definition.default.text if definition.default else None for definition in (old_definition, new_definition)
     )
     if old_default != new_default:
         yield ChangeDefault(
-            **type_pair.step_members,
-            property_name=new_definition.name,
-            old=old_default,
-            new=new_default,
+            **type_pair.step_members, property_name=new_definition.name, old=old_default, new=new_default
         )
     yield from restate_steps(type_pair, new_definition.name)
 
@@ -116,15 +101,11 @@ def _origin_and_annotation_steps(
 ) -> Iterator[MigrationStep]:
     yield from origin_steps(type_pair, old_definition, new_definition)
     yield from refuse_annotation_changes(
-        type_pair.entity_label(new_definition.name),
-        old_definition.annotations,
-        new_definition.annotations,
+        type_pair.entity_label(new_definition.name), old_definition.annotations, new_definition.annotations
     )
     if reader_texts_differ(old_definition.annotations, new_definition.annotations):
         yield UpdatePropertyMetadata(
-            **type_pair.step_members,
-            property_name=new_definition.name,
-            annotations=new_definition.annotations,
+            **type_pair.step_members, property_name=new_definition.name, annotations=new_definition.annotations
         )
 
 
@@ -140,18 +121,14 @@ def _type_change_steps(
         return
     if old_type.scalar is not new_type.scalar:
         # Relaxing and tightening are separate steps: this one keeps the nullability.
-        yield WidenProperty(
-            **step_members, old=old_type, new=new_type.as_nullable(old_type.nullable)
-        )
+        yield WidenProperty(**step_members, old=old_type, new=new_type.as_nullable(old_type.nullable))
     if new_type.nullable and not old_type.nullable:
         yield RelaxProperty(**step_members)
     old_values, new_values = old_type.enum_values or (), new_type.enum_values or ()
     if added_values := tuple(sorted(set(new_values) - set(old_values))):
         yield ExtendEnum(**step_members, added_values=added_values)
     if removed_values := tuple(sorted(set(old_values) - set(new_values))):
-        yield NarrowEnum(
-            **step_members, removed_values=removed_values, **_rate_if_stored(type_pair, "OG-MF-110")
-        )
+        yield NarrowEnum(**step_members, removed_values=removed_values, **_rate_if_stored(type_pair, "OG-MF-110"))
     if old_type.nullable and not new_type.nullable:
         yield TightenProperty(**step_members, **_rate_if_stored(type_pair, "OG-MF-104"))
 
@@ -160,9 +137,7 @@ def _rate_if_stored(type_pair: TypePair, code: str) -> dict[str, Any]:
     return rating_members(code if type_pair.has_rows else None)
 
 
-def _can_become(
-    type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition
-) -> bool:
+def _can_become(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:
     """Return whether the type stays the same, or widens without changing any id."""
     new_type = new_definition.type
     if old_type.is_list != new_type.is_list or old_type.is_enum != new_type.is_enum:
@@ -174,19 +149,13 @@ def _can_become(
     )
 
 
-def _changes_key_spelling(
-    type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition
-) -> bool:
+def _changes_key_spelling(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:
     """Return whether ids would change: a float32 key prints shorter than the equal float64."""
     return old_type.scalar is ScalarType.F32 and new_definition.name in key_columns(type_pair)
 
 
-def _refusal_suffix(
-    type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition
-) -> str:
-    if old_type.scalar is not new_definition.type.scalar and _changes_key_spelling(
-        type_pair, old_type, new_definition
-    ):
+def _refusal_suffix(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> str:
+    if old_type.scalar is not new_definition.type.scalar and _changes_key_spelling(type_pair, old_type, new_definition):
         return " in a key: the spelling of ids would change"
     return ""
 
@@ -210,15 +179,12 @@ def _embedding_steps(
 
 
 def _translate_embedding(
-    type_pair: TypePair,
-    old_embedding: EmbeddingDefinition | None,
-    new_embedding: EmbeddingDefinition | None,
+    type_pair: TypePair, old_embedding: EmbeddingDefinition | None, new_embedding: EmbeddingDefinition | None
 ) -> EmbeddingDefinition | None:
     if old_embedding is None:
         return None
     property_names = {
-        definition.name
-        for definition in (*type_pair.old_type.properties, *type_pair.new_type.properties)
+        definition.name for definition in (*type_pair.old_type.properties, *type_pair.new_type.properties)
     }
     if (
         new_embedding is not None
@@ -227,6 +193,4 @@ def _translate_embedding(
     ):
         # The source of an interface's vector belongs to the nodes; those are compared separately.
         return replace(old_embedding, source=new_embedding.source)
-    return replace(
-        old_embedding, source=type_pair.new_names.get(old_embedding.source, old_embedding.source)
-    )
+    return replace(old_embedding, source=type_pair.new_names.get(old_embedding.source, old_embedding.source))

@@ -8,16 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 from omnigraph.errors.diagnostics import DiagnosticSeverity
-from omnigraph.lang.schema.catalog import (
-    Check,
-    Constraint,
-    Index,
-    Key,
-    Range,
-    StoredAnnotation,
-    TypeKind,
-    Unique,
-)
+from omnigraph.lang.schema.catalog import Check, Constraint, Index, Key, Range, StoredAnnotation, TypeKind, Unique
 from omnigraph.lang.schema.codes import CODES, Tier
 from omnigraph.lang.schema.shape import JsonObject, annotation_json, constraint_json, type_json
 from omnigraph.records.frozen import record
@@ -39,9 +30,7 @@ class CardinalityBounds:
 
     def includes(self, other_bounds: "CardinalityBounds") -> bool:
         """Return whether these bounds admit every count that the other bounds admit."""
-        fits_above = self.high is None or (
-            other_bounds.high is not None and other_bounds.high <= self.high
-        )
+        fits_above = self.high is None or (other_bounds.high is not None and other_bounds.high <= self.high)
         return self.low <= other_bounds.low and fits_above
 
     def display(self) -> str:
@@ -85,10 +74,7 @@ class MigrationStep:
     def to_json(self) -> JsonObject:
         """Return the step as plain JSON values, `kind` first, without absent optional members."""
         leading_names = [field.name for field in fields(self) if field.name not in _TRAILING_FIELDS]
-        values_by_name = {
-            field_name: getattr(self, field_name)
-            for field_name in (*leading_names, *_TRAILING_FIELDS)
-        }
+        values_by_name = {field_name: getattr(self, field_name) for field_name in (*leading_names, *_TRAILING_FIELDS)}
         present_values = {
             field_name: field_value
             for field_name, field_value in values_by_name.items()

@@ -28,11 +28,7 @@ from .steps import DropMode
 ConstraintsByKey = dict[tuple[str, str], Constraint]
 
 # The constraint class for each name that may be written inline on a property.
-INLINE_CONSTRAINT_CLASSES: dict[str, type[Key | Unique | Index]] = {
-    "index": Index,
-    "key": Key,
-    "unique": Unique,
-}
+INLINE_CONSTRAINT_CLASSES: dict[str, type[Key | Unique | Index]] = {"index": Index, "key": Key, "unique": Unique}
 
 
 @record(slots=False)
@@ -94,11 +90,7 @@ class TypePair:
     @cached_property
     def dropped_properties(self) -> tuple[PropertyDefinition, ...]:
         """Return the dropped properties, in name order."""
-        return tuple(
-            definition
-            for definition in self.old_type.properties
-            if definition.name not in self.new_names
-        )
+        return tuple(definition for definition in self.old_type.properties if definition.name not in self.new_names)
 
     @cached_property
     def dropped_names(self) -> frozenset[str]:
@@ -109,8 +101,7 @@ class TypePair:
     def old_constraints(self) -> ConstraintsByKey:
         """Return the old constraints with new column names, in canonical order."""
         return _sort_constraints(
-            self._with_new_columns(constraint)
-            for constraint in _declared_constraints(self.old_type)
+            self._with_new_columns(constraint) for constraint in _declared_constraints(self.old_type)
         )
 
     @cached_property
@@ -122,9 +113,7 @@ class TypePair:
         """Return an old constraint with new column names; dropped columns keep theirs."""
         if isinstance(constraint, Range | Check):
             return replace(constraint, column=self._new_column_name(constraint.column))
-        return replace(
-            constraint, columns=tuple(sorted(map(self._new_column_name, constraint.columns)))
-        )
+        return replace(constraint, columns=tuple(sorted(map(self._new_column_name, constraint.columns))))
 
     def _new_column_name(self, column: str) -> str:
         return self.new_names.get(column, column)

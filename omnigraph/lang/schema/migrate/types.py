@@ -48,9 +48,7 @@ def all_steps(old_ir: SchemaIR, new_ir: SchemaIR, drop_mode: DropMode) -> Iterat
             if declared_type.kind == type_kind and type_id not in old_types:
                 yield AddType(type_kind=type_kind, name=declared_type.name)
             elif declared_type.kind == type_kind:
-                yield from type_steps(
-                    TypePair(old_ir, new_ir, old_types[type_id], declared_type, drop_mode)
-                )
+                yield from type_steps(TypePair(old_ir, new_ir, old_types[type_id], declared_type, drop_mode))
         for type_id, declared_type in old_types.items():
             if declared_type.kind == type_kind and type_id not in new_types:
                 yield _drop_type_step(old_ir, new_ir, declared_type, drop_mode)
@@ -64,23 +62,15 @@ def type_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
 
 def _rename_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     if type_pair.old_type.name != type_pair.new_type.name:
-        yield RenameType(
-            type_kind=type_pair.kind, old=type_pair.old_type.name, new=type_pair.new_type.name
-        )
+        yield RenameType(type_kind=type_pair.kind, old=type_pair.old_type.name, new=type_pair.new_type.name)
 
 
 def _endpoint_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     old_edge, new_edge = type_pair.old_type, type_pair.new_type
     if not isinstance(old_edge, EdgeType) or not isinstance(new_edge, EdgeType):
         return
-    old_ids = [
-        type_pair.old_ir.type_id("node", type_name)
-        for type_name in (old_edge.source, old_edge.target)
-    ]
-    new_ids = [
-        type_pair.new_ir.type_id("node", type_name)
-        for type_name in (new_edge.source, new_edge.target)
-    ]
+    old_ids = [type_pair.old_ir.type_id("node", type_name) for type_name in (old_edge.source, old_edge.target)]
+    new_ids = [type_pair.new_ir.type_id("node", type_name) for type_name in (new_edge.source, new_edge.target)]
     if old_ids != new_ids:
         yield ChangeEndpoints(
             type_name=new_edge.name,
@@ -94,13 +84,9 @@ def _annotation_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
     old_type, new_type = type_pair.old_type, type_pair.new_type
     if isinstance(old_type, InterfaceType) or isinstance(new_type, InterfaceType):
         return
-    yield from refuse_annotation_changes(
-        type_pair.entity_label(), old_type.annotations, new_type.annotations
-    )
+    yield from refuse_annotation_changes(type_pair.entity_label(), old_type.annotations, new_type.annotations)
     if reader_texts_differ(old_type.annotations, new_type.annotations):
-        yield UpdateTypeMetadata(
-            type_kind=type_pair.kind, name=new_type.name, annotations=new_type.annotations
-        )
+        yield UpdateTypeMetadata(type_kind=type_pair.kind, name=new_type.name, annotations=new_type.annotations)
 
 
 def _cardinality_steps(type_pair: TypePair) -> Iterator[MigrationStep]:

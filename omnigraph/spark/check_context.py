@@ -1,0 +1,97 @@
+"""What the checks of a bulk load share: the load, the snapshot, and the rows that tasks reported."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.spark.report_rows import KEY_ROWS, TUPLE_ROWS
+from omnigraph.spark.rule_inputs import key_columns, make_key_rows, make_tuple_rows, tuple_columns
+from omnigraph.spark.scan import scan
+from omnigraph.spark.stage import LoadJob
+from omnigraph.spark.staged_fragments import StagedFragment, map_fragment_rows, map_staged_fragments
+from omnigraph.spark.task_reports import TaskReport
+from omnigraph.spark.unique_tuples import unique_groups
+from omnigraph.values.table_key import TableKey
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class LoadCheckContext:
+    """Everything the rules read: the reports of tasks, and the base snapshot.
+
+    `collected` are the reports that the driver collected from `task_reports`.
+    """
+
+    spark: "SparkSession"
+    load_id: str  # id of the load
+    load_job: LoadJob
+    snapshot: Snapshot
+    task_reports: "DataFrame"
+    collected: Sequence[TaskReport]
+    input_keys: frozenset[TableKey]  # table keys that the input names
+    staged_fragments: Mapping[TableKey, Sequence[StagedFragment]]  # written fragments by table key
+    reported_keys: frozenset[TableKey]  # table keys with records that exist only in task reports
+    unwritten_keys: frozenset[TableKey]  # table keys with records that are in no fragment
+
+    @property
+    def replaces_types(self) -> bool:
+        """Whether the load replaces all rows of the types in the input."""
+        return self.load_job.mode == "overwrite"
+
+    def entity_type(self, type_number: int) -> NodeType | EdgeType:
+        """Return a type by its number in the task reports."""
+        return type_for_key(self.load_job.schema_ir.catalog, self.load_job.table_keys[type_number])
+
+    def key_rows(self, *table_keys: TableKey) -> "DataFrame":
+        """Ids, endpoints and positions of the records of some types, with the columns of `KEY_ROWS`.
+
+        Generated ids are null: no other record can refer to them.
+        """
+        frames = []
+        if self.reported_keys & set(table_keys):
+            type_numbers = [self.load_job.table_keys.index(key) for key in table_keys]
+            frames.append(KEY_ROWS.select_from(self.task_reports, type_numbers))
+        frames.append(self._staged_rows(table_keys, key_columns, make_key_rows(self.load_job.table_keys), KEY_ROWS.ddl))
+        return reduce(lambda a, b: a.unionAll(b), frames)
+
+    def tuple_rows(self) -> "DataFrame":
+        """The `@unique` tuples of all records, with the columns of `TUPLE_ROWS`."""
+        reported_tuples = TUPLE_ROWS.select_from(self.task_reports)
+        unique_keys = [
+            key for key in self.input_keys if unique_groups(type_for_key(self.load_job.schema_ir.catalog, key))
+        ]
+        make_rows = make_tuple_rows(self.load_job.schema_ir, self.load_job.table_keys)
+        return reported_tuples.unionAll(
+            self._staged_rows(unique_keys, tuple_columns(self.load_job.schema_ir), make_rows, TUPLE_ROWS.ddl)
+        )
+
+    def _staged_rows(
+        self, table_keys: Sequence[TableKey], select_columns: Any, make_rows: Any, ddl: str
+    ) -> "DataFrame":
+        fragments = [
+            fragment
+            for key in table_keys
+            for fragment in self.staged_fragments.get(key, ())
+            if select_columns(fragment)
+        ]
+        read_fragment = map_fragment_rows(self.load_job.pinned_graph, select_columns, make_rows)
+        return map_staged_fragments(self.spark, fragments, read_fragment, ddl)
+
+    def stored_rows(self, table_key: TableKey, columns: Sequence[str]) -> "DataFrame":
+        """Read the stored rows of a type."""
+        return scan(self.spark, self.snapshot, table_key, columns)
+
+    def has_stored_rows(self, table_key: TableKey) -> bool:
+        """Whether a type has stored rows."""
+        return table_key in self.load_job.filled_keys
+
+
+def drop_replaced(rows: "DataFrame", replaced_positions: frozenset[int]) -> "DataFrame":
+    """Drop the rows of records that a later record of the load replaces."""
+    return rows.where(~rows.spot.isin(sorted(replaced_positions))) if replaced_positions else rows
