@@ -24,12 +24,12 @@ from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
 from omnigraph.values import ids
 from omnigraph.values.table_key import TableKey
-from tests.cost.bills import METHODS, spoken
-from tests.history.apart import apart
-from tests.rig.brought import bring
+from tests.cost.measurements import METHODS, spoken
+from tests.rig.independent_writers import apart
 from tests.rig.proxy import Proxy, requests_of
+from tests.rig.s3_server import S3Server
 from tests.rig.seaweed import seaweed
-from tests.rig.server import S3Server
+from tests.rig.upload import bring
 
 SCHEMA = "node Person { name: String @key  age: I64? }"
 ALL = "match { $p: Person } return { $p.name as name, $p.age as age }"

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 import omnigraph
 from omnigraph.publish import next_state
-from tests.cost.bills import METHODS, spoken
+from tests.cost.measurements import METHODS, spoken
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.seaweed import seaweed
 

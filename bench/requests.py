@@ -14,7 +14,7 @@ from pathlib import Path
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from tests.cost.bills import Cost, add, cost_of_requests, open_cold, wide_schema, window, with_hops
+from tests.cost.measurements import Cost, add, cost_of_requests, open_cold, wide_schema, window, with_hops
 from tests.rig.proxy import Proxy, requests_of
 from tests.rig.seaweed import seaweed
 from tests.rig.writes import CITY, LIVES_IN, PERSON, SCHEMA

@@ -1,4 +1,4 @@
-"""Settings shared by every test: the hypothesis profiles and the place of the checkout."""
+"""Settings of all tests: hypothesis profiles and the location of the checkout."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests that share something costly run in one process."""
-    from tests.rig.groups import Groups
+    from tests.rig.xdist_groups import Groups
 
     return Groups(config, log) if config.getvalue("dist") == "loadgroup" else None
 

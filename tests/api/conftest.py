@@ -1,4 +1,4 @@
-"""Small graphs through the public door."""
+"""Small graphs built through the public API."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The facade for coroutines: facets, sets, streams, sessions and transactions."""
+"""The asynchronous facade: facets, sets, streams, sessions and transactions."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Handles in the world: threads, coroutines, processes, signals, and what they import."""
+"""Handles with threads, coroutines, processes, signals and imports."""
 
 import asyncio
 import pickle
@@ -18,7 +18,7 @@ from omnigraph.api.async_graph import AsyncGraph
 from omnigraph.api.write_options import STOP_EVENT
 from omnigraph.errors import Cancelled, OmnigraphError
 from tests.api.conftest import SCHEMA
-from tests.rig.patience import PATIENCE
+from tests.rig.timeouts import PATIENCE
 
 COUNT = "match { $p: Person } return { count($p) as n }"
 HEAVY = {"lance", "pyarrow", "pandas", "polars", "pyspark", "numpy", "boto3", "obstore", "duckdb"}
@@ -36,7 +36,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert set(shown.strip().split(",")) & HEAVY == set()
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_can_be_imported() -> None:
     for name in omnigraph.__all__:
         assert getattr(omnigraph, name) is not None
     assert dir(omnigraph) == sorted(omnigraph.__all__)
@@ -91,7 +91,7 @@ def test_many_coroutines_share_one_handle(graph: Graph) -> None:
     assert asyncio.run(work()) == [5] * 100
 
 
-def test_a_write_that_is_called_off_before_it_is_published_has_no_effect(graph: Graph) -> None:
+def test_write_cancelled_before_publishing_has_no_effect(graph: Graph) -> None:
     head = graph.head.id
     there = AsyncGraph(graph)
 
@@ -112,7 +112,7 @@ def test_a_write_that_is_called_off_before_it_is_published_has_no_effect(graph: 
     assert graph.node("Person", "eve") is None
 
 
-def test_a_write_that_waits_in_the_pool_is_called_off(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_queued_in_the_thread_pool_can_be_cancelled(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     pool = ThreadPoolExecutor(1)
@@ -134,7 +134,7 @@ def test_a_write_that_waits_in_the_pool_is_called_off(graph: Graph, monkeypatch:
     assert graph.node("Person", "eve") is None
 
 
-def test_the_wish_to_stop_is_an_error_without_effect(graph: Graph) -> None:
+def test_cancellation_raises_an_error_with_no_effect(graph: Graph) -> None:
     stop = threading.Event()
     stop.set()
     token = STOP_EVENT.set(stop)
@@ -199,7 +199,7 @@ print(os.waitstatus_to_exitcode(status), graph.nodes("Person").count())
 """
 
 
-def test_handles_go_to_other_processes(graph: Graph, tmp_path: Path) -> None:
+def test_pickled_handles_work_in_other_processes(graph: Graph, tmp_path: Path) -> None:
     script = tmp_path / "spawned.py"
     script.write_text(SPAWNED)
     shown = subprocess.check_output([sys.executable, str(script), graph.uri, "spawn"], text=True, timeout=PATIENCE)
@@ -247,7 +247,7 @@ def test_an_interrupt_ends_a_query_and_the_handle_stays_usable(graph: Graph) -> 
     assert count == "4"
 
 
-def test_a_runaway_query_ends_in_an_error(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_over_its_limits_raises_an_error(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_QUERY_MEMORY", "1000")
     with pytest.raises(OmnigraphError) as error:
         graph.query("match { $a: Person $b: Person $c: Person } return { $a.name, $b.name }")
@@ -256,7 +256,7 @@ def test_a_runaway_query_ends_in_an_error(graph: Graph, monkeypatch: pytest.Monk
     assert graph.query(COUNT).scalar() == 4
 
 
-def test_graphs_for_tests_end_with_their_block() -> None:
+def test_temporary_graph_is_removed_after_its_with_block() -> None:
     from omnigraph import testing
 
     text = '{"type":"Person","data":{"name":"x"}}\n'
@@ -268,14 +268,14 @@ def test_graphs_for_tests_end_with_their_block() -> None:
     assert not where.exists()
 
 
-def test_a_handle_that_is_forgotten_says_nothing(tmp_path: Path) -> None:
+def test_garbage_collected_handle_emits_no_warning(tmp_path: Path) -> None:
     import gc
 
     omnigraph.init(tmp_path / "g", SCHEMA, durability="os").query(COUNT)
     gc.collect()
 
 
-def test_a_graph_has_a_card(graph: Graph) -> None:
+def test_graph_has_a_notebook_card(graph: Graph) -> None:
     html = graph._repr_html_()
     assert "node:Person" in html
     assert graph.head.id in html

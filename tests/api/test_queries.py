@@ -1,4 +1,4 @@
-"""Queries through the handle: what may be given, what is remembered, what is refused."""
+"""Queries through the handle: accepted forms, parameters, caching and rejections."""
 
 import logging
 from datetime import UTC, date, datetime, timedelta
@@ -50,7 +50,7 @@ def test_a_query_is_text_a_path_or_a_bare_body(people: Graph, tmp_path: Path) ->
     assert found.query_name == "anonymous"
 
 
-def test_which_query_must_be_clear(people: Graph, tmp_path: Path) -> None:
+def test_ambiguous_query_name_is_rejected(people: Graph, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="adults, all, rename"):
         people.query(ADULTS)
     with pytest.raises(InputError, match="no query 'adult'") as error:
@@ -62,7 +62,7 @@ def test_which_query_must_be_clear(people: Graph, tmp_path: Path) -> None:
         people.query(tmp_path / "gone.gq")
 
 
-def test_a_change_is_no_query_and_a_query_no_change(graph: Graph) -> None:
+def test_query_and_mutate_reject_each_others_text(graph: Graph) -> None:
     head = graph.head.id
     for source in ("delete Person where age > 3", 'insert Person { name: "x" }'):
         with pytest.raises(TypeCheckError, match="changes the graph"):
@@ -72,7 +72,7 @@ def test_a_change_is_no_query_and_a_query_no_change(graph: Graph) -> None:
     assert graph.refresh().head.id == head
 
 
-def test_findings_in_a_bare_body_point_into_it(people: Graph) -> None:
+def test_diagnostics_of_a_bare_body_use_its_positions(people: Graph) -> None:
     with pytest.raises(TypeCheckError) as error:
         people.query("match {\n  $p: Persn } return { $p.name }")
     (found,) = error.value.diagnostics
@@ -84,14 +84,14 @@ def test_findings_in_a_bare_body_point_into_it(people: Graph) -> None:
     assert wrong.value.diagnostics[0].line == 1
 
 
-def test_parameters_named_like_options_come_by_params(people: Graph) -> None:
+def test_parameters_named_like_options_are_passed_by_params(people: Graph) -> None:
     text = "match { $p: Person  $p.name = $name  $p.team = $branch } return { $p.age }"
     assert people.query(text, params={"name": "ann", "branch": "core"}).scalar() == 30
     with pytest.raises(InputError, match="given twice"):
         people.query("match { $p: Person  $p.name = $x } return { $p.age }", params={"x": 1}, x=2)
 
 
-def test_problems_with_parameters_are_all_named(people: Graph) -> None:
+def test_all_parameter_problems_are_reported(people: Graph) -> None:
     with pytest.raises(ParameterError, match=r"\$mn.*no such.*\$min.*missing"):
         people.query(ADULTS, name="adults", mn=3)
     with pytest.raises(ParameterError, match="I32"):
@@ -114,7 +114,7 @@ def test_a_text_is_compiled_once_per_schema(people: Graph, monkeypatch: pytest.M
     assert len(made) == 1
 
 
-def test_a_prepared_query_tells_what_it_takes(graph: Graph) -> None:
+def test_prepared_query_describes_its_parameters(graph: Graph) -> None:
     call = graph.prepare(ADULTS, name="adults")
     assert (call.name, call.kind, dict(call.params)) == ("adults", "read", {"min": "I32"})
     assert repr(call) == "<Prepared read: adults($min: I32)>"
@@ -157,7 +157,7 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 
 @pytest.mark.parametrize(("name", "kind", "values"), VALUES, ids=[v[1] for v in VALUES])
-def test_every_type_goes_in_and_comes_out(things: Graph, name: str, kind: str, values: list[Any]) -> None:
+def test_every_type_round_trips_as_a_parameter(things: Graph, name: str, kind: str, values: list[Any]) -> None:
     put = things.prepare(f"query put($k: String, $v: {kind}?) {{ insert Thing {{ k: $k, {name}: $v }} }}")
     for value in [*values, None]:
         put(k="one", v=value)
@@ -170,7 +170,7 @@ def test_every_type_goes_in_and_comes_out(things: Graph, name: str, kind: str, v
         assert things.query(text, v=values[-1]).scalars() == ["one"]
 
 
-def test_a_moment_keeps_its_instant(things: Graph) -> None:
+def test_datetime_parameter_keeps_its_instant(things: Graph) -> None:
     from zoneinfo import ZoneInfo
 
     here = datetime(2024, 7, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -181,12 +181,12 @@ def test_a_moment_keeps_its_instant(things: Graph) -> None:
 
 
 @pytest.mark.parametrize("vector", [np.array([1.0, 2.0]), pa.array([1.0, 2.0]), [1, 2], (1.0, 2.0)])
-def test_vectors_come_from_arrays(things: Graph, vector: Any) -> None:
+def test_arrays_are_accepted_as_vectors(things: Graph, vector: Any) -> None:
     things.mutate('query v($v: Vector(2)) { insert Thing { k: "v", vec: $v } }', v=vector)
     assert things["Thing", "v"].vec == [1.0, 2.0]
 
 
-def test_an_enum_is_its_value(things: Graph) -> None:
+def test_python_enum_is_passed_as_its_value(things: Graph) -> None:
     things.mutate('query e($e: String) { insert Thing { k: "e", e: $e } }', e=Team.CORE)
     assert things["Thing", "e"].e == "core"
 
@@ -207,7 +207,7 @@ def test_an_enum_is_its_value(things: Graph) -> None:
         ("Date", "2024-13-01"),
     ],
 )
-def test_values_that_do_not_fit_are_refused(things: Graph, kind: str, value: Any) -> None:
+def test_values_of_the_wrong_type_are_rejected(things: Graph, kind: str, value: Any) -> None:
     with pytest.raises(ParameterError, match=r"\$v"):
         things.query(f"query q($v: {kind}) {{ match {{ $t: Thing }} return {{ $t.k }} }}", v=value)
 
@@ -227,7 +227,7 @@ def test_a_read_sees_the_newest_state_unless_it_is_pinned(graph: Graph) -> None:
     assert graph.query(count).target == {"branch": "main", "snapshot": None}
 
 
-def test_other_branches_and_moments(graph: Graph) -> None:
+def test_query_reads_other_branches_and_times(graph: Graph) -> None:
     count = "match { $p: Person } return { count($p) as n }"
     graph.branches.create("b")
     graph.insert("Person", {"name": "eve"}, branch="b")
@@ -251,7 +251,7 @@ def test_at_a_moment_exactly_just_before_and_just_after(graph: Graph) -> None:
         graph.at(graph.log()[-1].published - step)
 
 
-def test_one_event_is_told_per_operation(graph: Graph, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_event_is_emitted_per_operation(graph: Graph, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "omnigraph"):
         graph.query("match { $p: Person } return { $p.name }")
         graph.insert("Person", {"name": "secret"})
@@ -267,7 +267,7 @@ def test_one_event_is_told_per_operation(graph: Graph, caplog: pytest.LogCapture
     assert "secret" not in caplog.text
 
 
-def test_a_stream_gives_the_same_rows_batch_by_batch(people: Graph) -> None:
+def test_stream_returns_the_rows_of_the_query(people: Graph) -> None:
     text = "match { $p: Person  $p.age >= $min } return { $p.name, $p.age }"
     with people.stream(text, min=25) as stream:
         assert stream.columns == ("p.name", "p.age")
@@ -279,7 +279,7 @@ def test_a_stream_gives_the_same_rows_batch_by_batch(people: Graph) -> None:
         pass
 
 
-def test_a_stream_stays_on_its_snapshot(graph: Graph) -> None:
+def test_stream_reads_one_snapshot(graph: Graph) -> None:
     with graph.stream("match { $p: Person } return { $p.name }") as stream:
         graph.insert("Person", {"name": "zed"})
         assert sorted(row.name for row in stream.iter_rows()) == ["ann", "bob", "cyd", "dee"]
@@ -329,7 +329,7 @@ def test_a_stream_of_millions_needs_little_memory(tmp_path: Path) -> None:
     assert megabytes < 450  # the texts of the answer alone have 500
 
 
-def test_a_named_query_does_not_mind_the_mistakes_of_others(people: Graph) -> None:
+def test_named_query_runs_beside_invalid_queries_in_the_file(people: Graph) -> None:
     text = """
 query good() { match { $p: Person } return { count($p) as n } }
 query bad() { match { $p: Persn } return { $p.name } }
@@ -344,7 +344,7 @@ query worse( { match }
         people.query(text)
 
 
-def test_a_value_that_is_missing_and_a_path_that_is_none_are_told(people: Graph) -> None:
+def test_missing_parameter_and_missing_file_are_reported(people: Graph) -> None:
     with pytest.raises(TypeCheckError, match="give it a value: `n=…`"):
         people.query("match { $p: Person $p.name = $n } return { $p.name }")
     for path in ("x.gqq", "queries/people"):
@@ -353,7 +353,7 @@ def test_a_value_that_is_missing_and_a_path_that_is_none_are_told(people: Graph)
         assert ".gq" in (wrong.value.hint or "")
 
 
-def test_short_forms_of_what_a_handle_shows(people: Graph) -> None:
+def test_repr_of_handles_is_short(people: Graph) -> None:
     assert repr(people.schema).startswith("<Schema of Firm, Note, Person")
     assert len(repr(people.head)) < 150
     assert people.revisions.commit("HEAD").id == people.head.id

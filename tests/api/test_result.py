@@ -1,4 +1,4 @@
-"""Result: conversions agree, wrong counts are refused, pictures are safe and small."""
+"""Results: equal conversions, row-count checks, bounded and escaped renderings."""
 
 import pickle
 import sys
@@ -32,7 +32,7 @@ ALL = result(
 )
 
 
-def test_all_forms_hold_the_same_values_in_the_same_order() -> None:
+def test_all_conversions_return_the_same_values_in_order() -> None:
     found = result(a=[3, 1, 2], b=["x", None, "z"])
     rows = [{"a": 3, "b": "x"}, {"a": 1, "b": None}, {"a": 2, "b": "z"}]
     assert found.to_dicts() == rows == found.to_arrow().to_pylist()
@@ -46,7 +46,7 @@ def test_all_forms_hold_the_same_values_in_the_same_order() -> None:
     assert (found.columns, found.num_rows, len(found)) == (("a", "b"), 3, 3)
 
 
-def test_rows_and_columns_are_taken_by_number_slice_and_name() -> None:
+def test_rows_and_columns_are_selected_by_index_slice_and_name() -> None:
     found = Result(pa.table({"p.name": ["ann", "bob", "cyd"], "q.name": ["x", "y", "z"]}))
     assert found[0]["p.name"] == "ann"
     assert found[-1]["p.name"] == "cyd"
@@ -63,7 +63,7 @@ def test_rows_and_columns_are_taken_by_number_slice_and_name() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_one_row_means_one_row(count: int) -> None:
+def test_one_requires_exactly_one_row(count: int) -> None:
     found = result(a=[1] * count)
     with pytest.raises(InputError, match=f"found {count}"):
         found.one()
@@ -77,7 +77,7 @@ def test_one_row_means_one_row(count: int) -> None:
         assert not found
 
 
-def test_scalars_are_of_one_column() -> None:
+def test_scalars_requires_one_column() -> None:
     assert result(a=[7]).scalar() == 7
     assert result(a=[7, 8]).scalars() == [7, 8]
     assert result(a=[7], b=[8]).scalars("b") == [8]
@@ -91,7 +91,7 @@ def test_vectors_become_a_matrix() -> None:
     assert Result(pa.table({"v": column})).to_numpy("v").tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_files_hold_the_rows(tmp_path: Path) -> None:
+def test_written_files_contain_the_rows(tmp_path: Path) -> None:
     found = result(a=[1, 2], b=["x,\n", None])
     found.write_parquet(tmp_path / "a.parquet")
     assert pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pylist() == found.to_dicts()
@@ -105,20 +105,20 @@ def test_files_hold_the_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
-def test_a_missing_library_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_optional_library_is_named_in_the_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=rf"pip install omnigraph\[{name}\]"):
         getattr(ALL, f"to_{name}")()
 
 
-def test_frames_are_made_by_the_library_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_are_built_by_the_requested_library(monkeypatch: pytest.MonkeyPatch) -> None:
     polars = ModuleType("polars")
     polars.from_arrow = lambda table: ("frame", table.num_rows)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "polars", polars)
     assert ALL.to_polars() == ("frame", 2)
 
 
-def test_cards_escape_everything_and_stay_small() -> None:
+def test_notebook_cards_escape_html_and_are_bounded() -> None:
     wide = {f"c{n}": HOSTILE * 10 for n in range(60)}
     wide["<b>"] = HOSTILE * 10
     for found in (result(**wide), result(s=[{"<i>": text} for text in HOSTILE])):
@@ -131,7 +131,7 @@ def test_cards_escape_everything_and_stay_small() -> None:
     assert set(ALL._repr_mimebundle_()) == {"text/plain", "text/html"}
 
 
-def test_pictures_of_odd_values() -> None:
+def test_tables_render_unusual_values() -> None:
     vectors = pa.array([[0.0, 1.0], None, [float("nan"), 1.0]], pa.list_(pa.float32(), 2))
     html = Result(pa.table({"v": vectors, "b": [b"ab", None, b""]}))._repr_html_()
     assert "2 bytes" in html
@@ -139,7 +139,7 @@ def test_pictures_of_odd_values() -> None:
     assert result(a=[])._repr_html_().count("<tr>") == 1
 
 
-def test_the_plain_picture_is_useful(capsys: pytest.CaptureFixture[str]) -> None:
+def test_repr_shows_the_rows(capsys: pytest.CaptureFixture[str]) -> None:
     found = result(a=list(range(30)))
     assert repr(found).startswith("<Result: 30 rows from branch main via q>\na\n")
     assert repr(found).endswith("… 20 more")
@@ -155,7 +155,7 @@ def test_results_and_rows_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(ALL[0])) == ALL[0]
 
 
-def test_a_stream_is_taken_once_and_warns_when_it_is_forgotten() -> None:
+def test_stream_is_consumed_once_and_warns_if_abandoned() -> None:
     table = pa.table({"a": [1, 2, 3]})
     told: list[int] = []
     with ResultStream(table.schema, iter(table.to_batches(2)), on_close=told.append) as stream:

@@ -1,4 +1,4 @@
-"""`Graph`, its protocol and `AsyncGraph` have the same methods, with the same parameters."""
+"""`Graph`, its protocol and `AsyncGraph` have the same methods and parameters."""
 
 import inspect
 import subprocess
@@ -68,7 +68,7 @@ def is_asynchronous(method: Callable[..., Any]) -> bool:
 
 
 @pytest.mark.parametrize(("sync", "asynchronous"), PAIRS)
-def test_the_asynchronous_side_is_complete(sync: type[Any], asynchronous: type[Any]) -> None:
+def test_async_graph_has_every_method_of_graph(sync: type[Any], asynchronous: type[Any]) -> None:
     assert differences(sync, asynchronous) == []
 
 
@@ -87,7 +87,7 @@ def test_a_missing_or_different_coroutine_is_reported() -> None:
 
 
 @pytest.mark.parametrize("entities", [NodeSet, EdgeSet])
-def test_asynchronous_sets_are_complete(entities: type[Any]) -> None:
+def test_async_sets_have_every_method_of_the_sets(entities: type[Any]) -> None:
     fields = {*NodeSet.__dataclass_fields__, "params"}
     there = AsyncNodeSet if entities is NodeSet else AsyncEntitySet
     names = public_names(entities) - fields
@@ -97,7 +97,7 @@ def test_asynchronous_sets_are_complete(entities: type[Any]) -> None:
 
 
 @pytest.mark.parametrize("cls", [Graph, *FACETS])
-def test_the_protocol_states_the_whole_surface(cls: type[Any]) -> None:
+def test_protocol_declares_every_public_method(cls: type[Any]) -> None:
     stated = getattr(surface if cls is Graph else facet_surfaces, f"{cls.__name__}Surface")
     names = {name for name in public_names(cls) if f"{cls.__name__}.{name}" not in LOCAL_ONLY}
     assert names == public_names(stated)
@@ -107,12 +107,12 @@ def test_the_protocol_states_the_whole_surface(cls: type[Any]) -> None:
     assert [n for n, (a, b) in calls.items() if named(a) != named(b)] == []
 
 
-def test_a_graph_fits_its_protocol(graph: Graph) -> None:
+def test_graph_implements_its_protocol(graph: Graph) -> None:
     stated: GraphSurface = graph  # mypy compares the signatures
     assert stated.branches.names() == ["main"]
 
 
-def test_importing_the_graph_loads_no_facade_for_coroutines_and_no_spark() -> None:
+def test_importing_the_graph_loads_neither_async_facade_nor_spark() -> None:
     code = (
         "import sys, omnigraph.api.graph; loaded = set(sys.modules);"
         "assert not {'asyncio', 'pyspark', 'pandas', 'omnigraph.api.async_graph'} & loaded;"

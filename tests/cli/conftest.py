@@ -1,4 +1,4 @@
-"""Runs the program inside the test process: its exit code and what it wrote, stream by stream."""
+"""Runs the program in the test process and captures exit code, stdout and stderr."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""Files that are nothing like a schema or a query: every command says what is wrong and where."""
+"""Malformed schema and query files: every command reports the problem and its position."""
 
 import re
 from pathlib import Path
@@ -77,7 +77,7 @@ def cases() -> list[object]:
 
 
 @pytest.mark.parametrize(("kind", "words", "name"), cases())
-def test_bad_files(omnigraph: Program, kind: str, words: str, name: str) -> None:
+def test_every_command_reports_malformed_files(omnigraph: Program, kind: str, words: str, name: str) -> None:
     data, line, column = BAD[name]
     path = Path(f"bad.{kind}")
     path.write_bytes(data)
@@ -101,7 +101,7 @@ def check(said: str, code: int, place: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pg", "gq"])
-def test_a_file_of_ten_megabytes_is_refused_at_once(
+def test_oversized_file_is_rejected_before_parsing(
     omnigraph: Program, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     def never(*_: object, **__: object) -> None:
@@ -120,7 +120,7 @@ def test_a_file_of_ten_megabytes_is_refused_at_once(
 
 @pytest.mark.parametrize("words", [*COMMANDS["pg"], *COMMANDS["gq"]])
 @pytest.mark.parametrize("data", [b"", b"\n", b"\xef\xbb\xbf", b"// only this", b"/* \xc3\xa9 */\r\n"])
-def test_a_file_without_declarations_is_fine(omnigraph: Program, words: str, data: bytes) -> None:
+def test_file_without_declarations_is_accepted(omnigraph: Program, words: str, data: bytes) -> None:
     path = Path("none.gq" if words in COMMANDS["gq"] else "none.pg")
     for name, text in GOOD.items():
         Path(name).write_text(text)
@@ -132,7 +132,7 @@ def test_a_file_without_declarations_is_fine(omnigraph: Program, words: str, dat
 
 
 @pytest.mark.parametrize("depth", [scan.MAX_BRACKET_DEPTH - 3, 200])
-def test_nesting(omnigraph: Program, depth: int) -> None:
+def test_deep_nesting_is_rejected(omnigraph: Program, depth: int) -> None:
     Path("a.pg").write_text(GOOD["a.pg"])
     condition = "(" * depth + "$l.watts > 1" + ")" * depth
     Path("a.gq").write_text(f"query q() {{ match {{ $l: Lamp {condition} }} return {{ $l }} }}")

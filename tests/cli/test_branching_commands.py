@@ -1,4 +1,4 @@
-"""Commands that put branches together, compare, name, take back and draw."""
+"""Commands that merge, diff, tag, revert, cherry-pick and draw branches."""
 
 import json
 import re
@@ -38,7 +38,7 @@ next commands:
 """
 
 
-def test_a_conflict_says_what_each_side_has_and_what_to_type(
+def test_conflict_shows_both_sides_and_the_next_command(
     omnigraph: Program, graph: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = omnigraph("branch", "merge", "r", "--uri", graph)
@@ -55,7 +55,7 @@ def test_a_conflict_says_what_each_side_has_and_what_to_type(
     assert (told.code, one["ours"]["age"], one["theirs"]["age"]) == (3, 7, 5)
 
 
-def test_different_properties_can_be_put_together(omnigraph: Program, graph: str) -> None:
+def test_changes_to_different_properties_are_merged(omnigraph: Program, graph: str) -> None:
     made = library.open(graph, durability="os")
     made.update("Person", where="name = 'ada'", set={"age": 1, "city": "Ulm"})
     ended = omnigraph("branch", "merge", "r", "--uri", graph)
@@ -65,7 +65,7 @@ def test_different_properties_can_be_put_together(omnigraph: Program, graph: str
     assert made["Person", "ada"].properties == {"name": "ada", "age": 5, "city": "Ulm"}
 
 
-def test_a_decided_merge_lands_and_the_branch_goes(omnigraph: Program, graph: str) -> None:
+def test_resolved_merge_lands_and_deletes_the_branch(omnigraph: Program, graph: str) -> None:
     preview = ("branch", "merge", "r", "--uri", graph, "--dry-run", "--strategy", "Person=theirs")
     seen = omnigraph(*preview)
     assert seen.out == "would merge r into main: 0 added, 2 changed, 0 removed, 1 conflict resolved\n"
@@ -93,7 +93,7 @@ def test_a_branch_is_renamed(omnigraph: Program, graph: str) -> None:
     assert omnigraph("branch", "rename", "main", "x", "--uri", graph).code == 1
 
 
-def test_a_difference_is_shown_counted_and_checked(omnigraph: Program, graph: str) -> None:
+def test_diff_is_printed_counted_and_used_as_exit_code(omnigraph: Program, graph: str) -> None:
     assert omnigraph("diff", "main", "r", "--uri", graph).out == (
         "~ node Person 'ada': age 7 -> 5\n~ node Person 'bob': city null -> Bonn\n0 added, 2 changed, 0 removed\n"
     )
@@ -109,7 +109,7 @@ def test_a_difference_is_shown_counted_and_checked(omnigraph: Program, graph: st
     assert omnigraph("diff", "nowhere", "--uri", graph).code == 1
 
 
-def test_tags_are_made_listed_used_and_taken_away(omnigraph: Program, graph: str) -> None:
+def test_tags_are_created_listed_used_and_deleted(omnigraph: Program, graph: str) -> None:
     made = omnigraph("tag", "create", "v1", "HEAD~1", "--uri", graph, "-m", "before", "--as", "bob")
     assert re.fullmatch(f"tagged {ULID} as v1\n", made.out)
     assert re.fullmatch(f"v1  {ULID}  [-0-9]+ [:0-9]+  bob  before\n", omnigraph("tag", "list", graph).out)
@@ -128,7 +128,7 @@ def test_tags_are_made_listed_used_and_taken_away(omnigraph: Program, graph: str
     assert omnigraph("tag", "delete", "v1", "--uri", graph).code == 1
 
 
-def test_a_commit_is_taken_back_and_made_again(omnigraph: Program, graph: str) -> None:
+def test_commit_is_reverted_and_cherry_picked(omnigraph: Program, graph: str) -> None:
     done = omnigraph("revert", "HEAD", "--uri", graph, "--as", "bob")
     assert re.fullmatch(f"reverted HEAD on main: 0 added, 1 changed, 0 removed; commit {ULID}\n", done.out)
     assert 'bob  revert  Revert "seven"  (main)' in omnigraph("log", graph).out
@@ -146,7 +146,7 @@ def test_a_commit_is_taken_back_and_made_again(omnigraph: Program, graph: str) -
     assert (wrong.code, "main~3" in wrong.err) == (1, True)
 
 
-def test_the_log_is_drawn_for_people(omnigraph: Program, graph: str) -> None:
+def test_log_graph_is_drawn_on_a_terminal(omnigraph: Program, graph: str) -> None:
     omnigraph("branch", "merge", "r", "--uri", graph, "--strategy", "ours", "-m", "done")
     drawn = re.sub(f"{ULID}  [-0-9]+ [:0-9]+", "ID", omnigraph("log", graph, "--ascii").out)
     assert drawn == (
@@ -165,7 +165,7 @@ def test_the_log_is_drawn_for_people(omnigraph: Program, graph: str) -> None:
     assert "\x1b[" in omnigraph("log", graph, "--color", "always").out
 
 
-def test_what_to_type_next_keeps_what_was_typed(omnigraph: Program, graph: str) -> None:
+def test_suggested_command_repeats_the_given_options(omnigraph: Program, graph: str) -> None:
     how = ("--granularity", "property", "-m", "two words", "--delete-branch")
     ended = omnigraph("branch", "merge", "r", "--uri", graph, *how)
     kept = "--granularity property --message 'two words' --delete-branch --strategy ours"
@@ -180,7 +180,7 @@ def test_what_to_type_next_keeps_what_was_typed(omnigraph: Program, graph: str) 
     assert done.code == 0, done.err
 
 
-def test_a_broken_rule_is_told_beside_the_values(omnigraph: Program) -> None:
+def test_violated_rule_is_shown_with_the_values(omnigraph: Program) -> None:
     made = library.init("g", "node N { k: String @key  u: String @unique }", durability="os")
     other = made.branches.create("r")
     other.insert("N", {"k": "p", "u": "same"})
@@ -190,7 +190,7 @@ def test_a_broken_rule_is_told_beside_the_values(omnigraph: Program) -> None:
     assert "'q'" in ended.err
 
 
-def test_an_entity_tells_its_past_and_who_gave_its_values(omnigraph: Program, graph: str) -> None:
+def test_entity_history_and_blame_are_printed(omnigraph: Program, graph: str) -> None:
     seen = omnigraph("history", "Person", "ada", "--uri", graph)
     lines = [re.sub(f"^{ULID}  [0-9-]+ [0-9:]+", "ID WHEN", one) for one in seen.out.splitlines()]
     assert lines == [
@@ -221,7 +221,7 @@ def test_an_entity_tells_its_past_and_who_gave_its_values(omnigraph: Program, gr
     assert omnigraph("blame", "Ghost", "eve", "--uri", graph).code == 1
 
 
-def test_a_past_that_is_gone_is_told(omnigraph: Program, graph: str) -> None:
+def test_reclaimed_history_is_reported(omnigraph: Program, graph: str) -> None:
     made = library.open(graph, durability="os")
     made.branches.delete("r")  # else what both stand on would be kept
     made.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
@@ -235,7 +235,7 @@ def test_a_past_that_is_gone_is_told(omnigraph: Program, graph: str) -> None:
     )
 
 
-def test_edges_that_went_with_a_kept_node_are_told(omnigraph: Program) -> None:
+def test_lost_edges_of_a_kept_node_are_reported(omnigraph: Program) -> None:
     made = library.init("h", f"{SCHEMA}\nedge Knows: Person -> Person", durability="os")
     made.insert("Person", {"name": "ada"}, {"name": "bob"})
     edge = made.connect_nodes("Knows", [("ada", "bob", {})]).ids["Knows"][0]
@@ -253,7 +253,7 @@ def test_edges_that_went_with_a_kept_node_are_told(omnigraph: Program) -> None:
     ]
 
 
-def test_a_branch_begins_at_whatever_names_a_state(omnigraph: Program, graph: str) -> None:
+def test_branch_starts_at_any_revision(omnigraph: Program, graph: str) -> None:
     omnigraph("tag", "create", "v1", "r~1", "--uri", graph)
     for at, point in enumerate(("v1", "r~1", "main~1", "main")):
         done = omnigraph("branch", "create", f"b{at}", "--from", point, "--uri", graph)
@@ -265,7 +265,7 @@ def test_a_branch_begins_at_whatever_names_a_state(omnigraph: Program, graph: st
     assert "'HEAD' cannot name a tag: 'HEAD' is reserved" in refused.err
 
 
-def test_a_name_that_cannot_be_is_refused_before_anything_is_written(omnigraph: Program, graph: str) -> None:
+def test_invalid_name_is_rejected_before_any_write(omnigraph: Program, graph: str) -> None:
     calls = (
         ("branch", "create", "x" * 300),
         ("branch", "rename", "r", "."),
@@ -281,7 +281,7 @@ def test_a_name_that_cannot_be_is_refused_before_anything_is_written(omnigraph: 
     assert files(open_store(graph)) == before
 
 
-def test_a_branch_that_cannot_go_is_a_warning(omnigraph: Program, graph: str) -> None:
+def test_branch_that_cannot_be_deleted_is_a_warning(omnigraph: Program, graph: str) -> None:
     merge = ("branch", "merge", "main", "--into", "r", "--uri", graph, "--strategy", "ours")
     done = omnigraph(*merge, "--delete-branch")
     assert "warning: 'main' was merged, but not deleted: 'main' cannot be deleted" in done.err

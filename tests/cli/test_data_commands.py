@@ -14,8 +14,8 @@ import pytest
 
 import omnigraph as library
 from tests.cli.conftest import Outcome, Program
-from tests.rig.patience import PATIENCE
 from tests.rig.plugin import S3
+from tests.rig.timeouts import PATIENCE
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  tags: [String]? }
@@ -56,7 +56,7 @@ def people(omnigraph: Program) -> list[str]:
 # query -----------------------------------------------------------------------------------------
 
 
-def test_rows_of_a_query_in_a_file(omnigraph: Program, graph: str) -> None:
+def test_query_from_a_file_prints_rows(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("query", "older", "--query", "q.gq", "--params", '{"min": 26}', "--store", "g")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == ("1 row from branch main via older\np.name | p.age\n-------+------\nann    | 30\n")
@@ -65,7 +65,7 @@ def test_rows_of_a_query_in_a_file(omnigraph: Program, graph: str) -> None:
     assert both.out.startswith("2 rows")
 
 
-def test_the_document_of_a_query(omnigraph: Program, graph: str) -> None:
+def test_query_prints_a_json_document(omnigraph: Program, graph: str) -> None:
     head = library.open("g").head.id
     told = document(omnigraph("query", "-e", ALL, "--store", "g", "--json"))
     assert told == {
@@ -96,7 +96,7 @@ def test_formats(omnigraph: Program, graph: str, form: str) -> None:
     assert (ended.code, ended.out) == (0, FORMATS[form])
 
 
-def test_lines_begin_with_facts(omnigraph: Program, graph: str) -> None:
+def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("query", "-e", ALL, "--store", "g", "--format", "jsonl")
     first, *rows = [json.loads(line) for line in ended.out.splitlines()]
     assert (first["kind"], first["row_count"], first["columns"]) == ("metadata", 2, ["p.name"])
@@ -143,7 +143,7 @@ def test_lines_begin_with_facts(omnigraph: Program, graph: str) -> None:
         ("export g --branch main --snapshot x", 2, "--snapshot"),
     ],
 )
-def test_what_cannot_be_done_says_why(omnigraph: Program, graph: str, words: str, code: int, told: str) -> None:
+def test_invalid_requests_are_explained(omnigraph: Program, graph: str, words: str, code: int, told: str) -> None:
     import shlex
 
     before = library.open("g").head.id
@@ -154,7 +154,7 @@ def test_what_cannot_be_done_says_why(omnigraph: Program, graph: str, words: str
     assert library.open("g").branches.names() == ["main"]
 
 
-def test_a_wrong_query_is_shown_where_it_is_wrong(omnigraph: Program, graph: str) -> None:
+def test_query_error_is_shown_at_its_position(omnigraph: Program, graph: str) -> None:
     Path("w.gq").write_text("query w() { match { $p: Persn } return { $p.name } }")
     ended = omnigraph("query", "--query", "w.gq", "--store", "g")
     assert ended.code == 1
@@ -164,7 +164,7 @@ def test_a_wrong_query_is_shown_where_it_is_wrong(omnigraph: Program, graph: str
 # mutate ----------------------------------------------------------------------------------------
 
 
-def test_a_change_says_what_it_did(omnigraph: Program, graph: str) -> None:
+def test_mutation_prints_its_effects(omnigraph: Program, graph: str) -> None:
     words = ("mutate", "add", "--query", "q.gq", "--store", "g")
     ended = omnigraph(*words, "--params", '{"name": "cyd"}', "--as", "ada", "-m", "why")
     assert (ended.code, ended.out) == (0, "changed main via add: 1 node, 0 edges as ada\n")
@@ -181,7 +181,7 @@ def test_a_change_says_what_it_did(omnigraph: Program, graph: str) -> None:
     assert people(omnigraph) == ["ann", "bob", "cyd", "dee"]
 
 
-def test_a_lost_condition_ends_with_four(omnigraph: Program, graph: str) -> None:
+def test_failed_condition_exits_with_4(omnigraph: Program, graph: str) -> None:
     head = library.open("g").head.id
     words = ("mutate", "add", "--query", "q.gq", "--store", "g", "--if-commit", head)
     assert omnigraph(*words, "--params", '{"name": "cyd"}').code == 0
@@ -198,7 +198,7 @@ def test_a_lost_condition_ends_with_four(omnigraph: Program, graph: str) -> None
 # load and export -------------------------------------------------------------------------------
 
 
-def test_a_load_from_a_file_standard_input_and_packed(omnigraph: Program, graph: str) -> None:
+def test_load_reads_files_standard_input_and_compressed_files(omnigraph: Program, graph: str) -> None:
     line = '{"type": "Person", "data": {"name": "%s"}}\n'
     Path("a.ndjson").write_text(line % "a")
     with gzip.open("b.ndjson.gz", "wt") as file:
@@ -217,7 +217,7 @@ def test_a_load_from_a_file_standard_input_and_packed(omnigraph: Program, graph:
     assert document(empty)["commit"] is None
 
 
-def test_the_document_of_a_load(omnigraph: Program, graph: str) -> None:
+def test_load_prints_a_json_document(omnigraph: Program, graph: str) -> None:
     told = document(
         omnigraph(
             *("load", "g", "--data", "d.ndjson", "--mode", "merge", "--json", "--quiet"),
@@ -262,7 +262,7 @@ def test_bad_lines_are_reported(omnigraph: Program, graph: str) -> None:
     assert people(omnigraph) == ["ann", "bob"]
 
 
-def test_what_is_exported_loads_back(omnigraph: Program, graph: str) -> None:
+def test_export_can_be_loaded(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("export", "g")
     lines = [json.loads(line) for line in ended.out.splitlines()]
     assert ["edge" in one for one in lines] == [False, False, True]
@@ -275,7 +275,7 @@ def test_what_is_exported_loads_back(omnigraph: Program, graph: str) -> None:
     assert omnigraph("export", "h").out == ended.out
 
 
-def test_an_overwrite_elsewhere_needs_consent(omnigraph: Program, s3: S3) -> None:
+def test_overwrite_on_a_remote_store_needs_confirmation(omnigraph: Program, s3: S3) -> None:
     library.init(s3.url, SCHEMA)
     Path("d.ndjson").write_text(DATA)
     words = ("load", s3.url, "--data", "d.ndjson", "--mode", "overwrite")
@@ -297,7 +297,9 @@ def test_the_schema_of_a_graph(omnigraph: Program, graph: str) -> None:
     assert document(omnigraph("schema", "show", "--store", "g", "--json")) == {"schema_source": SCHEMA}
 
 
-def test_operations_are_told_on_the_side(omnigraph: Program, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operations_are_logged_to_standard_error(
+    omnigraph: Program, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ("query", "-e", ALL, "--store", "g", "--format", "csv")
     told = omnigraph(*words, "-v")
     assert told.out == "p.name\nann\nbob\n"
@@ -308,7 +310,7 @@ def test_operations_are_told_on_the_side(omnigraph: Program, graph: str, monkeyp
     assert (event["operation"], event["branch"], event["rows"]) == ("query", "main", 2)
 
 
-def test_a_reader_that_goes_away_leaves_no_traceback(omnigraph: Program, graph: str) -> None:
+def test_closed_pipe_prints_no_traceback(omnigraph: Program, graph: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -344,7 +346,7 @@ def test_ctrl_c_ends_a_query_with_130(omnigraph: Program, graph: str) -> None:
     assert "interrupted" in ended.stderr
 
 
-def test_a_load_is_done_once_per_key(omnigraph: Program, graph: str) -> None:
+def test_load_with_a_repeated_key_runs_once(omnigraph: Program, graph: str) -> None:
     tie = '{"edge": "Knows", "from": "bob", "to": "ann"}\n'
     Path("e.ndjson").write_text(tie)
     call = ("load", "g", "--data", "e.ndjson", "--mode", "merge", "-m", "why")
@@ -365,7 +367,7 @@ def test_a_load_is_done_once_per_key(omnigraph: Program, graph: str) -> None:
     assert "line 1: node type 'Person'" in same.err
 
 
-def test_a_named_query_of_a_file_with_mistakes(omnigraph: Program, graph: str) -> None:
+def test_named_query_runs_beside_invalid_queries_in_the_file(omnigraph: Program, graph: str) -> None:
     Path("q.gq").write_text(QUERIES + "query bad() { match { $p: Persn } return { $p.name } }")
     good = omnigraph("query", "all", "--query", "q.gq", "--store", "g", "--format", "csv")
     assert (good.code, good.out) == (0, "p.name\nann\nbob\n")
@@ -375,14 +377,14 @@ def test_a_named_query_of_a_file_with_mistakes(omnigraph: Program, graph: str) -
     assert omnigraph("lint", "--schema", "g.pg", "--query", "q.gq").code == 1
 
 
-def test_a_failed_change_says_that_nothing_was_written(omnigraph: Program, graph: str) -> None:
+def test_failed_mutation_reports_no_effect(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("mutate", "-e", "insert Person { nme: 1 }", "--store", "g")
     assert (ended.code, ended.err.splitlines()[-1]) == (1, "nothing was written")
     asked = omnigraph("query", "-e", "match { $p: Nobody } return { $p.x }", "--store", "g")
     assert "nothing was written" not in asked.err
 
 
-def test_files_are_given_by_type(omnigraph: Program, graph: str) -> None:
+def test_load_takes_one_file_per_type(omnigraph: Program, graph: str) -> None:
     Path("rows.csv").write_text("name\ndora\n")
     pq.write_table(pa.table({"name": ["emil"]}), "rows.parquet")
     for file in ("rows.csv", "rows.parquet"):

@@ -1,4 +1,4 @@
-"""Flags that every command takes, help pages, versions, exit codes and the last resort."""
+"""Common flags, help pages, versions, exit codes and unexpected errors."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def commands(group: click.Group, *path: str) -> Iterator[tuple[str, ...]]:
 COMMANDS = list(commands(cli))
 
 
-def test_the_commands_are_these() -> None:
+def test_command_list_matches_the_expected_one() -> None:
     assert {" ".join(words) for words in COMMANDS} == {
         "",
         "init",
@@ -101,7 +101,7 @@ def test_every_command_has_a_help_page(omnigraph: Program, words: tuple[str, ...
     assert [one for one in SHARED if one not in ended.out] == []
 
 
-def test_the_help_page_tells_the_exit_codes(omnigraph: Program) -> None:
+def test_help_page_lists_the_exit_codes(omnigraph: Program) -> None:
     told = " ".join(omnigraph("--help").out.split())
     assert (
         "0 success, 1 failure, 2 usage error, 4 --if-commit did not match, 5 --check found"
@@ -142,7 +142,7 @@ def test_the_help_page_tells_the_exit_codes(omnigraph: Program) -> None:
         "--nonsense",
     ],
 )
-def test_wrong_usage_is_told_on_standard_error(omnigraph: Program, words: str) -> None:
+def test_usage_errors_go_to_standard_error(omnigraph: Program, words: str) -> None:
     ended = omnigraph(*words.split())
     assert (ended.code, ended.out) == (2, "")
     assert re.match(r"(Usage|Error): ", ended.err)
@@ -205,7 +205,7 @@ def test_colours(
     assert click.unstyle(omnigraph("schema", "check", broken, *flags).out) == plain.out
 
 
-def test_a_flag_of_the_command_wins(omnigraph: Program, broken: Path) -> None:
+def test_command_flag_overrides_the_global_flag(omnigraph: Program, broken: Path) -> None:
     said = omnigraph("--color", "always", "schema", "check", broken, "--color", "never").out
     assert ESCAPE not in said
     said = omnigraph("--color", "never", "schema", "check", broken, "--color", "always").out
@@ -239,7 +239,7 @@ def test_colours_of_a_plan(omnigraph: Program, library: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["schema check gone.pg", "schema diff a.pg a.pg"])
-def test_a_traceback_is_shown_only_on_demand(omnigraph: Program, words: str) -> None:
+def test_traceback_is_shown_only_on_request(omnigraph: Program, words: str) -> None:
     Path("a.pg").write_text("node a {}")
     assert "Traceback" not in omnigraph(*words.split()).err
     ended = omnigraph(*words.split(), "--debug")
@@ -248,7 +248,7 @@ def test_a_traceback_is_shown_only_on_demand(omnigraph: Program, words: str) -> 
     assert ended.err.endswith(omnigraph(*words.split()).err)
 
 
-def test_the_unexpected_is_typed_too(omnigraph: Program, monkeypatch: pytest.MonkeyPatch, broken: Path) -> None:
+def test_unexpected_errors_are_typed(omnigraph: Program, monkeypatch: pytest.MonkeyPatch, broken: Path) -> None:
     def explode(*_: object) -> None:
         raise ZeroDivisionError("by zero")
 

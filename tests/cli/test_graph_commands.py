@@ -1,4 +1,4 @@
-"""Commands on stored graphs: what they print, what they refuse, how they end."""
+"""Commands on stored graphs: output, rejections and exit codes."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def document(ended: Outcome) -> dict[str, object]:
     return told
 
 
-def test_init_says_where_and_never_replaces_a_graph(omnigraph: Program) -> None:
+def test_init_prints_the_root_and_never_replaces_a_graph(omnigraph: Program) -> None:
     Path("small.pg").write_text(SCHEMA)
     ended = omnigraph("init", "--schema", "small.pg", "deep/down/g")
     where = Path("deep/down/g").absolute()
@@ -51,7 +51,7 @@ def test_init_says_where_and_never_replaces_a_graph(omnigraph: Program) -> None:
     assert told["types"] == ["edge:LivesIn", "node:City", "node:Person"]
 
 
-def test_a_wrong_schema_makes_nothing(omnigraph: Program) -> None:
+def test_invalid_schema_creates_nothing(omnigraph: Program) -> None:
     Path("wrong.pg").write_text("node Person { name: Strin }")
     ended = omnigraph("init", "--schema", "wrong.pg", "g")
     assert ended.code == 1
@@ -59,7 +59,7 @@ def test_a_wrong_schema_makes_nothing(omnigraph: Program) -> None:
     assert not Path("g").exists()
 
 
-def test_branches_are_made_listed_and_deleted(omnigraph: Program, graph: str) -> None:
+def test_branches_are_created_listed_and_deleted(omnigraph: Program, graph: str) -> None:
     made = omnigraph("branch", "create", "review/a", "--uri", graph, "--as", "ada")
     assert re.fullmatch(f"created branch review/a from main at {ULID}\n", made.out)
     assert made.err == f"branch create {Path(graph).absolute()} (direct, local)\n"
@@ -120,7 +120,7 @@ def test_a_snapshot_has_the_stamp_and_the_tables(omnigraph: Program, graph: str)
     assert sizes == {"Person": 2, "City": 0, "LivesIn": 0}
 
 
-def test_nothing_was_recovered(omnigraph: Program, graph: str) -> None:
+def test_recovery_reports_no_operations(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("recovery", "list", graph)
     assert (ended.code, ended.out, ended.err) == (0, "", "no operation was ever recovered\n")
     listed = document(omnigraph("recovery", "list", "--store", graph, "--json"))
@@ -147,21 +147,21 @@ def test_copy(omnigraph: Program, graph: str) -> None:
         "commit list --store http://example.org/g",
     ],
 )
-def test_the_address_of_a_server_is_not_storage(omnigraph: Program, graph: str, words: str) -> None:
+def test_server_address_is_rejected_as_storage(omnigraph: Program, graph: str, words: str) -> None:
     ended = omnigraph(*words.split())
     assert (ended.code, ended.out) == (1, "")
     assert "--server" in ended.err
 
 
 @pytest.mark.parametrize("words", ["snapshot gone", "commit list gone", "branch list --uri gone"])
-def test_no_graph_there(omnigraph: Program, words: str) -> None:
+def test_missing_graph_is_reported(omnigraph: Program, words: str) -> None:
     ended = omnigraph(*words.split())
     assert (ended.code, ended.out) == (1, "")
     assert "no graph at" in ended.err
     assert not Path("gone").exists()
 
 
-def test_a_branch_elsewhere_is_deleted_only_with_consent(omnigraph: Program, s3: S3) -> None:
+def test_branch_on_a_remote_store_is_deleted_only_with_confirmation(omnigraph: Program, s3: S3) -> None:
     library.init(s3.url, SCHEMA).branches.create("b")
     delete = ("branch", "delete", "b", "--uri", s3.url)
     for flags in ((), ("--json",)):
@@ -175,7 +175,9 @@ def test_a_branch_elsewhere_is_deleted_only_with_consent(omnigraph: Program, s3:
     assert list(library.open(s3.url).branches) == ["main"]
 
 
-def test_a_person_is_asked(omnigraph: Program, s3: S3, capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminal_user_is_asked_for_confirmation(
+    omnigraph: Program, s3: S3, capsys: pytest.CaptureFixture[str]
+) -> None:
     from omnigraph.cli.address import parse_storage_uri, require_consent
 
     class Terminal:
@@ -207,7 +209,7 @@ def test_the_commands_on_files_load_no_storage(omnigraph: Program) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_the_graph_may_stand_behind_branch_list(omnigraph: Program) -> None:
+def test_graph_argument_may_follow_branch_list(omnigraph: Program) -> None:
     Path("s.pg").write_text("node A { k: String @key }")
     assert omnigraph("init", "--schema", "s.pg", "g").code == 0
     assert omnigraph("branch", "list", "g").out == omnigraph("branch", "list", "--uri", "g").out
@@ -224,7 +226,7 @@ def test_the_graph_may_stand_behind_branch_list(omnigraph: Program) -> None:
     assert "HEAD~3" in forms.err
 
 
-def test_init_tells_what_is_odd_about_a_schema(omnigraph: Program) -> None:
+def test_init_prints_schema_warnings(omnigraph: Program) -> None:
     Path("odd.pg").write_text("node A { k: String @ky }")
     made = omnigraph("init", "--schema", "odd.pg", "odd")
     assert made.code == 0

@@ -1,4 +1,4 @@
-"""`schema plan` and `schema apply`: what people and programs read, and exit codes."""
+"""`schema plan` and `schema apply`: text output, JSON output and exit codes."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def head(graph: str) -> str:
     return library.open(graph).head.id
 
 
-def test_a_plan_for_people_and_for_programs(omnigraph: Program, graph: str) -> None:
+def test_schema_plan_prints_text_and_json(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("schema", "plan", "g", "--schema", "after.pg")
     assert ended.code == 0
     assert ended.out.splitlines()[-1] == "supported: 2 steps"
@@ -45,7 +45,7 @@ def test_a_plan_for_people_and_for_programs(omnigraph: Program, graph: str) -> N
         assert omnigraph("schema", "plan", "g", "--schema", *flags).code == code
 
 
-def test_an_application(omnigraph: Program, graph: str) -> None:
+def test_schema_apply_prints_the_commit(omnigraph: Program, graph: str) -> None:
     dry = omnigraph("schema", "apply", "g", "--schema", "after.pg", "--dry-run")
     assert dry.out.splitlines()[-1] == "2 steps would succeed on main; nothing was changed"
     command = ("schema", "apply", "g", "--schema", "after.pg", "--as", "me", "-m", "why", "--json")
@@ -60,7 +60,7 @@ def test_an_application(omnigraph: Program, graph: str) -> None:
     assert omnigraph("schema", "show", "g").out == AFTER
 
 
-def test_data_that_does_not_fit_is_named(omnigraph: Program, graph: str) -> None:
+def test_rows_that_block_a_schema_are_named(omnigraph: Program, graph: str) -> None:
     before = head(graph)
     ended = omnigraph("schema", "apply", "g", "--schema", "strict.pg")
     assert ended.code == 1
@@ -74,7 +74,7 @@ def test_data_that_does_not_fit_is_named(omnigraph: Program, graph: str) -> None
     assert head(graph) == before
 
 
-def test_a_branch_of_its_own_and_a_hard_drop(omnigraph: Program, graph: str) -> None:
+def test_schema_apply_on_a_branch_with_a_hard_drop(omnigraph: Program, graph: str) -> None:
     assert omnigraph("branch", "create", "dev", "--uri", "g").code == 0
     command = ("schema", "apply", "g", "--schema", "after.pg", "--allow-data-loss")
     ended = omnigraph(*command, "--branch", "dev", "--json")

@@ -1,4 +1,4 @@
-"""Signals to the program: it ends at once and in order, with no lock and no temporary file."""
+"""Signals end the program at once, without locks or temporary files left behind."""
 
 import signal
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 from omnigraph.api import opening as graphs
 from omnigraph.cli import exits
 from tests.rig.invariants import check_invariants, unfinished
-from tests.rig.patience import PATIENCE
+from tests.rig.timeouts import PATIENCE
 from tests.rig.writes import append, init_small, line_at, write
 
 CODES = {signal.SIGTERM: exits.TERMINATED, signal.SIGINT: exits.INTERRUPTED}
@@ -79,7 +79,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("number", "effects"), at_effects("TERM 1", "TERM 9", "INT 3", of=(1, 3, 9)))
-def test_a_copy_that_is_told_to_end(root: Path, tmp_path: Path, number: signal.Signals, effects: int) -> None:
+def test_terminated_copy_leaves_no_lock(root: Path, tmp_path: Path, number: signal.Signals, effects: int) -> None:
     target = tmp_path / "copy"
     code, said = told_to_end(["copy", str(root), str(target)], number, effects)
     assert code == CODES[number], said
@@ -91,7 +91,7 @@ def test_a_copy_that_is_told_to_end(root: Path, tmp_path: Path, number: signal.S
 
 
 @pytest.mark.parametrize(("number", "effects"), at_effects("TERM 1", "INT 2", "TERM 5", of=(1, 2, 3, 5)))
-def test_a_branch_creation_that_is_told_to_end(root: Path, number: signal.Signals, effects: int) -> None:
+def test_terminated_branch_creation_leaves_no_lock(root: Path, number: signal.Signals, effects: int) -> None:
     words = ["branch", "create", "b", "--store", str(root)]
     code, said = told_to_end(words, number, effects)
     assert code == CODES[number], said
@@ -117,7 +117,7 @@ main()
 """
 
 
-def test_a_second_request_ends_the_program_at_once(root: Path, tmp_path: Path) -> None:
+def test_second_signal_ends_the_program_at_once(root: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", HANGING, "copy", str(root), str(tmp_path / "copy")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as program:
         _read_until(program, "working")
@@ -146,7 +146,7 @@ program.main(["version"])
 
 @pytest.mark.parametrize("number", CODES)
 @pytest.mark.parametrize("moment", ["log", "return", "exit"])
-def test_a_signal_that_meets_the_end_of_the_program(number: signal.Signals, moment: str) -> None:
+def test_signal_during_exit_is_ignored(number: signal.Signals, moment: str) -> None:
     """The command is done: the program reports the signal in its exit code, in plain words."""
     command = [sys.executable, "-c", LATE, str(int(number)), moment]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -154,7 +154,7 @@ def test_a_signal_that_meets_the_end_of_the_program(number: signal.Signals, mome
     assert ended.stderr in ("", f"{WORDS[number]}; nothing was left half-written\n")
 
 
-def test_a_program_that_is_to_ignore_the_signal_does_so(tmp_path: Path) -> None:
+def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:
     code = (
         "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
         "from omnigraph.cli import main as m; m.run = lambda _: 0\n"
@@ -165,7 +165,7 @@ def test_a_program_that_is_to_ignore_the_signal_does_so(tmp_path: Path) -> None:
     assert done.stdout == "True\n"
 
 
-def test_inside_another_program_nothing_is_installed() -> None:
+def test_embedded_use_installs_no_signal_handlers() -> None:
     from omnigraph.cli.main import run
 
     before = signal.getsignal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""What commands print and how they end: every case under tests/cases/cli."""
+"""Output and exit codes of commands: every case under tests/cases/cli."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.cli.transcripts import Transcript, transcripts
 
 
 @pytest.mark.parametrize("case", transcripts(), ids=str)
-def test_case(
+def test_transcript_case(
     case: Transcript, omnigraph: Program, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "library").symlink_to(library)

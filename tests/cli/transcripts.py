@@ -1,4 +1,4 @@
-"""Reads and plays the transcripts under tests/cases/cli (see the README there)."""
+"""Reads and runs the transcripts under tests/cases/cli (see the README there)."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Makes the graph that is kept in `graph-100/`, and what must be read from it.
+"""Builds the graph in `graph-100/` and its expected contents.
 
 Run once per storage format: `python -m tests.compat.make_graph`. A graph that is checked in is
 never made again, because it stands for those that users have.

@@ -1,4 +1,4 @@
-"""Make the graph in `graph-keys/`: writes with idempotency keys, recorded by an earlier release.
+"""Builds the graph in `graph-keys/`: writes with idempotency keys of an earlier release.
 
 Run once: `python -m tests.compat.make_keyed_graph`. The archive is never rebuilt; it stands for
 the graphs that users have while they upgrade.

@@ -1,4 +1,4 @@
-"""A graph that an earlier program of this storage format made opens, reads and goes on."""
+"""A graph of an earlier release with this storage format opens, reads and accepts writes."""
 
 import json
 import tarfile
@@ -30,7 +30,7 @@ def test_every_branch_and_every_commit_reads_as_it_did(root: Path) -> None:
     check_invariants(str(root))
 
 
-def test_it_holds_what_the_format_has_to_offer(root: Path) -> None:
+def test_graph_covers_every_feature_of_the_format(root: Path) -> None:
     graph = omnigraph.open(root, read_only=True)
     chunks = graph._handle.branch_state.last_known().state.chunks
     assert len({one.commit_count for one in chunks}) > 1
@@ -41,7 +41,7 @@ def test_it_holds_what_the_format_has_to_offer(root: Path) -> None:
     assert size < 300_000
 
 
-def test_it_goes_on(root: Path) -> None:
+def test_graph_accepts_new_writes(root: Path) -> None:
     graph = omnigraph.open(root, durability="os")
     write(graph._handle.branch_state, append({"fresh": 1}))
     write(graph._handle.branch_state, delete(["p00"]))
@@ -57,13 +57,13 @@ def test_it_goes_on(root: Path) -> None:
     check_invariants(str(root))
 
 
-def test_the_archive_is_never_made_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_archive_is_not_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
     assert main() == 1
     assert "never made again" in capsys.readouterr().err
 
 
 @pytest.mark.full
-def test_the_program_of_today_makes_the_same_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_current_release_builds_the_same_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from omnigraph.history import log
 
     for name in ("CHUNK_COMMITS", "MAX_CHUNK_COMMITS"):

@@ -1,4 +1,4 @@
-"""Which calls of Lance are forbidden, as a function from source text to breaches.
+"""Forbidden Lance calls, as a function from source text to violations.
 
 Lance's own commits, cleanups and rewrites do not see detached versions, and they move HEADs that
 must never move. What is not staged and published by us must not happen at all.

@@ -1,4 +1,4 @@
-"""The house rules that no off-the-shelf linter knows, as functions from source text to breaches."""
+"""House rules that no standard linter checks, as functions from source text to violations."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Every package that can be installed has exactly one pinned version, and no index is named."""
+"""Every installable package has exactly one pinned version, and no index is named."""
 
 import re
 import tomllib
@@ -35,7 +35,7 @@ def test_every_declared_package_is_pinned(checkout: Path) -> None:
     assert declared(checkout) - {pin.split("==")[0] for pin in pins(checkout)} == set()
 
 
-def test_all_means_every_extra(checkout: Path) -> None:
+def test_extra_all_includes_every_extra(checkout: Path) -> None:
     project = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
     extras = set(project["optional-dependencies"])
     (every,) = project["optional-dependencies"]["all"]

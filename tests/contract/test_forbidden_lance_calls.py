@@ -1,4 +1,4 @@
-"""The package calls nothing of Lance that would destroy or move what it does not see."""
+"""The package makes no Lance call that could destroy or move data it does not see."""
 
 from functools import cache
 from pathlib import Path
@@ -36,11 +36,11 @@ def uses() -> list[Use]:
     return found
 
 
-def test_only_what_is_meant_is_used() -> None:
+def test_only_permitted_lance_calls_are_used() -> None:
     assert [one for one in uses() if one.permit not in ALLOWED] == []
 
 
-def test_no_permission_outlives_its_use() -> None:
+def test_every_permission_is_still_used() -> None:
     assert {one.permit for one in uses()} >= ALLOWED
 
 
@@ -88,7 +88,7 @@ def test_a_planted_call_is_caught(defect: str) -> None:
 @pytest.mark.parametrize(
     "name", ["delete", "update", "insert", "restore", "create_branch", "drop_columns", "tags.create"]
 )
-def test_beside_the_datasets_a_name_is_enough(name: str) -> None:
+def test_forbidden_name_outside_datasets_is_caught(name: str) -> None:
     assert forbidden_uses("storage/table.py", f"x = table.handle\nx.{name}('a')") != []
 
 
@@ -111,5 +111,5 @@ def test_a_permission_is_for_one_function_only() -> None:
         "delete = 'merge_insert'",
     ],
 )
-def test_innocent_code_is_left_alone(innocent: str) -> None:
+def test_harmless_code_is_accepted(innocent: str) -> None:
     assert forbidden_uses("publish/publish.py", innocent) == []

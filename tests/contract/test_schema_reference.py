@@ -1,4 +1,4 @@
-"""The reference page of the schema language: its examples compile, its refusals are refused."""
+"""Schema language reference: examples compile, rejected examples are rejected."""
 
 import json
 import re
@@ -37,12 +37,12 @@ def whole(text: str) -> str:
 
 
 @pytest.mark.parametrize("text", re.findall(r"^```pg\n(.*?)^```", PAGE, re.M | re.S))
-def test_an_example_compiles_without_a_remark(text: str) -> None:
+def test_example_compiles_without_findings(text: str) -> None:
     assert lint_schema(text) == ()
 
 
 @pytest.mark.parametrize(("text", "message"), table("refused", "message"))
-def test_what_the_page_calls_refused_is_refused_with_these_words(text: str, message: str) -> None:
+def test_rejected_examples_fail_with_the_documented_message(text: str, message: str) -> None:
     _, found = diagnose_schema(whole(text))
     said = [one.message.replace("`", "") for one in found]
     assert len(said) == 1
@@ -50,7 +50,7 @@ def test_what_the_page_calls_refused_is_refused_with_these_words(text: str, mess
 
 
 @pytest.mark.parametrize(("code", "text"), [row[:2] for row in table("code", "example", "instead")])
-def test_lint_says_what_the_page_says(code: str, text: str) -> None:
+def test_lint_examples_match_their_documented_findings(code: str, text: str) -> None:
     assert [one.code for one in lint_schema(whole(text))] == [code.strip("`")]
 
 
@@ -59,7 +59,7 @@ def test_every_code_of_lint_has_an_example() -> None:
     assert {row[0].strip("`") for row in table("code", "example", "instead")} == codes
 
 
-def test_every_type_annotation_and_reserved_name_is_there() -> None:
+def test_every_type_annotation_and_reserved_name_is_documented() -> None:
     types = " ".join(row[0] for row in table("type", "values"))
     assert set(PLAIN_TYPES) <= set(re.findall(r"\w+", types))
     notes = " ".join(row[0] for row in table("annotation", "where", "meaning"))
@@ -77,7 +77,7 @@ FITS = {
 }
 
 
-def test_every_kind_and_metric_of_an_index_is_there() -> None:
+def test_every_index_kind_and_metric_is_documented() -> None:
     assert {row[0].strip("`") for row in table("kind", "good for", "fits")} == set(INDEX_KINDS)
     options = {row[0]: set(re.findall(r"`(\w+)`", row[1])) for row in table("option", "values", "for")}
     assert options["`kind`"] == set(INDEX_KINDS)
@@ -85,14 +85,14 @@ def test_every_kind_and_metric_of_an_index_is_there() -> None:
 
 
 @pytest.mark.parametrize("kind", INDEX_KINDS)
-def test_an_index_fits_the_types_of_its_row(kind: str) -> None:
+def test_documented_index_types_are_accepted(kind: str) -> None:
     types = ("String", "enum(a, b)", "I32", "Bool", "Date", "Vector(2)", "[String]", "Blob")
     texts = {one: f"node L {{ a: {one}  @index(a, kind={kind}) }}" for one in types}
     assert {one for one, text in texts.items() if not diagnose_schema(text)[1]} == FITS[kind]
 
 
 @pytest.mark.parametrize(("type_name", "stored", "spelled"), table("type", "stored", "spelled"))
-def test_keys_are_spelled_as_the_page_says(type_name: str, stored: str, spelled: str) -> None:
+def test_keys_are_formatted_as_documented(type_name: str, stored: str, spelled: str) -> None:
     kind = PropertyType(PLAIN_TYPES[type_name.partition(",")[0].strip("`")])
     text = stored.strip("`")
     value = json.loads(text) if re.fullmatch(r"true|-?[\d.e]+", text) else text

@@ -1,4 +1,4 @@
-"""The matrix of cuts: every verb, every durable effect, every way to be cut off, and what is left.
+"""The crash matrix: every verb, every durable effect, every kind of crash, and the state left.
 
 `python -m tests.crash.matrix` prints the whole table, which is kept as a golden file.
 """

@@ -1,4 +1,4 @@
-"""The matrix of cuts on S3: the client is cut off at its k-th PUT, inside whatever call sends it.
+"""The crash matrix on S3: the client crashes at its k-th PUT, inside whatever call sends it.
 
 The request may still reach the store or not; after it nothing is answered any more. What is sent
 in parts is there with the POST that ends it: where the last object is such a one, it is cut, too.
@@ -22,11 +22,11 @@ from omnigraph.storage.store import Store, open_store
 from omnigraph.values import ids
 from tests.crash.matrix import Cut, Elsewhere, Row, Shape, anonymous, another_process, shape, told_by
 from tests.crash.verbs import VERBS, make_start, overdue
-from tests.rig.brought import bring
 from tests.rig.plugin import S3
 from tests.rig.proxy import Proxy, requests_of
+from tests.rig.request_log import Traffic
 from tests.rig.seaweed import seaweed
-from tests.rig.traffic import Traffic
+from tests.rig.upload import bring
 
 ARRIVES = (True, False)
 _MANY = 16  # removals that only a cleanup needs

@@ -1,4 +1,4 @@
-"""Applications of schemas for the matrix of cuts, and the graphs that they start from."""
+"""Schema applications of the crash matrix, and the graphs they start from."""
 
 from collections.abc import Callable
 from contextlib import suppress

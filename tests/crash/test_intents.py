@@ -1,4 +1,4 @@
-"""Long operations that outlive their owner: published once or refused, decided once, recorded once.
+"""Long operations without their owner: published once or refused, decided and recorded once.
 
 The owner and the one who finishes for it are two stores in one process; they share no line, since
 their stores promise different durability.
@@ -125,7 +125,7 @@ def test_a_finished_operation_is_not_published_again_by_its_owner(two: Two, monk
     check_invariants(two.root, acknowledged=[commit])
 
 
-def test_an_owner_that_sleeps_after_the_verdict_finds_its_commit(two: Two) -> None:
+def test_late_owner_finds_the_commit_of_the_finisher(two: Two) -> None:
     intent, staged = confirmed(two, {"big": 2})
     assert intents.decide(two.owner.store, intent, "publish") == "publish"
     two.recover()
@@ -136,7 +136,7 @@ def test_an_owner_that_sleeps_after_the_verdict_finds_its_commit(two: Two) -> No
     check_invariants(two.root, acknowledged=[commit])
 
 
-def test_without_the_look_for_the_commit_every_row_is_there_twice(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipping_the_commit_lookup_duplicates_rows(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedule above, with the rule taken away: it is the rule that holds it."""
     intent, staged = confirmed(two, {"big": 2})
     two.recover()
@@ -147,7 +147,7 @@ def test_without_the_look_for_the_commit_every_row_is_there_twice(two: Two, monk
     assert [row for row, _ in two.people()].count("big") == 2
 
 
-def test_a_finisher_repeats_the_checks_on_the_state_it_finds(two: Two) -> None:
+def test_finisher_rechecks_requirements_on_the_current_state(two: Two) -> None:
     confirmed(two, {"big": 2})
     write(two.other, append({"big": 9}))
     two.recover()
@@ -157,7 +157,7 @@ def test_a_finisher_repeats_the_checks_on_the_state_it_finds(two: Two) -> None:
     check_invariants(two.root)
 
 
-def test_an_owner_repeats_the_checks_on_the_state_it_finds(two: Two) -> None:
+def test_owner_rechecks_requirements_on_the_current_state(two: Two) -> None:
     def stage(txn: WriteTxn) -> PublishPlan | None:
         staged = plan(txn, append({"big": 2}))
         write(two.other, append({"big": 9}))
@@ -169,7 +169,7 @@ def test_an_owner_repeats_the_checks_on_the_state_it_finds(two: Two) -> None:
     check_invariants(two.root)
 
 
-def test_a_refused_operation_is_not_published_by_who_had_read_it_before(two: Two) -> None:
+def test_refused_operation_is_not_published_by_a_late_finisher(two: Two) -> None:
     intent, staged = confirmed(two, {"ghost": 2})
     assert intents.decide(two.owner.store, intent, "publish") == "publish"
     write(two.other, append({"ghost": 9}))
@@ -183,7 +183,7 @@ def test_a_refused_operation_is_not_published_by_who_had_read_it_before(two: Two
     check_invariants(two.root)
 
 
-def test_without_the_refusal_a_failure_becomes_a_commit(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipping_the_refusal_record_publishes_a_failed_operation(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedule above, with the rule taken away."""
     intent, staged = confirmed(two, {"ghost": 2})
     write(two.other, append({"ghost": 9}))
@@ -196,7 +196,7 @@ def test_without_the_refusal_a_failure_becomes_a_commit(two: Two, monkeypatch: p
     assert ("ghost", 2) in two.people()
 
 
-def test_who_refuses_while_another_publishes_hears_what_stands(two: Two) -> None:
+def test_refusal_of_a_published_operation_returns_its_commit(two: Two) -> None:
     intent, staged = confirmed(two, {"big": 2})
     commit = long_operations.finish_confirmed(two.other, intent, lambda _: staged)
     assert long_operations.publish_refusal(two.owner, intent) == commit
@@ -226,9 +226,7 @@ def test_an_intent_is_removed_before_its_verdict(two: Two) -> None:
 
 
 @pytest.mark.parametrize("who", ["owner", "finisher"])
-def test_a_fence_does_not_keep_a_confirmed_operation_from_its_end(
-    two: Two, who: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fence_does_not_block_a_confirmed_operation(two: Two, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One fence before the operation is taken up to be published, one right before its swap."""
     collector = two.owner if who == "finisher" else two.other
     swaps: list[int] = []
@@ -256,9 +254,7 @@ def test_a_fence_does_not_keep_a_confirmed_operation_from_its_end(
     check_invariants(two.root)
 
 
-def test_without_the_exemption_a_confirmed_operation_survives_no_fence(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fencing_confirmed_operations_would_discard_them(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedule above, when files count as lost after a fence even under their own intent."""
     confirmed(two, {"big": 2})
     fence(two.owner)
@@ -278,7 +274,7 @@ def _finished(two: Two) -> None:
     assert two.people() == [("a", 1), ("big", 2)]
 
 
-def test_a_busy_branch_makes_an_operation_try_again_not_give_up(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operation_is_retried_on_a_busy_branch(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (publishing, swapping):
         monkeypatch.setattr(module, "MAX_SWAP_ATTEMPTS", 1)
     real = swap_state
@@ -297,7 +293,7 @@ def test_a_busy_branch_makes_an_operation_try_again_not_give_up(two: Two, monkey
     assert two.people() == [("a", 1), ("big", 2)]
 
 
-def test_two_finishers_at_once_make_one_commit_and_one_record(two: Two) -> None:
+def test_concurrent_finishers_write_one_commit_and_one_record(two: Two) -> None:
     confirmed(two, {"big": 2})
     failed: list[BaseException] = []
 
@@ -340,7 +336,7 @@ def test_an_operation_on_a_dropped_table_is_refused(two: Two) -> None:
     assert intents.list_intents(two.other.store).pending == ()
 
 
-def test_a_living_owner_is_left_alone(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operation_with_a_live_owner_is_not_recovered(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intents, "RENEWAL_SECONDS", 0.001)
 
     def stage(txn: WriteTxn) -> PublishPlan | None:
@@ -356,7 +352,7 @@ def test_a_living_owner_is_left_alone(two: Two, monkeypatch: pytest.MonkeyPatch)
     check_invariants(two.root)
 
 
-def test_an_owner_whose_lease_ran_out_is_discarded_and_told(two: Two) -> None:
+def test_owner_with_an_expired_lease_is_discarded_and_notified(two: Two) -> None:
     def stage(txn: WriteTxn) -> PublishPlan | None:
         staged = plan(txn, append({"big": 2}))
         two.recover()
@@ -383,7 +379,9 @@ def test_a_store_that_fails_while_staging_is_a_typed_failure(two: Two, at: int, 
     check_invariants(two.root)
 
 
-def test_what_is_confirmed_and_cannot_be_discarded_is_unknown(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_confirmed_operation_that_cannot_be_discarded_has_unknown_outcome(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise StorageError("gone", kind="transient")
 
@@ -475,7 +473,7 @@ def test_a_damaged_confirmation_is_set_aside_and_kept(two: Two) -> None:
     assert path.exists()
 
 
-def test_parts_without_their_intent_go_when_they_are_old(two: Two) -> None:
+def test_old_intent_parts_without_an_intent_are_removed(two: Two) -> None:
     store = two.owner.store
     for part in ("confirmed", "lease", "verdict"):
         store.objects.create_json(layout.intent_name("01J00000000000000000000000", part), {})
@@ -487,7 +485,7 @@ def test_parts_without_their_intent_go_when_they_are_old(two: Two) -> None:
     assert [one.name for one in store.objects.list(layout.INTENTS)] == ["__recovery/notes.txt"]
 
 
-def test_the_look_is_due_at_open_and_then_every_few_seconds(two: Two) -> None:
+def test_recovery_check_runs_at_open_and_then_periodically(two: Two) -> None:
     with ids.deterministic_ids() as clock, overdue():
         graph = graphs.open(two.root, durability="fsync")
         confirmed(two, {"big": 2})
@@ -502,7 +500,7 @@ def test_the_look_is_due_at_open_and_then_every_few_seconds(two: Two) -> None:
     check_invariants(two.root)
 
 
-def test_a_listing_that_fails_when_it_is_due_is_loud_and_due_again(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_recovery_listing_raises_and_is_retried(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise StorageError("no listing", kind="transient", effect="none")
 
@@ -519,7 +517,7 @@ def test_a_listing_that_fails_when_it_is_due_is_loud_and_due_again(two: Two, mon
         assert write(graph._handle.branch_state, append({"one": 1})) is not None
 
 
-def test_a_repeated_long_operation_gives_the_commit_of_its_key(two: Two) -> None:
+def test_repeated_long_operation_returns_the_commit_of_its_key(two: Two) -> None:
     signature = CommitMetadata(idempotency_key="once", request_hash="r")
     first = write_long(two.owner, append({"big": 2}), signature=signature)
     again = write_long(two.other, append({"bigger": 2}), signature=signature)

@@ -1,4 +1,4 @@
-"""A swap that times out may still be on its way: *no* is said only when it cannot land any more."""
+"""A timed-out swap may still land, so failure is reported only once it no longer can."""
 
 import time
 from collections.abc import Callable
@@ -21,11 +21,11 @@ from omnigraph.storage import root as roots
 from omnigraph.storage.cell import SwapOutcomeUnknown
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
-from tests.history.apart import apart
-from tests.rig.faults import Rule
+from tests.rig.independent_writers import apart
 from tests.rig.invariants import check_invariants
-from tests.rig.patience import PATIENCE
 from tests.rig.plugin import S3
+from tests.rig.proxy_faults import Rule
+from tests.rig.timeouts import PATIENCE
 from tests.rig.writes import CITY, PERSON, SCHEMA, append, init_small, line_at, read_graph, write
 
 SWAP, STATE = "*__manifest/_versions/*", "*__manifest/data/*"
@@ -75,7 +75,7 @@ def then_fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         monkeypatch.setattr(module, "swap_state", swap)
 
 
-def test_a_write_that_may_still_land_did_not_fail(
+def test_write_that_may_still_land_has_unknown_outcome(
     root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     then_fail(monkeypatch, ConnectionRefusedError())
@@ -86,7 +86,9 @@ def test_a_write_that_may_still_land_did_not_fail(
     assert people(root) == ["a"]
 
 
-def test_nor_was_the_branch_merely_too_busy(root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_limit_after_a_timed_out_swap_is_reported_as_unknown_outcome(
+    root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in (publishing, swapping):
         monkeypatch.setattr(module, "MAX_SWAP_ATTEMPTS", 1)
     monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 1)
@@ -95,7 +97,7 @@ def test_nor_was_the_branch_merely_too_busy(root: str, on_its_way: list[Held], m
     assert caught.value.effect == "unknown"
 
 
-def test_nor_is_there_nothing_to_do(root: str, on_its_way: list[Held]) -> None:
+def test_empty_plan_after_a_timed_out_swap_is_reported_as_unknown_outcome(root: str, on_its_way: list[Held]) -> None:
     line, calls = apart(root), list[int]()
     from omnigraph.publish.plan import PublishPlan
 
@@ -108,7 +110,9 @@ def test_nor_is_there_nothing_to_do(root: str, on_its_way: list[Held]) -> None:
     assert (len(calls), caught.value.effect) == (2, "unknown")
 
 
-def test_it_failed_when_its_number_is_taken(root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_failed_once_another_commit_took_its_version(
+    root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = vars(swapping)["swap_state"]
 
     def overtaken(*args: Any) -> LoadedManifest:
@@ -131,7 +135,7 @@ def test_it_failed_when_its_number_is_taken(root: str, on_its_way: list[Held], m
     assert people(root) == []
 
 
-def test_a_write_that_lands_between_two_looks_is_found_once(
+def test_write_that_lands_between_two_checks_is_found_once(
     root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader of the same process moves the line on to the state that has it."""
@@ -162,7 +166,7 @@ def test_a_write_that_lands_between_two_looks_is_found_once(
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-def test_an_interrupted_write_says_what_is_known(root: str, how: Any) -> None:
+def test_interrupted_write_reports_its_outcome(root: str, how: Any) -> None:
     line = line_at(root)
     fault = Fault(4, how, KeyboardInterrupt())
     with line.store.effects.failing(fault), pytest.raises(KeyboardInterrupt) as caught:
@@ -171,7 +175,7 @@ def test_an_interrupted_write_says_what_is_known(root: str, how: Any) -> None:
     assert ("was written" if how == "after" else "may still be written") in note
 
 
-def test_a_deletion_that_may_still_land_did_not_fail(
+def test_branch_deletion_that_may_still_land_has_unknown_outcome(
     root: str, on_its_way: list[Held], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = apart(root)
@@ -203,7 +207,7 @@ def release(s3: S3, late: Rule, until: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_a_write_that_lands_late_on_s3_was_not_told_as_failed(impatient: S3) -> None:
+def test_write_that_lands_late_on_s3_has_unknown_outcome(impatient: S3) -> None:
     init_small(impatient.url)
     line = line_at(impatient.url)
     late = impatient.proxy.late("PUT", SWAP)
@@ -215,7 +219,7 @@ def test_a_write_that_lands_late_on_s3_was_not_told_as_failed(impatient: S3) -> 
 
 
 @pytest.mark.full
-def test_a_deletion_that_lands_late_on_s3_was_not_told_as_failed(impatient: S3) -> None:
+def test_deletion_that_lands_late_on_s3_has_unknown_outcome(impatient: S3) -> None:
     init_small(impatient.url)
     line = line_at(impatient.url)
     create_branch(line.store, "f", line)
@@ -237,7 +241,7 @@ def test_a_deletion_that_lands_late_on_s3_was_not_told_as_failed(impatient: S3) 
     assert list_branches(open_store(impatient.url)) == ["main"]
 
 
-def test_an_init_that_lands_late_on_s3_was_not_told_as_failed(impatient: S3) -> None:
+def test_init_that_lands_late_on_s3_has_unknown_outcome(impatient: S3) -> None:
     late = impatient.proxy.late("PUT", SWAP)
     with pytest.raises(InitializationIndeterminate) as caught:
         omnigraph.init(impatient.url, SCHEMA)

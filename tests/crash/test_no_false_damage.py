@@ -1,4 +1,4 @@
-"""What a crash leaves is not damage: `check` says nothing of it, and cleanup removes the garbage.
+"""Leftovers of a crash are not damage: `check` ignores them and cleanup removes them.
 
 A copy of the root after every effect is what a crash at that moment leaves.
 """
@@ -84,7 +84,7 @@ def cut_everywhere(verb: str, place: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", QUICK)
-def test_no_crash_looks_like_a_lost_file(verb: str, tmp_path: Path) -> None:
+def test_crash_is_not_reported_as_damage(verb: str, tmp_path: Path) -> None:
     cut_everywhere(verb, tmp_path)
 
 
@@ -99,7 +99,7 @@ def test_no_crash_looks_like_a_lost_file(verb: str, tmp_path: Path) -> None:
         pytest.param("branch-rename", "after", marks=pytest.mark.full),
     ],
 )
-def test_nor_does_a_failure(verb: str, how: Literal["before", "after"], tmp_path: Path) -> None:
+def test_failed_effect_is_not_reported_as_damage(verb: str, how: Literal["before", "after"], tmp_path: Path) -> None:
     start = make_start(VERBS[verb].start, tmp_path)
     for at in range(1, 20):
         root = shutil.copytree(start, tmp_path / f"fail-{at}")
@@ -115,11 +115,11 @@ def test_nor_does_a_failure(verb: str, how: Literal["before", "after"], tmp_path
 
 @pytest.mark.full
 @pytest.mark.parametrize("verb", FULL)
-def test_nor_one_of_other_verbs(verb: str, tmp_path: Path) -> None:
+def test_crash_of_any_verb_is_not_reported_as_damage(verb: str, tmp_path: Path) -> None:
     cut_everywhere(verb, tmp_path)
 
 
-def test_a_creation_that_is_forgotten_by_its_intent_would_be_claimed(tmp_path: Path) -> None:
+def test_unnamed_manifest_without_an_intent_is_reported(tmp_path: Path) -> None:
     """The planted defect: the intent goes before the name is taken, and no record is left."""
     root = shutil.copytree(make_start("base", tmp_path), tmp_path / "g")
     store = open_store(str(root), durability="os")

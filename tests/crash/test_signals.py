@@ -1,4 +1,4 @@
-"""Signals in the middle of writes: no lock, no temporary file, and a graph that can be used."""
+"""Signals during writes: no lock, no temporary file, and a usable graph."""
 
 import signal
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from omnigraph.api import opening as graphs
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, unfinished
-from tests.rig.patience import PATIENCE
+from tests.rig.timeouts import PATIENCE
 from tests.rig.writes import TABLES, append, init_small, line_at, read_branch, write
 
 
@@ -54,7 +54,7 @@ def test_a_signal_leaves_no_lock_and_no_temporary_file(tmp_path: Path, number: i
 @pytest.mark.full
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_signals_at_many_moments(tmp_path: Path, number: int) -> None:
+def test_signals_at_random_times_leave_a_usable_graph(tmp_path: Path, number: int) -> None:
     for after in range(1, 11):
         root = tmp_path / f"graph-{after}"
         init_small(root)

@@ -1,4 +1,4 @@
-"""A newest manifest version that a power loss tore: set aside once, by who opens for writing."""
+"""A newest manifest version torn by a power loss is set aside once, by a writable open."""
 
 import os
 from collections.abc import Callable
@@ -66,7 +66,7 @@ def test_a_torn_newest_version_is_set_aside_by_a_read_write_open(root: Path, how
     check_invariants(root)
 
 
-def test_a_version_that_was_written_to_its_end_is_damage_and_stays(root: Path) -> None:
+def test_complete_but_corrupt_version_is_damage_and_kept(root: Path) -> None:
     write(line_at(root), append({"acknowledged": 9}))
     tear(root, 5, lambda body: body[:-40] + b"\xff" * 20 + body[-20:])
     for read_only in (True, False):
@@ -76,7 +76,7 @@ def test_a_version_that_was_written_to_its_end_is_damage_and_stays(root: Path) -
     assert list_recovery_records(open_store(str(root))) == []
 
 
-def test_a_torn_version_before_the_newest_is_not_touched(root: Path) -> None:
+def test_torn_version_below_the_newest_is_kept(root: Path) -> None:
     tear(root, 3, TEARS["empty"])
     assert graphs.open(root).table("Person").count_rows() == 3
     assert version_file(root, 3).exists()
@@ -85,7 +85,7 @@ def test_a_torn_version_before_the_newest_is_not_touched(root: Path) -> None:
 
 @pytest.mark.parametrize("how", TEARS.values(), ids=TEARS.keys())
 @pytest.mark.parametrize("count", [2, 3])
-def test_a_whole_torn_run_is_set_aside(root: Path, how: Tear, count: int) -> None:
+def test_consecutive_torn_versions_are_set_aside(root: Path, how: Tear, count: int) -> None:
     for number in range(count):
         write(line_at(root), append({f"never{number}": 9}))
     for number in range(count):
@@ -105,7 +105,7 @@ def test_a_whole_torn_run_is_set_aside(root: Path, how: Tear, count: int) -> Non
     check_invariants(root)
 
 
-def test_who_goes_on_after_a_cut_sets_the_rest_of_a_run_aside(root: Path) -> None:
+def test_interrupted_set_aside_is_continued_by_the_next_open(root: Path) -> None:
     for number in (5, 6):
         write(line_at(root), append({f"never{number}": 9}))
     for number in (5, 6):
@@ -122,7 +122,7 @@ def test_who_goes_on_after_a_cut_sets_the_rest_of_a_run_aside(root: Path) -> Non
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_torn_versions_without_a_readable_one_below_are_left_alone(root: Path, read_only: bool) -> None:
+def test_torn_versions_without_a_readable_base_are_kept(root: Path, read_only: bool) -> None:
     for version in (4, 3):
         tear(root, version, TEARS["empty"])
     version_file(root, 2).unlink()
@@ -134,7 +134,7 @@ def test_torn_versions_without_a_readable_one_below_are_left_alone(root: Path, r
     assert files(open_store(str(root))) == before
 
 
-def test_files_that_may_not_be_read_are_not_torn(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files_are_not_torn(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tear(root, 4, TEARS["empty"])
     real = Path.read_bytes
 
@@ -157,7 +157,7 @@ def test_a_missing_fragment_of_the_newest_version_is_damage(root: Path, read_onl
     assert version_file(root, 4).exists()
 
 
-def test_a_torn_first_version_is_an_init_that_never_ended(tmp_path: Path) -> None:
+def test_torn_first_version_is_an_incomplete_init(tmp_path: Path) -> None:
     init_small(tmp_path / "graph")
     tear(tmp_path / "graph", 1, TEARS["empty"])
     with pytest.raises(GraphNotInitialized):
@@ -166,7 +166,7 @@ def test_a_torn_first_version_is_an_init_that_never_ended(tmp_path: Path) -> Non
     assert read_graph(tmp_path / "graph")["main"]["node:Person"] == []
 
 
-def test_the_second_opener_reads_once_more_and_leaves_a_reused_number_alone(root: Path) -> None:
+def test_second_opener_keeps_a_reused_version_number(root: Path) -> None:
     store = open_store(str(root))
     tear(root, 4, TEARS["empty"])
     assert torn_versions.find_torn_version(store, "__manifest") == 4
@@ -179,7 +179,7 @@ def test_the_second_opener_reads_once_more_and_leaves_a_reused_number_alone(root
     check_invariants(root, acknowledged=[commit])
 
 
-def test_an_aside_that_was_cut_off_after_its_record_leaves_one_record(root: Path) -> None:
+def test_interrupted_set_aside_leaves_one_record(root: Path) -> None:
     store = open_store(str(root))
     tear(root, 4, TEARS["empty"])
 
@@ -198,7 +198,7 @@ def test_an_aside_that_was_cut_off_after_its_record_leaves_one_record(root: Path
     assert [one.kind for one in list_recovery_records(store)] == ["set_aside"]
 
 
-def test_a_failure_that_passes_sets_nothing_aside(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transient_failure_sets_nothing_aside(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(24, os.strerror(24))
 

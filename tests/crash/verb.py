@@ -1,4 +1,4 @@
-"""What the matrix of cuts knows of one verb."""
+"""One verb of the crash matrix."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

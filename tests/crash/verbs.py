@@ -1,4 +1,4 @@
-"""What is cut off in the matrix: every verb that writes, and the graphs that they start from.
+"""The verbs of the crash matrix: every verb that writes, and the graphs they start from.
 
 A graph is made once and copied for every cut, since a quiet root can be copied.
 """
@@ -29,8 +29,8 @@ from omnigraph.storage.effects import Fault
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store, open_store
 from omnigraph.values.table_key import TableKey
+from tests.crash.maintenance_verbs import UPKEEP_STARTS, UPKEEP_VERBS
 from tests.crash.schema_verbs import SCHEMA_STARTS, SCHEMA_VERBS
-from tests.crash.upkeep_verbs import UPKEEP_STARTS, UPKEEP_VERBS
 from tests.crash.verb import Verb
 from tests.rig.writes import (
     CITY,

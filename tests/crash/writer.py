@@ -1,4 +1,4 @@
-"""A process that writes until it is told to stop, and says of each write when it is done."""
+"""A process that writes until it is stopped and reports every completed write."""
 
 import signal
 import sys

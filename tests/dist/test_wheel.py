@@ -1,4 +1,4 @@
-"""The wheel is complete: it works in an empty environment, far from the checkout."""
+"""The wheel is complete: it works in an empty environment, outside the checkout."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.examples import run_page
+from tests.contract.page_examples import run_page
 
 INSIDE = (
     "omnigraph/py.typed",
@@ -66,14 +66,14 @@ def check_installation(venv: Path, checkout: Path, cwd: Path) -> None:
     assert run_page((checkout / "README.md").read_text(), venv / "bin", cwd) >= 2
 
 
-def test_the_wheel_has_everything_and_nothing_else(wheel: Path) -> None:
+def test_wheel_contains_exactly_the_package(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert set(INSIDE) <= names
     assert {name.split("/")[0] for name in names} == {"omnigraph", "omnigraph-0.1.0.dist-info"}
     assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
 
 
-def test_the_wheel_works_far_from_the_checkout(wheel: Path, checkout: Path, tmp_path: Path) -> None:
+def test_wheel_works_outside_the_checkout(wheel: Path, checkout: Path, tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     call(sys.executable, "-m", "venv", "--without-pip", venv)
     pip = (sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "install")

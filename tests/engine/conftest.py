@@ -1,11 +1,11 @@
-"""The graph that most tests of the engine read."""
+"""The graph that most engine tests read."""
 
 from datetime import date
 from pathlib import Path
 
 import pytest
 
-from tests.engine.small import Small
+from tests.engine.stored_graph import Small
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  tags: [String]?  born: Date?  vip: Bool? }

@@ -1,10 +1,10 @@
-"""Reads on the small graph: every operator through the door of the engine."""
+"""Reads on the small graph: every operator through the public entry of the engine."""
 
 from typing import Any
 
 import pytest
 
-from tests.engine.small import Small
+from tests.engine.stored_graph import Small
 
 P = "$p: Person "
 NAMES = "return { $x.name }"
@@ -75,7 +75,7 @@ def test_optional_keeps_rows_without_a_match(small: Small) -> None:
     assert small.rows(text) == [("Ann", "Acme"), ("Bob", "Acme"), ("Cyd", "Zeta"), ("Dee", None)]
 
 
-def test_a_filter_behind_an_optional(small: Small) -> None:
+def test_filter_after_optional_drops_unmatched_rows(small: Small) -> None:
     text = "match { $p: Person optional { $p worksAt $f } $f is null } return { $p.name }"
     assert small.rows(text) == [("Dee",)]
 
@@ -116,5 +116,5 @@ GROUPS: list[tuple[str, list[tuple[Any, ...]]]] = [
 
 
 @pytest.mark.parametrize(("text", "expected"), GROUPS)
-def test_groups(small: Small, text: str, expected: list[tuple[Any, ...]]) -> None:
+def test_rows_are_grouped_and_aggregated(small: Small, text: str, expected: list[tuple[Any, ...]]) -> None:
     assert small.rows(text) == expected

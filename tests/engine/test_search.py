@@ -14,7 +14,7 @@ import pytest
 from omnigraph.engine.search.stem import stem
 from omnigraph.engine.search.text import analyse_texts, token_of_word, tokenize
 from omnigraph.errors import EmbeddingError, ParameterError
-from tests.engine.small import Small
+from tests.engine.stored_graph import Small
 
 STEMS = Path(__file__).parents[1] / "cases" / "text" / "stems.txt"
 SCHEMA = """
@@ -78,12 +78,12 @@ def test_nearest_follows_the_metric_of_the_index(docs: Small) -> None:
     assert slugs(docs, text) == ["a", "b"]
 
 
-def test_a_filter_comes_before_the_first_rows(docs: Small) -> None:
+def test_filter_is_applied_before_the_limit(docs: Small) -> None:
     text = 'match { $d: Doc $d.kind = "memo" } return { $d.slug } order { nearest($d.v, [0.0, 1.0]) } limit 1'
     assert slugs(docs, text) == ["a"]
 
 
-def test_bm25_keeps_what_matches_and_shows_its_score(docs: Small) -> None:
+def test_bm25_returns_matches_with_scores(docs: Small) -> None:
     text = 'match { $d: Doc } return { $d.slug, bm25($d.body, "graph store") as s } order { s } '
     found = docs.rows(text)
     assert [row[0] for row in found] == ["a", "b"]
@@ -95,12 +95,12 @@ def test_a_score_without_order_is_null_where_nothing_matches(docs: Small) -> Non
     assert [row[1] is None for row in docs.rows(text)] == [False, True, True, True]
 
 
-def test_ranking_comes_before_fan_out_and_keeps_its_order(docs: Small) -> None:
+def test_ranking_precedes_expansion_and_keeps_its_order(docs: Small) -> None:
     text = 'match { $a: Doc $a cites $d } return { $a.slug } order { bm25($d.body, "graph") } '
     assert slugs(docs, text) == ["a", "c"]
 
 
-def test_fusion(docs: Small) -> None:
+def test_fusion_combines_rankings(docs: Small) -> None:
     text = (
         "match { $d: Doc } return { $d.slug, "
         'rrf(nearest($d.w, [0.0, 1.0]), bm25($d.body, "searching database")) as s } '
@@ -113,13 +113,13 @@ def test_fusion(docs: Small) -> None:
     assert found[2][1] == pytest.approx(1 / 61)
 
 
-def test_a_text_for_nearest_needs_a_provider(docs: Small) -> None:
+def test_nearest_by_text_requires_an_embedding_provider(docs: Small) -> None:
     text = 'match { $d: Doc } return { $d.slug } order { nearest($d.v, "hello") } limit 1'
     with pytest.raises(EmbeddingError):
         docs.run(text)
 
 
-def test_stems_and_tokens() -> None:
+def test_text_is_split_into_stemmed_tokens() -> None:
     known = {"generously": "generous", "knotty": "knotti", "crying": "cri", "hoping": "hope"}
     assert {word: stem(word) for word in known} == known
     assert tokenize("Straße № 7, naïve—co-op's") == ["strass", "7", "naiv", "co", "op", "s"]
@@ -144,7 +144,7 @@ def test_threads_stem_words_independently() -> None:
     assert concurrent == [stem.__wrapped__(word) for word in words]
 
 
-def test_the_constant_of_a_fusion_is_positive(docs: Small) -> None:
+def test_fusion_constant_must_be_positive(docs: Small) -> None:
     text = (
         "query q($k: I64) { match { $d: Doc } return { $d.slug } order { "
         'rrf(nearest($d.w, [0.0, 1.0]), bm25($d.body, "graph"), $k) } limit 4 }'
@@ -154,7 +154,7 @@ def test_the_constant_of_a_fusion_is_positive(docs: Small) -> None:
         docs.run(text, k=0)
 
 
-def test_texts_of_ascii_are_cut_as_all_others_are() -> None:
+def test_ascii_tokenizer_equals_the_general_one() -> None:
     chance = Random(4)
     letters = "abZ09 .,-_$\x00\x7f\n"
     some = ["".join(chance.choices(letters, k=chance.randrange(9))) for _ in range(400)]

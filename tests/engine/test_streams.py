@@ -1,4 +1,4 @@
-"""Streams, plans and limits through the doors of the engine."""
+"""Streams, plans and limits through the public entry of the engine."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from omnigraph.engine.limits import QueryLimits
 from omnigraph.engine.run import stream_read
 from omnigraph.errors import QueryTimeout, ResourceLimitExceeded, UsageError
 from omnigraph.lang.query import compile_query
-from tests.engine.small import Small
+from tests.engine.stored_graph import Small
 
 SCHEMA = """
 interface Named { label: String }
@@ -76,7 +76,7 @@ def test_an_ordered_stream_is_in_order(chain: Small) -> None:
     assert found == sorted(found, reverse=True)
 
 
-def test_too_large_a_product_is_refused_and_the_graph_stays_usable(chain: Small) -> None:
+def test_oversized_product_is_rejected_and_the_graph_stays_usable(chain: Small) -> None:
     text = "match { $a: Left $b: Left $c: Left } return { count($a) as n }"
     with pytest.raises(ResourceLimitExceeded) as caught:
         chain.run(text, QueryLimits(memory=1 << 20))
@@ -85,7 +85,7 @@ def test_too_large_a_product_is_refused_and_the_graph_stays_usable(chain: Small)
     assert chain.rows("match { $a: Left } return { count($a) as n }") == [(MANY,)]
 
 
-def test_a_query_that_takes_too_long_ends(chain: Small) -> None:
+def test_query_over_its_time_limit_ends(chain: Small) -> None:
     with pytest.raises(QueryTimeout) as caught:
         chain.run("match { $a: Left } return { $a.n }", QueryLimits(timeout=1e-9))
     assert caught.value.resource == "query_wall_ms"
@@ -97,7 +97,7 @@ def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
     assert QueryLimits.default() == QueryLimits(2.5, 1000)
 
 
-def test_explain_shows_what_is_expected_and_what_was(chain: Small) -> None:
+def test_explain_shows_estimated_and_actual_rows(chain: Small) -> None:
     shown = chain.snapshot
     text = "query q($n: I64) { match { $l: Left { n: $n } $l next $m } return { $m.n } limit 3 }"
     query = compile_query(text, shown.schema.ir.catalog)
@@ -107,7 +107,7 @@ def test_explain_shows_what_is_expected_and_what_was(chain: Small) -> None:
     assert found["row_count"] == 1
 
 
-def test_a_mutation_is_no_read(chain: Small) -> None:
+def test_mutation_is_rejected_as_a_read(chain: Small) -> None:
     text = 'query q() { insert Left { label: "x", n: 1 } }'
     with pytest.raises(UsageError):
         chain.run(text)

@@ -1,4 +1,4 @@
-"""What a valid library is, written down a second time.
+"""An independent definition of a valid library.
 
 An independent check of the generator: it reads NDJSON and knows the rules of `schema.pg` by heart.
 It must not import the generator, nor anything of ours that reads schemas.

@@ -1,4 +1,4 @@
-"""The generator of the example library: the same bytes every time, and every rule of its schema."""
+"""The generator of the example library: deterministic output that keeps every schema rule."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples.library_rules import Contents
-from tests.rig.patience import PATIENCE
+from tests.rig.timeouts import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_odd_sizes_keep_the_schema(library: Path, arguments: tuple[str, ...]) ->
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_a_library_beyond_all_caches_keeps_its_schema(library: Path) -> None:
+def test_library_larger_than_the_caches_keeps_its_schema(library: Path) -> None:
     contents = contents_of(stream(library, "--papers", "70000", "--citations", "100000"))
     assert contents.wrong == []
     assert len(contents.edges["Cites"]) == 100_000
@@ -133,7 +133,7 @@ def test_a_library_beyond_all_caches_keeps_its_schema(library: Path) -> None:
         ('"type":"Venue","data":{', '"type":"Venue","id":1,"data":{', "no envelope"),
     ],
 )
-def test_the_check_of_the_schema_notices(library: Path, old: str, new: str, complaint: str) -> None:
+def test_schema_check_detects_violations(library: Path, old: str, new: str, complaint: str) -> None:
     data = stream(library).decode()
     assert old in data
     wrong = contents_of(data.replace(old, new, 1).encode()).wrong
@@ -190,7 +190,7 @@ def test_abstracts_use_the_words_of_their_keywords(small: Contents) -> None:
         assert sum(word.lower() in text for word in paper["keywords"]) >= 2
 
 
-def test_dates_of_one_story_are_in_order(large: Contents) -> None:
+def test_dates_of_papers_reviews_and_editions_are_consistent(large: Contents) -> None:
     papers = large.nodes["Paper"]
     for _author, doi, data in large.edges["Reviewed"]:
         assert data["reviewed_on"][:4] >= str(papers[doi]["year"])
@@ -255,7 +255,7 @@ print(tracemalloc.get_traced_memory()[1])
         (("--out", "-", "--citations", "-1"), "between 0 and"),
     ],
 )
-def test_what_cannot_be_made_is_refused(library: Path, arguments: tuple[str, ...], complaint: str) -> None:
+def test_impossible_sizes_are_rejected(library: Path, arguments: tuple[str, ...], complaint: str) -> None:
     done = generate(library, *arguments)
     assert done.returncode == 2
     assert complaint in done.stderr.decode()
@@ -280,7 +280,7 @@ def test_a_reader_may_stop_early(library: Path) -> None:
         assert process.stderr.read() == b""
 
 
-def test_no_half_file_is_left_under_its_name(library: Path, tmp_path: Path) -> None:
+def test_interrupted_run_leaves_no_partial_file(library: Path, tmp_path: Path) -> None:
     assert generate(library, "--out", tmp_path / "new" / "dir").returncode == 0
     names = [file.name for file in (tmp_path / "new" / "dir").iterdir()]
     assert all(name.endswith(".ndjson") for name in names)

@@ -1,4 +1,4 @@
-"""The schemas and queries of the example library: clean, complete, wrong where they should be."""
+"""Schemas and queries of the example library: clean, complete, and invalid where intended."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def line_of(text: str, part: str) -> int:
 
 
 @pytest.mark.parametrize("name", ["schema.pg", "schema-next.pg"])
-def test_a_schema_has_nothing_to_complain_of(library: Path, name: str) -> None:
+def test_schema_has_no_findings(library: Path, name: str) -> None:
     assert lint_schema((library / name).read_text(), name) == ()
 
 
@@ -129,7 +129,7 @@ def changed_type(step: dict[str, object]) -> object:
     return step.get("type_name") or step.get("name") or step.get("from")
 
 
-def test_the_next_schema_is_a_plan_that_can_be_carried_out(library: Path, catalog: Catalog) -> None:
+def test_next_schema_has_a_supported_plan(library: Path, catalog: Catalog) -> None:
     desired = compile_schema((library / "schema-next.pg").read_text())
     plan = plan_migration(catalog, desired)
     assert plan.supported
@@ -148,7 +148,7 @@ def test_the_next_schema_marks_every_difference(library: Path) -> None:
     assert announced == marked == set(range(1, 12))
 
 
-def test_the_way_back_is_refused_with_reasons(library: Path, catalog: Catalog) -> None:
+def test_reverse_migration_is_rejected_with_reasons(library: Path, catalog: Catalog) -> None:
     later = compile_schema((library / "schema-next.pg").read_text())
     plan = plan_migration(later, catalog)
     assert not plan.supported
@@ -183,7 +183,7 @@ def test_the_broken_schema_is_wrong_in_all_the_intended_ways(library: Path) -> N
 # Queries ------------------------------------------------------------------------------------
 
 
-def test_every_query_compiles_without_a_remark(library: Path, catalog: Catalog) -> None:
+def test_every_query_compiles_without_findings(library: Path, catalog: Catalog) -> None:
     report = lint_queries((library / "queries.gq").read_text(), catalog, "queries.gq")
     assert report.diagnostics == ()
     counts = report.to_json()
@@ -196,7 +196,7 @@ def test_the_queries_are_formatted_and_fit_a_page(library: Path) -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_there_are_questions_and_changes(queries: dict[str, CompiledQuery]) -> None:
+def test_file_contains_queries_and_mutations(queries: dict[str, CompiledQuery]) -> None:
     kinds = [query.kind for query in queries.values()]
     assert kinds == ["read"] * READS + ["mutation"] * (len(kinds) - READS)
     assert len(kinds) - READS == 5

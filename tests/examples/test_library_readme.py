@@ -1,4 +1,4 @@
-"""The page about the example library shows what is there."""
+"""The page about the example library matches the example."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.examples import run_page
+from tests.contract.page_examples import run_page
 from tests.examples.library_rules import Contents
 
 
@@ -34,18 +34,18 @@ def asked(page: str) -> dict[str, str]:
     return {name: hint.strip() for name, hint in found}
 
 
-def test_its_commands_print_what_it_says(library: Path, page: str, tmp_path: Path) -> None:
+def test_readme_commands_print_the_documented_output(library: Path, page: str, tmp_path: Path) -> None:
     copy = tmp_path / "library"
     shutil.copytree(library, copy, ignore=shutil.ignore_patterns("__pycache__"))
     assert run_page(page, Path(sys.executable).parent, copy) == 2
 
 
-def test_it_lists_every_query_in_order(library: Path, page: str) -> None:
+def test_readme_lists_every_query_in_order(library: Path, page: str) -> None:
     queries = re.findall(r"^query (\w+)\(", (library / "queries.gq").read_text(), re.MULTILINE)
     assert list(asked(page)) == queries
 
 
-def test_what_it_suggests_exists(page: str, rows: Contents) -> None:
+def test_readme_suggestions_exist(page: str, rows: Contents) -> None:
     kinds = {"doi": "Paper", "orcid": "Author", "slug": "Topic"}
     hints = re.findall(r"`(doi|orcid|slug)` (\S+)", " ".join(asked(page).values()))
     keys = [(kinds[name], value) for name, value in hints]
@@ -53,7 +53,7 @@ def test_what_it_suggests_exists(page: str, rows: Contents) -> None:
     assert [key for kind, key in keys if key not in rows.nodes[kind]] == []
 
 
-def test_its_direction_points_at_its_topic(page: str, rows: Contents) -> None:
+def test_example_vector_is_nearest_to_its_topic(page: str, rows: Contents) -> None:
     (text,) = re.findall(r"```json\n(.*?)\n```", page, re.DOTALL)
     direction = json.loads(text)
     assert len(direction) == 8
@@ -62,7 +62,7 @@ def test_its_direction_points_at_its_topic(page: str, rows: Contents) -> None:
     assert all("graph databases" in paper["keywords"] for paper in papers[:8])
 
 
-def test_its_words_find_something(page: str, rows: Contents) -> None:
+def test_example_search_terms_have_matches(page: str, rows: Contents) -> None:
     papers = rows.nodes["Paper"].values()
     text = " ".join(paper["abstract"].lower() for paper in papers)
     keywords = {word for paper in papers for word in paper["keywords"]}

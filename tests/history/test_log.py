@@ -1,4 +1,4 @@
-"""The log against plain oracles: merge bases, order, sealing, lookups and what they cost."""
+"""The log against simple oracles: merge bases, order, sealing, lookups and their cost."""
 
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -83,7 +83,7 @@ def _could_swap(history: dict[str, Commit], found: list[Commit], at: int) -> boo
 
 
 @given(histories(), st.data())
-def test_read_piece_by_piece_the_order_is_the_same(history: dict[str, Commit], data: st.DataObject) -> None:
+def test_chunked_reading_keeps_the_order(history: dict[str, Commit], data: st.DataObject) -> None:
     head = data.draw(st.sampled_from(sorted(history)))
     state = GraphState(BranchHead(head, "main"), SCHEMA, {}, tuple(history.values()))
     log = HistoryLog(None, state)  # type: ignore[arg-type]
@@ -133,7 +133,7 @@ def test_large_commits_are_sealed_sooner(tmp_path: Path) -> None:
     assert state.tail[-1].id == state.head.commit_id
 
 
-def test_what_a_publish_writes_to_the_log_is_bounded(tmp_path: Path) -> None:
+def test_log_bytes_of_a_publish_are_bounded(tmp_path: Path) -> None:
     effects = Effects()
     store = open_store(str(tmp_path), effects=effects, durability="os")
     state = grown(store, 1)
@@ -148,7 +148,7 @@ def test_what_a_publish_writes_to_the_log_is_bounded(tmp_path: Path) -> None:
     assert [one.commit_count for one in state.chunks] == [4096, 64, 64]
 
 
-def test_many_foreign_commits_are_sealed_at_once(tmp_path: Path) -> None:
+def test_many_merged_commits_are_sealed_at_once(tmp_path: Path) -> None:
     effects = Effects()
     store = open_store(str(tmp_path), effects=effects, durability="os")
     state = grown(store, 3)
@@ -181,7 +181,7 @@ def test_a_chunk_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert sorted(read) == sorted(one.name for one in state.chunks)
 
 
-def test_the_newest_commits_cost_no_reading(tmp_path: Path) -> None:
+def test_newest_commits_are_read_from_the_tail(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), durability="os")
     state = grown(store, 300)
     for one in state.chunks:
@@ -192,7 +192,7 @@ def test_the_newest_commits_cost_no_reading(tmp_path: Path) -> None:
         log.find("c00000")
 
 
-def test_the_newest_of_a_long_log_cost_no_chunk(tmp_path: Path) -> None:
+def test_newest_commits_of_a_long_log_read_no_chunk(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), durability="os")
     state = grown(store, 2 * logs.CHUNK_COMMITS + 10)
     for chunk in state.chunks:
@@ -204,13 +204,13 @@ def test_the_newest_of_a_long_log_cost_no_chunk(tmp_path: Path) -> None:
         list(HistoryLog(store, state).iter_ancestors(state.head.commit_id))
 
 
-def test_an_unknown_commit_is_said_to_be_unknown(tmp_path: Path) -> None:
+def test_unknown_commit_is_reported(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), durability="os")
     with pytest.raises(CommitNotFound):
         HistoryLog(store, grown(store, 3)).get("nothing")
 
 
-def test_memory_forgets_what_was_not_used(tmp_path: Path) -> None:
+def test_cache_evicts_unused_chunks(tmp_path: Path) -> None:
     memory = open_store(str(tmp_path)).object_cache
     memory.limit = 10
     for name in "abc":

@@ -1,4 +1,4 @@
-"""Points in time: by commit, by version, by moment, by branch and version."""
+"""Snapshots by commit, version, timestamp, or branch and version."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from omnigraph.history.snapshot import load_snapshot
 from omnigraph.publish.branch_lifecycle import create_branch
 from omnigraph.values.ids import deterministic_ids, new_ulid
 from omnigraph.values.table_key import TableKey
-from tests.history.apart import apart, people
+from tests.rig.independent_writers import apart, people
 from tests.rig.writes import PERSON, init_small, read_branch, write
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -34,14 +34,14 @@ def _count(line: BranchState, at: str | int | datetime | None) -> int:
     return len(read_branch(line, at)[PERSON])
 
 
-def test_a_version_shows_what_was_newest_then(line: BranchState) -> None:
+def test_version_number_selects_its_state(line: BranchState) -> None:
     assert [_count(line, n) for n in (1, 2, 3, 4)] == [0, 1, 2, 3]
     for version in (0, 5, -1):
         with pytest.raises(SnapshotNotFound):
             load_snapshot(line.store, line, version)
 
 
-def test_a_moment_shows_what_was_published_before_it(line: BranchState) -> None:
+def test_timestamp_selects_the_last_commit_before_it(line: BranchState) -> None:
     assert [_count(line, START + timedelta(days=n)) for n in (0, 1, 2, 3, 400)] == [0, 1, 2, 3, 3]
     assert _count(line, START + timedelta(days=2, microseconds=-1)) == 1
     with pytest.raises(SnapshotNotFound):
@@ -50,7 +50,7 @@ def test_a_moment_shows_what_was_published_before_it(line: BranchState) -> None:
         load_snapshot(line.store, line, datetime(2030, 1, 2))
 
 
-def test_a_commit_shows_itself_from_every_branch(line: BranchState) -> None:
+def test_commit_reads_the_same_from_every_branch(line: BranchState) -> None:
     f = create_branch(line.store, "f", line)
     made = write(f, people(1, 9))
     assert made is not None
@@ -63,7 +63,7 @@ def test_a_commit_shows_itself_from_every_branch(line: BranchState) -> None:
         load_snapshot(line.store, line, new_ulid())
 
 
-def test_a_branch_and_its_version_name_a_point(line: BranchState) -> None:
+def test_branch_and_version_select_a_snapshot(line: BranchState) -> None:
     f = create_branch(line.store, "f", line)
     write(f, people(1, 9))
     assert _count(line, "manifest:f:v1") == 3
@@ -72,14 +72,14 @@ def test_a_branch_and_its_version_name_a_point(line: BranchState) -> None:
 
 
 def test_old_versions_of_the_manifest_are_not_needed(line: BranchState) -> None:
-    from tests.history.apart import version_file
+    from tests.rig.independent_writers import version_file
 
     for version in (1, 2, 3):
         version_file(line, version).unlink()
     assert [_count(apart(line.store.root.path), n) for n in (1, 2, 3, 4)] == [0, 1, 2, 3]
 
 
-def test_a_table_version_that_was_swept_is_said_to_be_reclaimed(line: BranchState) -> None:
+def test_swept_table_version_is_reported_as_reclaimed(line: BranchState) -> None:
     past = load_snapshot(line.store, line, 2).tables[PERSON]
     place = Path(line.store.root.path, past.location, "_versions")
     (place / f"d{past.lance_version}.manifest").unlink()
@@ -101,7 +101,7 @@ def test_a_missing_table_of_the_newest_state_is_damage(line: BranchState) -> Non
         load_snapshot(fresh.store, fresh).table(TableKey("node:Nobody"))
 
 
-def test_the_schema_of_then_comes_with_the_state(line: BranchState) -> None:
+def test_snapshot_carries_its_schema(line: BranchState) -> None:
     shown = load_snapshot(line.store, line, 2)
     assert "node Person" in shown.schema.source
     assert shown.schema == load_snapshot(apart(line.store.root.path).store, line).schema

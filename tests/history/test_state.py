@@ -1,4 +1,4 @@
-"""A state as rows and back, for every value that rows can hold."""
+"""A state round-trips through rows, for every value that rows can hold."""
 
 import pytest
 from hypothesis import given
@@ -71,13 +71,13 @@ STATES = st.builds(
 
 
 @given(STATES)
-def test_a_state_is_the_same_after_it_was_written_and_read(state: GraphState) -> None:
+def test_state_round_trips_through_rows(state: GraphState) -> None:
     rows = to_rows(state, 7).select(READ_COLUMNS).to_pylist()
     assert from_rows(rows, 7) == state
 
 
 @given(st.lists(COMMITS, max_size=4))
-def test_commits_are_the_same_after_they_were_sealed(commits: list[Commit]) -> None:
+def test_commits_round_trip_through_sealed_chunks(commits: list[Commit]) -> None:
     assert [parse_commit_row(row) for row in commit_rows(commits).to_pylist()] == commits
 
 
@@ -88,14 +88,14 @@ def test_numbers_beyond_63_bits_are_text(state: GraphState) -> None:
             assert f'"lance_version":"{state.tables[row["table_key"]].lance_version}"' in row["metadata"]
 
 
-def test_rows_of_a_kind_that_is_not_known_are_passed_over() -> None:
+def test_unknown_row_kinds_are_ignored() -> None:
     state = GraphState(BranchHead("c", "main"), SchemaRow("h", "l"), {})
     *rows, _ = to_rows(state, 1).to_pylist()
     assert from_rows([*rows, {**rows[0], "object_type": "from the future"}], 1) == state
 
 
 @given(STATES, st.data())
-def test_a_row_that_changed_or_belongs_to_another_version_is_refused(state: GraphState, data: st.DataObject) -> None:
+def test_altered_or_misplaced_row_is_rejected(state: GraphState, data: st.DataObject) -> None:
     rows = to_rows(state, 7).select(READ_COLUMNS).to_pylist()
     with pytest.raises(StateMismatch):
         from_rows(rows, 8)

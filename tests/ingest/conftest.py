@@ -1,8 +1,8 @@
-"""The same small graph as for mutations; one of them for what is refused."""
+"""The small graph of the mutation tests, and one for rejected loads."""
 
 import pytest
 
-from tests.mutate.conftest import World, make, world
+from tests.engine.writes.conftest import World, make, world
 
 __all__ = ["make", "world"]
 

@@ -1,4 +1,4 @@
-"""An export loads back, and the copy exports the same bytes."""
+"""An export can be loaded, and the copy exports the same bytes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from omnigraph.history.snapshot import load_snapshot
 from omnigraph.ingest import export
 from omnigraph.ingest.export import export_lines
 from omnigraph.values import format_blob
-from tests.mutate.conftest import World
+from tests.engine.writes.conftest import World
 
 SCHEMA = """
 node Key { k: String @key  note: String? }
@@ -54,9 +54,7 @@ def exported(world: World, types: list[str] | None = None) -> bytes:
     return b"".join(export_lines(load_snapshot(world.line.store, world.line), types))
 
 
-def test_nodes_come_first_and_every_table_in_the_order_of_its_ids(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_export_lists_nodes_first_and_sorts_tables_by_id(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "_ROWS_PER_PIECE", 2)
     world.do('insert User { login: "abe", joined: datetime("1970-01-01T00:00:01Z") }')
     world.do('update User set { age: 31 } where login = "ann"')
@@ -115,7 +113,7 @@ def test_an_empty_graph_exports_nothing(make: Callable[[str], World], tmp_path: 
     assert world.load(path).commit is None
 
 
-def test_dates_as_people_write_them(make: Callable[[str], World]) -> None:
+def test_dates_are_exported_as_iso_text_on_request(make: Callable[[str], World]) -> None:
     world = make("node Day { on: Date @key  at: DateTime?  more: [Date]? }")
     day = {"on": "2024-01-31", "at": "2024-01-31T12:00:00.250Z", "more": ["1969-12-31"]}
     world.load([{"type": "Day", "data": day}, {"type": "Day", "data": {"on": 0}}])

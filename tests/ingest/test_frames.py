@@ -1,4 +1,4 @@
-"""Records that are not text become the same rows as text does."""
+"""Records in Python and Arrow form become the same rows as text."""
 
 import datetime
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import InputError, KeyConflict, OmnigraphError, PropertyValueError
-from tests.mutate.conftest import World
+from tests.engine.writes.conftest import World
 
 UTC = datetime.UTC
 NAIVE = datetime.datetime(2024, 1, 1)
@@ -28,14 +28,14 @@ class Follows:
     since: datetime.date | None = None
 
 
-def test_dataclasses_name_their_types(world: World) -> None:
+def test_dataclass_name_is_the_type_name(world: World) -> None:
     done = world.load([User("cyd", 3), Follows("cyd", "ann", datetime.date(2024, 1, 1))])
     assert (done.nodes, done.edges) == ({"User": 1}, {"Follows": 1})
     assert world.user("cyd")["age"] == 3
     assert {one["since"] for one in world.rows("edge:Follows")} == {None, datetime.date(2024, 1, 1)}
 
 
-def test_dicts_and_dataclasses_under_a_type(world: World) -> None:
+def test_dicts_and_dataclasses_are_loaded_by_type(world: World) -> None:
     world.load({"User": [{"login": "cyd"}, User("dan", 4)], "follows": [{"from": "cyd", "to": "dan"}]})
     assert world.ids("node:User") == ["ann", "bob", "cyd", "dan"]
 
@@ -61,7 +61,7 @@ class OldFrame:
 
 
 @pytest.mark.parametrize("wrap", [lambda t: t, Frame, OldFrame])
-def test_columns_are_cast_where_nothing_is_lost(world: World, wrap: Callable[[pa.Table], Any]) -> None:
+def test_columns_are_cast_only_losslessly(world: World, wrap: Callable[[pa.Table], Any]) -> None:
     moment = datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
     users = pa.table(
         {
@@ -98,7 +98,7 @@ def test_columns_are_cast_where_nothing_is_lost(world: World, wrap: Callable[[pa
         ({"login": ["a", "b"], "joined": [None, NAIVE]}, PropertyValueError, "joined"),
     ],
 )  # fmt: skip
-def test_columns_that_do_not_fit(
+def test_columns_of_wrong_types_are_rejected(
     quiet: World, columns: dict[str, list[Any]], error: type[OmnigraphError], words: str
 ) -> None:
     before = quiet.head
@@ -108,12 +108,12 @@ def test_columns_that_do_not_fit(
 
 
 @pytest.mark.parametrize("data", [pa.table({"a": [1]}), 7, {"Nobody": []}, [7], {"User": [7]}])
-def test_what_cannot_be_loaded(quiet: World, data: Any) -> None:
+def test_unsupported_inputs_are_rejected(quiet: World, data: Any) -> None:
     with pytest.raises(InputError):
         quiet.load(data)
 
 
-def test_edges_of_a_table_use_either_names_for_their_ends(world: World) -> None:
+def test_edge_tables_accept_both_endpoint_column_names(world: World) -> None:
     world.load({"Follows": pa.table({"from": ["bob"], "to": ["ann"]})})
     with pytest.raises(InputError, match="'src' is given twice"):
         world.load({"Follows": pa.table({"from": ["bob"], "src": ["x"], "to": ["ann"]})})
@@ -121,7 +121,7 @@ def test_edges_of_a_table_use_either_names_for_their_ends(world: World) -> None:
         world.load({"Follows": pa.table({"src": ["bob"]})})
 
 
-def test_a_large_table_has_no_ceiling(make: Callable[[str], World]) -> None:
+def test_arrow_table_has_no_row_limit(make: Callable[[str], World]) -> None:
     world = make("node N { n: I64 }  edge E: N -> N")
     count = 30_000
     ids = [f"i{n}" for n in range(count)]
@@ -134,7 +134,7 @@ def test_a_large_table_has_no_ceiling(make: Callable[[str], World]) -> None:
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames_of_other_libraries(world: World, library: str) -> None:
+def test_frames_of_other_libraries_are_loaded(world: World, library: str) -> None:
     frames = pytest.importorskip(library)
     frame = frames.DataFrame({"login": ["cyd", "dan"], "age": [3, None]})
     world.load({"User": frame})

@@ -1,4 +1,4 @@
-"""Loads: modes, refusals with their places, and nothing written by any of them."""
+"""Loads: modes, rejections with positions, and no effect of a rejected load."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ from omnigraph.errors import (
 from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadOptions
 from omnigraph.values.table_key import TableKey
-from tests.mutate.conftest import World
+from tests.engine.writes.conftest import World
 
 REPORT = LoadOptions(on_error="report")
 U = b'{"type":"User","data":{"login":"a",'
@@ -46,7 +46,7 @@ def test_append_is_strict_and_merge_replaces(world: World) -> None:
 
 
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
-def test_a_key_twice_in_one_input(world: World, mode: str) -> None:
+def test_duplicate_key_in_one_input_is_rejected(world: World, mode: str) -> None:
     with pytest.raises(UniqueViolation) as twice:
         world.load([user(login="ann"), user(login="bob"), user(login="zed"), user(login="zed")], mode)
     facts = twice.value
@@ -87,7 +87,7 @@ def test_a_key_twice_in_one_input(world: World, mode: str) -> None:
         (b'{"type":"User","truncate":true}', InputError, "line 3: 'truncate' .* 'overwrite'"),
     ],
 )  # fmt: skip
-def test_a_bad_line_says_where_and_why_and_nothing_is_written(
+def test_bad_line_is_located_and_nothing_is_written(
     quiet: World, line: bytes, error: type[OmnigraphError], words: str
 ) -> None:
     before = quiet.head
@@ -96,7 +96,7 @@ def test_a_bad_line_says_where_and_why_and_nothing_is_written(
     assert quiet.head == before
 
 
-def test_what_is_taken(world: World) -> None:
+def test_accepted_inputs_are_loaded(world: World) -> None:
     lines = b"""
         {"edge":"follows","from":"bob","to":"zoe"}
         {"type":"User","data":{"login":"zoe","id":"zoe","age":null,"pic":"base64:"}}\r
@@ -112,7 +112,7 @@ def test_what_is_taken(world: World) -> None:
     assert world.user("bob")["pic"] is None
 
 
-def test_the_same_id_twice_without_a_key(world: World) -> None:
+def test_duplicate_id_without_a_key_is_rejected(world: World) -> None:
     events = [{"type": "Event", "data": {"id": "E", "title": t, "at": 0}} for t in "ab"]
     with pytest.raises(KeyConflict):
         world.load(events)
@@ -134,7 +134,7 @@ def test_overwrite_replaces_the_types_it_names(world: World) -> None:
         world.load([{"edge": "Follows", "from": "bob", "to": "x"}], "overwrite")
 
 
-def test_a_type_can_be_emptied(world: World) -> None:
+def test_truncate_empties_a_type(world: World) -> None:
     done = world.load(b'{"edge":"Follows","truncate":true}\n{"type":"User","truncate":true}', "overwrite")
     assert done.commit is not None
     assert (world.ids("node:User"), world.ids("edge:Follows")) == ([], [])
@@ -143,7 +143,7 @@ def test_a_type_can_be_emptied(world: World) -> None:
     assert world.head == before
 
 
-def test_an_input_without_records_is_no_commit(world: World) -> None:
+def test_empty_input_makes_no_commit(world: World) -> None:
     before = world.head
     empty: list[Any] = [b"", b"\n \n", [], {}, {"User": []}]
     for data in empty:
@@ -153,7 +153,7 @@ def test_an_input_without_records_is_no_commit(world: World) -> None:
     assert world.head == before
 
 
-def test_a_merge_writes_only_what_changes(make: Callable[[str], World]) -> None:
+def test_merge_load_writes_only_changed_rows(make: Callable[[str], World]) -> None:
     world = make("node N { k: String @key  f: F64?  v: Vector(2)?  l: [String]?  b: Blob? }")
     rows: list[dict[str, Any]] = [{"k": "a", "f": 0.0, "v": [1, 2], "l": ["x", ""], "b": "base64:aGk="}, {"k": "b"}]
     world.load({"N": rows}, "merge")
@@ -169,14 +169,14 @@ def test_a_merge_writes_only_what_changes(make: Callable[[str], World]) -> None:
     assert world.rows("node:N")[0]["b"] == b""
 
 
-def test_both_zeros_are_one_value(make: Callable[[str], World]) -> None:
+def test_positive_and_negative_zero_are_equal(make: Callable[[str], World]) -> None:
     world = make("node N { f: F64? @unique }")
     world.load({"N": [{"f": -0.0}]})
     with pytest.raises(UniqueViolation, match="value '0'"):
         world.load({"N": [{"f": 0.0}]})
 
 
-def test_a_moved_edge_is_missed_at_its_old_source(world: World) -> None:
+def test_moving_an_edge_checks_cardinality_of_its_old_source(world: World) -> None:
     world.do('insert Slot { room: "r", day: date("2024-01-01") }')
     hosts = {"edge": "Hosts", "from": "ann", "to": '["19723","r"]', "data": {"id": "h"}}
     world.load([hosts])
@@ -215,7 +215,7 @@ def test_a_report_names_every_bad_line(world: World) -> None:
     assert (good.problems, good.commit is None) == ((), False)
 
 
-def test_bad_lines_do_not_hide_the_faults_of_others(world: World) -> None:
+def test_report_includes_problems_after_bad_lines(world: World) -> None:
     lines = b"""{"type":"User","data":{"login":"zed","age":"1"}}
 {"type":"User","data":{"login":"yan",}}
 {"type":"User","data":{"login":7}}
@@ -238,7 +238,7 @@ def test_bad_lines_do_not_hide_the_faults_of_others(world: World) -> None:
     assert "at most 2" in done.problems[-1].reason
 
 
-def test_hints_say_how_an_end_is_written(make: Callable[[str], World]) -> None:
+def test_hint_explains_endpoint_format(make: Callable[[str], World]) -> None:
     world = make("node Day { on: Date @key } edge Next: Day -> Day")
     world.load([{"type": "Day", "data": {"on": "2024-01-01"}}])
     with pytest.raises(ConstraintViolation) as spelled:
@@ -250,7 +250,7 @@ def test_hints_say_how_an_end_is_written(make: Callable[[str], World]) -> None:
     assert number.value.hint == 'ids are strings: write "19723"'
 
 
-def test_limits_say_what_was_too_much(world: World) -> None:
+def test_limit_errors_name_the_limit_and_the_value(world: World) -> None:
     rows = [{"type": "Event", "data": {"title": "t", "at": 0}}] * 4
     few = LoadOptions(limits=LoadLimits(rows=3))
     with pytest.raises(ResourceLimitExceeded) as refused:
@@ -265,19 +265,19 @@ def test_limits_say_what_was_too_much(world: World) -> None:
         world.load(U + b'"bio":"' + b"x" * 60 + b'"}}', options=line)
 
 
-def test_a_wrong_mode(world: World) -> None:
+def test_unknown_mode_is_rejected(world: World) -> None:
     with pytest.raises(UsageError, match="mode must be one of"):
         world.load(b"", "replace")
 
 
-def test_defaults_fill_what_is_left_out(make: Callable[[str], World]) -> None:
+def test_defaults_fill_missing_properties(make: Callable[[str], World]) -> None:
     world = make('node N { k: String @key  a: I32 @default(7)  b: String? @default("x") }')
     world.load([{"type": "N", "data": {"k": "1"}}, {"type": "N", "data": {"k": "2", "b": None}}])
     world.do('insert N { k: "3" }')
     assert [(one["a"], one["b"]) for one in world.rows("node:N")] == [(7, "x"), (7, None), (7, "x")]
 
 
-def test_an_overwrite_lands_only_on_what_its_caller_saw(world: World) -> None:
+def test_overwrite_requires_the_shown_state(world: World) -> None:
     from omnigraph.publish.read_set import ReadSet
 
     shown = ReadSet(world.line.refresh().state.tables)

@@ -1,4 +1,4 @@
-"""Lines: what is one record, and what says why it is none."""
+"""Lines of NDJSON: valid records, and reasons for invalid ones."""
 
 import gzip
 import io
@@ -27,7 +27,7 @@ objects = st.dictionaries(words, values, max_size=4)
 
 
 @given(objects, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]))
-def test_a_line_without_repetition_is_what_any_reader_makes_of_it(
+def test_line_without_duplicate_members_equals_json_loads(
     value: dict[str, Any], ascii: bool, marks: tuple[str, str]
 ) -> None:
     line = json.dumps(value, ensure_ascii=ascii, separators=marks).encode()
@@ -48,7 +48,7 @@ def spelled(value: Any, twice: list[bool]) -> str:
 
 
 @given(objects)
-def test_a_member_given_twice_is_found_at_any_depth(value: dict[str, Any]) -> None:
+def test_duplicate_member_is_found_at_any_depth(value: dict[str, Any]) -> None:
     twice: list[bool] = []
     line = spelled({"type": "T", "data": value} if value else {"data": {"x": value}}, twice)
     assert twice
@@ -71,12 +71,12 @@ def test_a_member_given_twice_is_found_at_any_depth(value: dict[str, Any]) -> No
         (b'{"a":"\\u003a","a":1}', "'a' is given twice"),
     ],
 )
-def test_what_is_no_line(line: bytes, words: str) -> None:
+def test_malformed_lines_are_rejected(line: bytes, words: str) -> None:
     with pytest.raises(InputError, match=words):
         parse_line(line, LIMITS)
 
 
-def test_blank_lines_are_none() -> None:
+def test_blank_lines_are_skipped() -> None:
     assert [parse_line(one, LIMITS) for one in (b"", b" \t\r", b"\r")] == [None] * 3
 
 
@@ -93,7 +93,7 @@ def test_limits_are_inclusive() -> None:
 
 
 @given(st.lists(st.text("ab \r\0é🂡", max_size=9).map(str.encode), max_size=9))
-def test_lines_come_as_they_are_whatever_the_packing(lines: list[bytes]) -> None:
+def test_compressed_and_plain_files_yield_the_same_lines(lines: list[bytes]) -> None:
     text = b"".join(one + b"\n" for one in lines)
     assert list(iter_lines(text, 100)) == lines
     assert list(iter_lines(io.BytesIO(gzip.compress(text)), 100)) == lines
@@ -101,7 +101,7 @@ def test_lines_come_as_they_are_whatever_the_packing(lines: list[bytes]) -> None
     assert list(iter_lines(packed, 100)) == lines
 
 
-def test_two_packed_files_joined_are_one(tmp_path: Any) -> None:
+def test_concatenated_gzip_members_are_read(tmp_path: Any) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b"))
     assert list(iter_lines(path, 100)) == [b"a", b"b"]
@@ -113,12 +113,12 @@ def test_a_damaged_file_is_bad_input(damage: bytes) -> None:
         list(iter_lines(damage, 100))
 
 
-def test_a_file_that_is_not_there() -> None:
+def test_missing_file_is_reported() -> None:
     with pytest.raises(InputError, match=r"cannot read nowhere\.ndjson: No such file"):
         list(iter_lines("nowhere.ndjson", 100))
 
 
-def test_text_files_and_long_lines() -> None:
+def test_text_streams_and_long_lines_are_read() -> None:
     assert list(iter_lines(io.StringIO("ä\r\nb"), 100)) == ["ä\r".encode(), b"b"]
     long = b"x" * 3_000_000 + b"\ny"
     assert [len(one) for one in iter_lines(long, 2_000_000)] == [2_000_001, 1]

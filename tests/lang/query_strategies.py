@@ -1,4 +1,4 @@
-"""Random query trees that the parser could have made, for properties of everything after it.
+"""Random query trees that the parser could have produced.
 
 `queries()` and `query_files()` are the usual entrances; `Speller().query(tree)` turns a tree into
 text. Trees keep the flat form of conditions and use keywords as names wherever that is allowed.

@@ -1,4 +1,4 @@
-"""Where comments and blank lines of an old text go in a new one."""
+"""Where the formatter puts comments and blank lines."""
 
 import pytest
 from hypothesis import given
@@ -43,12 +43,12 @@ def laid(text: str, *items: str, blank: BlankLinePolicy = "keep") -> str:
         ("a // x\r\nb", "a  // x\nb\n"),
     ],
 )
-def test_comments_and_blank_lines(text: str, wanted: str) -> None:
+def test_comments_and_blank_lines_are_kept(text: str, wanted: str) -> None:
     items = [x for x in ("a", "b") if x in text]
     assert laid(text, *items) == wanted
 
 
-def test_a_comment_inside_an_item_stands_before_it() -> None:
+def test_comment_inside_an_item_is_moved_before_it() -> None:
     layout = Layout("before\na /* x */ b")
     layout.add_item(0, "before", Span(0, 6))
     layout.add_item(0, "a b", Span(7, 18))
@@ -62,7 +62,7 @@ def test_a_blank_line_stays_before_an_item_and_its_comments() -> None:
     assert layout.finish() == "before\n\n/* x */\n/* y */\na b\n"
 
 
-def test_blank_lines_on_demand() -> None:
+def test_blank_line_policy_inserts_or_removes_blank_lines() -> None:
     assert laid("a b", "a", "b", blank="always") == "a\n\nb\n"
     assert laid("a\n\n\nb", "a", "b", blank="never") == "a\nb\n"
     assert laid("a\n// x\nb", "a", "b", blank="always") == "a\n\n// x\nb\n"

@@ -1,4 +1,4 @@
-"""Our quick lexer and the saved tables give what lark itself makes of the grammars."""
+"""The fast lexer and the saved tables produce what lark produces from the grammars."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from lark import Lark
 from omnigraph.lang import scan, tables
 from omnigraph.lang.query.parse import _QUERY_OPENING as QUERY
 from omnigraph.lang.schema.parse import _DECLARATION_OPENING as SCHEMA
-from tests.lang.schema_properties.stock import outcome, stock, stream
+from tests.lang.schema_properties.lark_reference import outcome, stock, stream
 
 ROOT = Path(__file__).parents[2]
 OPENINGS = {"schema": SCHEMA, "query": QUERY}
@@ -52,7 +52,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("language", "pieces"), CASES)
-def test_trees_and_errors_are_those_of_lark(language: str, pieces: list[str]) -> None:
+def test_trees_and_errors_equal_those_of_lark(language: str, pieces: list[str]) -> None:
     ours, theirs = tables.load_parser(language), stock(language)
     assert pieces
     for piece in pieces:
@@ -60,14 +60,14 @@ def test_trees_and_errors_are_those_of_lark(language: str, pieces: list[str]) ->
 
 
 @pytest.mark.parametrize(("language", "pieces"), CASES)
-def test_tokens_are_those_of_lark(language: str, pieces: list[str]) -> None:
+def test_tokens_equal_those_of_lark(language: str, pieces: list[str]) -> None:
     ours, theirs = tables.load_parser(language), stock(language)
     for piece in pieces:
         assert stream(ours, piece) == stream(theirs, piece), piece
 
 
 @pytest.mark.parametrize("language", tables.LANGUAGES)
-def test_the_fixtures_hold_good_and_bad_texts(language: str) -> None:
+def test_fixtures_contain_valid_and_invalid_texts(language: str) -> None:
     parser = tables.load_parser(language)
     ended = [type(outcome(parser, p)[1]) for pieces in texts(language).values() for p in pieces]
     assert ended.count(list) > 100  # trees
@@ -106,7 +106,7 @@ def test_the_saved_tables_are_fresh(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", tables.LANGUAGES)
-def test_tables_are_made_byte_by_byte_the_same(copied: Path, language: str) -> None:
+def test_table_generation_is_deterministic(copied: Path, language: str) -> None:
     saved = copied / language / "grammar.json"
     before = saved.read_bytes()
     saved.unlink()
@@ -136,7 +136,7 @@ def test_stale_tables_are_not_used(copied: Path, language: str) -> None:
     assert outcome(load(language), TEXT[language]) == wanted
 
 
-def test_a_changed_grammar_is_read_anew(copied: Path) -> None:
+def test_changed_grammar_is_reloaded(copied: Path) -> None:
     grammar = copied / "schema" / "grammar.lark"
     grammar.write_text(grammar.read_text("utf-8").replace("/node(?!", "/vertex(?!"), "utf-8")
     assert not tables.tables_are_fresh("schema")

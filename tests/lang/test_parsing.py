@@ -1,4 +1,4 @@
-"""The machinery under both languages: decoding, recovery, words of errors, saved tables."""
+"""Shared parsing code of both languages: decoding, recovery, error messages, saved tables."""
 
 import pytest
 from lark import Lark
@@ -10,14 +10,14 @@ from omnigraph.lang.layout import Layout
 from omnigraph.lang.query.parse import read_queries
 
 
-def test_bytes_that_are_not_utf8_are_refused_at_their_place() -> None:
+def test_invalid_utf8_is_rejected_with_its_position() -> None:
     with pytest.raises(ParseError, match="byte 0xff at offset 6") as refused:
         parsing.decode_source(b"query\n\xff", "q.gq")
     (one,) = refused.value.diagnostics
     assert (one.line, one.column) == (2, 1)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+def test_byte_order_mark_is_ignored() -> None:
     assert parsing.decode_source(b"\xef\xbb\xbfquery", "q.gq").text == "query"
 
 
@@ -26,7 +26,7 @@ def test_a_nul_character_is_refused() -> None:
         parsing.decode_source(b"a\0b", "q.gq")
 
 
-def test_a_text_beyond_the_bound_is_refused_before_it_is_read() -> None:
+def test_oversized_text_is_rejected_before_parsing() -> None:
     source = SourceText("q.gq", " " * (parsing.MAX_SOURCE_CHARACTERS + 1))
     _, (one,) = read_queries(source)
     assert "the limit is" in one.message
@@ -69,13 +69,13 @@ def test_a_parser_from_tables_reads_like_one_from_the_grammar() -> None:
 
 
 @pytest.mark.parametrize("language", tables.LANGUAGES)
-def test_the_grammar_leaves_nothing_to_be_guessed(language: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_grammar_has_no_conflicts(language: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG", logger="lark"):
         Lark(tables._read_grammar(language), **tables._LARK_OPTIONS, debug=True)
     assert [r.getMessage() for r in caplog.records if "conflict" in r.getMessage().lower()] == []
 
 
-def test_a_grammar_that_has_to_be_guessed_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+def test_ambiguous_grammar_is_detected(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG", logger="lark"):
         Lark('start: "a" start? | "a" start "b"', parser="lalr", debug=True)
     assert "conflict" in caplog.text.lower()

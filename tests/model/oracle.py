@@ -1,4 +1,4 @@
-"""The oracles behind one door: text in, what the product must say or do out."""
+"""The entry point of the oracles: text in, expected result of the product out."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,9 +14,9 @@ from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.values import PropertyType, ScalarType
 
-from . import writes
-from .answers import Answer, answer
-from .world import Value, World, native, world_of
+from . import write_oracle
+from .dictionary_graph import Value, World, native, world_of
+from .read_answers import Answer, answer
 
 NOW = 1_704_067_200_000  # the moment of every request, in milliseconds
 _MOMENT = PropertyType(ScalarType.DATETIME)
@@ -62,14 +62,14 @@ class Oracle:
         """Change the graph; the number of entities by type."""
         tree, values = read(self.catalog, text, given)
         assert isinstance(tree.body, m.WriteBody)
-        return self._take(writes.mutate(self.world, tree.body, values, fresh or self.fresh))
+        return self._take(write_oracle.mutate(self.world, tree.body, values, fresh or self.fresh))
 
     def load(self, text: str, mode: str, fresh: Iterator[str] | None = None) -> dict[str, int]:
         """Load well-formed NDJSON."""
         records = [json.loads(line) for line in text.splitlines() if line.strip()]
-        return self._take(writes.load(self.world, records, mode, fresh or self.fresh))
+        return self._take(write_oracle.load(self.world, records, mode, fresh or self.fresh))
 
-    def _take(self, delta: writes.Delta) -> dict[str, int]:
+    def _take(self, delta: write_oracle.Delta) -> dict[str, int]:
         self.world = delta.world
         return {key.partition(":")[2]: n for key, n in sorted(delta.counts.items()) if n}
 

@@ -1,4 +1,4 @@
-"""Small graphs by chance: few values, so that they meet; loops, parallel edges, shared ids.
+"""Small random graphs with few values: loops, parallel edges, shared ids.
 
 Every value can be summed exactly, so that no order of adding shows.
 """

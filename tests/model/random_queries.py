@@ -1,4 +1,4 @@
-"""Reads by chance, as text: every production of the language except search, most of them valid.
+"""Random reads as text: every production of the language except search, mostly valid.
 
 The writer remembers which variables it bound to which types, so that the checker refuses few of
 its queries. What a query means is not known here.

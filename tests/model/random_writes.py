@@ -1,4 +1,4 @@
-"""Mutations and loads by chance, for a schema with every kind of rule; many break one of them."""
+"""Random mutations and loads for a schema with every kind of rule; many violate one."""
 
 import json
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from .dictionary_graph import World
 from .random_queries import Written
-from .world import World
 
 SCHEMA = """
 node User {

@@ -1,4 +1,4 @@
-"""The model of cleanup: actors that pause anywhere, a collector that may crash, and no clock.
+"""The cleanup model: actors that pause anywhere, a collector that may crash, no clock.
 
 Random schedules of writers, merges, forks, tags, deletions, loads, finishers and collectors with a
 grace of nothing. `python -m tests.model.retention` prints which schedule breaks when which part of

@@ -1,4 +1,4 @@
-"""The collector of the retention model: claim, list, fence, second look, sweep, and takeovers.
+"""The collector of the cleanup model: claim, list, fence, recheck, sweep, takeover.
 
 It may stop anywhere for ever; another then takes its run over, even while it only sleeps.
 """

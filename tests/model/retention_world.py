@@ -1,4 +1,4 @@
-"""The world of the retention model: files, branches, tags, intents, lists, as plain Python.
+"""The world of the cleanup model: files, branches, tags, intents, lists, as plain Python.
 
 Nothing here knows Lance or the product. Every function is one atomic request to a store; actors in
 `retention.py` pause between them. `without` names the one part of the protocol that is left out.

@@ -1,9 +1,9 @@
-"""Every number of the conformance lists has its case, and the list names only what exists."""
+"""Every number of the conformance lists has a case, and every listed case exists."""
 
 import re
 from pathlib import Path
 
-from tests.model.cases import CASES, all_cases
+from tests.model.engine_cases import CASES, all_cases
 
 ROOT = Path(__file__).parents[2]
 LINES = [
@@ -14,12 +14,12 @@ LINES = [
 HIGHEST = {"query": 60, "mutations": 61}
 
 
-def test_no_number_is_left_out() -> None:
+def test_every_case_number_is_listed() -> None:
     named = {(volume, int(number)) for volume, number in (one[0].split(" ") for one in LINES)}
     assert named == {(v, n) for v, top in HIGHEST.items() for n in range(1, top + 1)}
 
 
-def test_every_place_holds_its_case() -> None:
+def test_every_listed_case_exists() -> None:
     for what, fate, place in LINES:
         assert re.match(r"stands$|changed: |falls$|later$", fate), what
         if fate in ("falls", "later"):
@@ -37,7 +37,7 @@ def test_every_place_holds_its_case() -> None:
         assert values or found, (what, place)
 
 
-def test_there_are_three_hundred_cases() -> None:
+def test_number_of_cases_is_three_hundred() -> None:
     cases = all_cases()
     assert len(cases) >= 300
     assert len({str(one) for one in cases}) == len(cases)

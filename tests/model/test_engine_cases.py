@@ -1,4 +1,4 @@
-"""Every case under tests/cases/{query/rows,mutation,load} through the public doors of a graph.
+"""Every case under tests/cases/{query/rows,mutation,load} through the public API.
 
 Whatever a case expects, two things always hold: a write that was refused, or that had nothing to
 do, leaves head and rows as they were; a write that was done leaves the rows that the oracle has.
@@ -13,11 +13,11 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError
-from tests.model.cases import Case, Part, all_cases
-from tests.model.door import Templates, answer_of, comparable, stored_world
+from tests.model.engine_cases import Case, Part, all_cases
 from tests.model.oracle import Oracle
-from tests.model.test_case_texts import check_rows
-from tests.model.writes import Refused
+from tests.model.product_view import Templates, answer_of, comparable, stored_world
+from tests.model.test_oracle_cases import check_rows
+from tests.model.write_oracle import Refused
 
 CASES = all_cases()
 MODES = ("csr", "indexed")  # neighbours by lists, and by probes
@@ -29,7 +29,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_case(templates: Templates, case: Case) -> None:
+def test_engine_case(templates: Templates, case: Case) -> None:
     make = templates.copy if case.writes else templates.shared
     graph = omnigraph.open(make(case.schema, case.data), durability="os")
     _Run(graph, Oracle.of(case.schema, case.data)).steps(case)

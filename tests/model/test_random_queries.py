@@ -1,4 +1,4 @@
-"""Random queries on random graphs: the engine, however it looks for neighbours, and the oracle.
+"""Random queries on random graphs: the engine in every storage form equals the oracle.
 
 Every graph exists in five forms that hold the same entities: as loaded at once, with indexes, worn
 (many small writes, rows deleted and written again), compacted, and on a branch. One query must give
@@ -32,11 +32,11 @@ from omnigraph.lang.query.build import Builder
 from omnigraph.lang.query.build_bodies import RULES
 from omnigraph.maintenance.index_maintenance import ensure_indices
 from omnigraph.values import ids
-from tests.model.door import answer_of
+from tests.model.expected_values import bag, listed, rows_shown
 from tests.model.oracle import NOW, Oracle
+from tests.model.product_view import answer_of
 from tests.model.random_graphs import SCHEMA, ndjson, records
 from tests.model.random_queries import Writer, Written
-from tests.model.shown import bag, listed, rows_shown
 from tests.rig.writes import rewrite, write
 
 FORMS = ("loaded", "indexed", "worn", "compacted", "branch")
@@ -172,7 +172,7 @@ def count(hits: Counter[str], text: str) -> None:
 @pytest.mark.timeout(300)
 @settings(max_examples=100, suppress_health_check=QUIET)
 @given(number=st.integers(0, 2), seed=SEEDS, form=st.sampled_from(FORMS), mode=st.sampled_from(MODES))
-def test_every_form_of_a_graph_answers_as_the_oracle_does(
+def test_random_queries_match_the_oracle_in_every_storage_form(
     shelf: Shelf, number: int, seed: int, form: str, mode: str
 ) -> None:
     query, wanted = written(Random(seed), shelf.oracle(number))
@@ -183,7 +183,9 @@ def test_every_form_of_a_graph_answers_as_the_oracle_does(
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("half", [0, 1])
-def test_many_queries_on_all_forms_of_many_graphs(shelf: Shelf, half: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_random_queries_match_the_oracle_in_every_storage_form(
+    shelf: Shelf, half: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     hits: Counter[str] = Counter()
 
     @settings(max_examples=800, suppress_health_check=QUIET)

@@ -1,10 +1,10 @@
-"""The crew: kept as long as the test run, grown when a test asks for more hands."""
+"""Worker processes, kept for the test run and started on demand."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.processes.crew import Hand
+from tests.processes.worker_processes import Hand
 
 Crew = Callable[[int], list[Hand]]
 

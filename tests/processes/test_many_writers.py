@@ -1,4 +1,4 @@
-"""Many writers at once: every acknowledged write is there once, and nothing else is."""
+"""Many concurrent writers: every acknowledged write exists once, and nothing else."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,8 @@ from omnigraph.history.log import HistoryLog
 from omnigraph.publish import branch_lifecycle
 from omnigraph.storage.store import open_store
 from tests.processes.conftest import Crew
-from tests.processes.crew import Hand, all_at_once
-from tests.processes.deeds import Told, insert_many, lost_swaps
+from tests.processes.worker_processes import Hand, all_at_once
+from tests.processes.write_tasks import Told, insert_many, lost_swaps
 from tests.rig.plugin import S3
 from tests.rig.writes import PERSON, append, check_invariants, init_small, line_at, read_branch, write
 
@@ -41,7 +41,7 @@ def _on_one_branch(crew: Crew, root: str, writers: int, count: int) -> None:
     print(f"{writers} x {count}: {conflicts} conflicts, {lost} lost swaps")
 
 
-def test_processes_on_one_branch(crew: Crew, tmp_path: Path) -> None:
+def test_writes_of_several_processes_exist_once(crew: Crew, tmp_path: Path) -> None:
     root = str(tmp_path / "g")
     init_small(root)
     _on_one_branch(crew, root, 4, 12)
@@ -50,7 +50,7 @@ def test_processes_on_one_branch(crew: Crew, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_eight_processes_on_one_branch(crew: Crew, tmp_path: Path) -> None:
+def test_writes_of_eight_processes_exist_once(crew: Crew, tmp_path: Path) -> None:
     root = str(tmp_path / "g")
     init_small(root)
     _on_one_branch(crew, root, 8, 50)
@@ -70,7 +70,7 @@ def _fresh_crew() -> Iterator[Crew]:
 
 @pytest.mark.full
 @pytest.mark.timeout(1200)
-def test_eight_processes_on_one_branch_on_s3(s3: S3) -> None:
+def test_writes_of_eight_processes_on_s3_exist_once(s3: S3) -> None:
     init_small(s3.url)
     with _fresh_crew() as crew:
         _on_one_branch(crew, s3.url, 8, 50)
@@ -90,19 +90,19 @@ def _on_many_branches(crew: Crew, root: str, writers: int, count: int) -> None:
         assert sorted(read_branch(line_at(root, name))[PERSON]) == sorted((f"w{n}-{i}", 1) for i in range(count))
 
 
-def test_writers_of_different_branches_never_meet(crew: Crew, tmp_path: Path) -> None:
+def test_writers_on_different_branches_do_not_conflict(crew: Crew, tmp_path: Path) -> None:
     _on_many_branches(crew, str(tmp_path / "g"), 4, 6)
     check_invariants(tmp_path / "g")
 
 
 @pytest.mark.full
-def test_eight_writers_of_different_branches_never_meet(crew: Crew, tmp_path: Path) -> None:
+def test_eight_writers_on_different_branches_do_not_conflict(crew: Crew, tmp_path: Path) -> None:
     _on_many_branches(crew, str(tmp_path / "g"), 8, 50)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1200)
-def test_eight_writers_of_different_branches_never_meet_on_s3(s3: S3) -> None:
+def test_eight_writers_on_different_branches_do_not_conflict_on_s3(s3: S3) -> None:
     with _fresh_crew() as crew:
         _on_many_branches(crew, s3.url, 8, 50)
     check_invariants(s3.url)
@@ -133,7 +133,7 @@ def _threads(root: str, threads: int, count: int) -> list[Commit]:
     return done
 
 
-def test_threads_of_one_process_wait_for_one_another(tmp_path: Path) -> None:
+def test_threads_of_one_process_are_serialised(tmp_path: Path) -> None:
     done = _threads(str(tmp_path / "g"), 16, 6)
     assert len(done) == len({one.id for one in done}) == 96
     assert len(read_branch(line_at(tmp_path / "g"))[PERSON]) == 96
@@ -141,11 +141,11 @@ def test_threads_of_one_process_wait_for_one_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_many_threads_of_one_process_wait_for_one_another(tmp_path: Path) -> None:
+def test_many_threads_of_one_process_are_serialised(tmp_path: Path) -> None:
     assert len(_threads(str(tmp_path / "g"), 16, 50)) == 800
 
 
-def test_eight_writers_of_different_tables_make_one_line(tmp_path: Path) -> None:
+def test_writers_of_different_tables_share_one_history(tmp_path: Path) -> None:
     from tests.rig.writes import TABLES
 
     root = str(tmp_path / "g")

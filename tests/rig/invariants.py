@@ -1,4 +1,4 @@
-"""The invariants of a graph at rest, checked from outside and on everything that is still there.
+"""Invariants of an idle graph, checked from outside on all its objects.
 
 Owns one function. It reads every version of every open branch's manifest, so it is for small
 graphs; it never repairs, and it proves of itself that it writes nothing.

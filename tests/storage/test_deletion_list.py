@@ -1,4 +1,4 @@
-"""Lists of deleted rows: read as Lance writes them, written as Lance reads them, never trusted."""
+"""Deletion lists: readable from and by Lance, and always validated."""
 
 import json
 import subprocess
@@ -51,7 +51,7 @@ def some(count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 8, 9, 63, 64, 65, 500, 513, 4096, 4999])
-def test_what_lance_writes_is_read(table: lance.LanceDataset, count: int) -> None:
+def test_lists_written_by_lance_are_read(table: lance.LanceDataset, count: int) -> None:
     for offsets in (list(range(count)), some(count)):
         path, _ = written_by_lance(table, offsets)
         body = path.read_bytes()
@@ -60,7 +60,7 @@ def test_what_lance_writes_is_read(table: lance.LanceDataset, count: int) -> Non
 
 
 @pytest.mark.parametrize("count", [1, 8, 9, 64, 65, 4096, 9000])
-def test_what_we_write_is_read_by_lance(table: lance.LanceDataset, count: int) -> None:
+def test_written_lists_are_read_by_lance(table: lance.LanceDataset, count: int) -> None:
     offsets = some(count)
     path, marked = written_by_lance(table, [0])
     path.write_bytes(write_offsets(offsets))
@@ -89,7 +89,7 @@ def passing(body: bytes, bits: range) -> list[str]:
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("count", [2, pytest.param(600, marks=pytest.mark.full)])
-def test_no_flipped_bit_that_passes_ends_the_process(table: lance.LanceDataset, count: int, step: int) -> None:
+def test_accepted_lists_with_flipped_bits_do_not_crash_lance(table: lance.LanceDataset, count: int, step: int) -> None:
     path, marked = written_by_lance(table, some(count))
     operation = LanceOperation.Update(updated_fragments=[marked], update_mode="")
     after = lance.LanceDataset.commit(table, operation, read_version=1, detached=True)
@@ -104,6 +104,6 @@ def test_no_flipped_bit_that_passes_ends_the_process(table: lance.LanceDataset, 
 
 
 @pytest.mark.parametrize("size", [0, 10, 383, 569, 697])
-def test_a_list_that_is_cut_short_is_refused(size: int) -> None:
+def test_truncated_list_is_rejected(size: int) -> None:
     with pytest.raises(ValueError, match=r"truncated|format that Lance"):
         read_offsets(write_offsets([1, 2])[:size])

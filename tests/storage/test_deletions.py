@@ -37,7 +37,7 @@ CHOSEN: dict[str, Callable[[], list[int]]] = {
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_deleted_rows_are_told_without_reading_the_others(stored: tuple[Store, Table], name: str) -> None:
+def test_deleted_rows_are_found_without_reading_other_rows(stored: tuple[Store, Table], name: str) -> None:
     store, table = stored
     offsets = CHOSEN[name]()
     gone = commit(store, table, stage_change(store, table, removed_addresses=offsets))
@@ -53,7 +53,7 @@ def test_deleted_rows_are_told_without_reading_the_others(stored: tuple[Store, T
     assert (lost["n"].to_pylist(), won.num_rows) == (more, 0)
 
 
-def test_rows_that_were_only_moved_are_not_given(tmp_path: Path) -> None:
+def test_moved_rows_are_not_reported_as_deleted(tmp_path: Path) -> None:
     """More than a piece of rows in other files, one of them with another value."""
     from omnigraph.storage.compact import stage_compaction
 

@@ -1,4 +1,4 @@
-"""On a disk nothing is made visible before what it needs would survive a power loss."""
+"""On a disk nothing becomes visible before its dependencies are synced."""
 
 import os
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def store(tmp_path: Path, ledger: Ledger) -> Store:
     return open_store(str(tmp_path), effects=ledger)
 
 
-def test_what_a_publish_names_was_synced_before(store: Store, ledger: Ledger) -> None:
+def test_referenced_files_are_synced_before_the_publish(store: Store, ledger: Ledger) -> None:
     shelf = table.create_table(store, "nodes/shelf", SCHEMA)
     state = cell.create_cell(store, "__manifest", rows("0"))
     assert ledger.missing() == []
@@ -82,7 +82,7 @@ def test_what_a_publish_names_was_synced_before(store: Store, ledger: Ledger) ->
     assert ledger.looks == [("detach", []), ("detach", []), ("publish", [])]
 
 
-def test_many_deletions_are_synced_too(store: Store, ledger: Ledger) -> None:
+def test_deletion_files_are_synced(store: Store, ledger: Ledger) -> None:
     """Lance writes few deletions as a list and many as a bitmap: files of different names."""
     shelf = table.create_table(store, "nodes/shelf", SCHEMA)
     many = [f"r{n}" for n in range(20_000)]
@@ -97,7 +97,7 @@ def test_many_deletions_are_synced_too(store: Store, ledger: Ledger) -> None:
     assert [missing for _, missing in ledger.looks] == [[], [], []]
 
 
-def test_without_the_promise_nothing_is_synced(tmp_path: Path, ledger: Ledger) -> None:
+def test_durability_os_syncs_nothing(tmp_path: Path, ledger: Ledger) -> None:
     store = open_store(str(tmp_path), effects=ledger, durability="os")
     shelf = table.create_table(store, "nodes/shelf", SCHEMA)
     table.commit(store, shelf, stage_rows.stage_append(store, shelf, rows("a")))
@@ -105,7 +105,7 @@ def test_without_the_promise_nothing_is_synced(tmp_path: Path, ledger: Ledger) -
     assert ledger.contents | ledger.names == set()
 
 
-def test_large_blobs_are_synced_beside_their_rows(store: Store, ledger: Ledger) -> None:
+def test_large_blobs_are_synced_with_their_rows(store: Store, ledger: Ledger) -> None:
     """Lance keeps large blobs in files of their own, below a directory named after the data."""
     schema = pa.schema([pa.field("id", pa.string(), nullable=False), blob_field("pic")])
     shelf = table.create_table(store, "nodes/shelf", schema)

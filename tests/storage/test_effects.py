@@ -1,4 +1,4 @@
-"""The door of all durable effects: order, count, failure, bounded memory."""
+"""The single entry of all durable effects: order, counts, failures, bounded memory."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from omnigraph.storage.effects import DurableEffect, Effects, Fault
 from tests.rig.writes import CITY, PERSON, append, init_small, line_at, write
 
 
-def test_effects_are_remembered_in_order_and_counted_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_effects_are_recorded_in_order_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RECENT_LIMIT", 3)
     effects = Effects()
     for number in range(20):
@@ -20,7 +20,7 @@ def test_effects_are_remembered_in_order_and_counted_for_ever(monkeypatch: pytes
     assert effects.counts_by_kind() == {"object": 20, "publish": 1}
 
 
-def test_a_block_sees_its_own_effects_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recording_block_sees_only_its_own_effects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RECENT_LIMIT", 1)
     effects = Effects()
     effects.run("object", "before", lambda: None)
@@ -34,7 +34,7 @@ def test_a_block_sees_its_own_effects_only(monkeypatch: pytest.MonkeyPatch) -> N
     assert [one.target for one in inner] == ["b"]
 
 
-def test_what_fails_is_not_counted() -> None:
+def test_failed_effects_are_not_counted() -> None:
     effects = Effects()
     with effects.failing(Fault(2, "before")):
         effects.run("object", "a", lambda: None)
@@ -44,7 +44,7 @@ def test_what_fails_is_not_counted() -> None:
     assert [one.target for one in effects.completed] == ["a", "c"]
 
 
-def test_effects_are_counted_by_kind_and_place(tmp_path: Path) -> None:
+def test_effects_are_counted_by_kind_and_location(tmp_path: Path) -> None:
     root = tmp_path / "graph"
     init_small(root)
     effects = Effects()
@@ -64,7 +64,7 @@ def test_effects_are_counted_by_kind_and_place(tmp_path: Path) -> None:
     assert sum(effects.counts_by_target().values()) == effects.counts_by_kind().total()
 
 
-def test_many_places_take_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_locations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_TARGET_GROUPS", 3)
     effects = Effects()
     for number in range(10):

@@ -1,4 +1,4 @@
-"""A failure is classified by its type and its number; what it says decides nothing."""
+"""A failure is classified by its type and number, never by its message."""
 
 import errno
 import os
@@ -38,13 +38,13 @@ def numbered(number: int) -> OSError:
     ],
     ids=repr,
 )
-def test_the_kind_follows_from_the_type(error: Exception, kind: StorageKind) -> None:
+def test_failure_kind_follows_the_exception_type(error: Exception, kind: StorageKind) -> None:
     found = to_storage_error(error)
     assert (found.kind, found.effect) == (kind, "unknown")
     assert isinstance(found, Transient) == (kind == "transient")
 
 
-def test_a_more_exact_type_wins() -> None:
+def test_more_specific_exception_type_wins() -> None:
     class LateError(TimeoutError):
         pass
 
@@ -56,7 +56,7 @@ def test_a_read_has_no_effect() -> None:
     assert to_storage_error(TimeoutError(), effect="none").effect == "none"
 
 
-def test_what_is_typed_already_passes() -> None:
+def test_typed_errors_pass_unchanged() -> None:
     error = StorageError(kind="permanent")
     assert to_storage_error(error) is error
 
@@ -69,21 +69,21 @@ def test_what_is_typed_already_passes() -> None:
         "403 Forbidden: <?xml?><Error><AWSAccessKeyId>hush</AWSAccessKeyId></Error>",
     ],
 )
-def test_nothing_secret_is_told(text: str) -> None:
+def test_messages_contain_no_secrets(text: str) -> None:
     found = to_storage_error(OSError(text))
     assert "hush" not in f"{found} {found.details}"
 
 
-def test_a_dump_is_cut() -> None:
+def test_long_messages_are_truncated() -> None:
     assert len(str(to_storage_error(OSError("x" * 10_000)))) < 450
 
 
-def test_an_error_of_the_system_stays_the_cause() -> None:
+def test_os_error_is_kept_as_the_cause() -> None:
     with pytest.raises(StorageError) as caught, as_storage_errors("none"):
         raise numbered(errno.ENOSPC)
     assert isinstance(caught.value.__cause__, OSError)
 
 
-def test_other_errors_pass() -> None:
+def test_other_exceptions_pass_unchanged() -> None:
     with pytest.raises(KeyError), as_storage_errors("none"):
         raise KeyError

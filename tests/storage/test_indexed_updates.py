@@ -1,4 +1,4 @@
-"""A change of ours under every kind of index: the index gives the answers of a scan."""
+"""Updates under every kind of index: the index returns the results of a scan."""
 
 from pathlib import Path
 from typing import Any
@@ -53,14 +53,16 @@ def changed(store: Store, table: Table) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_after_a_change_the_index_tells_the_truth(store: Store, kind: str) -> None:
+def test_index_is_correct_after_an_update(store: Store, kind: str) -> None:
     after = changed(store, indexed(store, kind))
     assert INDEXES[kind][1](after, 5000, True) == {"r5"}
     assert INDEXES[kind][1](after, 6000, True) == {"new"}
     assert truthful(after, kind)
 
 
-def test_spelled_otherwise_it_would_answer_with_old_values(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_update_mode_rewrite_rows_would_leave_stale_index_entries(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, table = Op.Update, indexed(store, "BITMAP")
 
     def rewriting(**parts: Any) -> Any:

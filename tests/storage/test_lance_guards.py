@@ -1,4 +1,4 @@
-"""Facts about Lance's commits that storage relies on or keeps away from, one test for each.
+"""Facts about Lance commits that storage relies on or avoids, one test for each.
 
 A failure here after an upgrade of pylance says that a rule of `storage` lost its reason or its
 ground: find the rule before changing the test. That pylance syncs nothing is not tested here: it
@@ -89,7 +89,7 @@ def test_an_overwrite_without_retries_is_strict(table: Any) -> None:
     assert (first.version, table.latest_version, names(lance.dataset(table.uri))) == (2, 2, ["mine"])
 
 
-def test_an_overwrite_with_retries_takes_back_what_others_wrote(table: Any) -> None:
+def test_overwrite_with_retries_undoes_concurrent_commits(table: Any) -> None:
     """Why there are none."""
     LanceDataset.commit(table, Op.Append(fragments(table, "mine")), read_version=1)
     assert swap(table, "theirs", retries=20).version == 3
@@ -108,7 +108,7 @@ def test_other_operations_are_rebased_even_without_retries(table: Any, kind: str
     assert "early" in names(done)
 
 
-def test_the_same_transaction_again_gives_its_own_version(table: Any) -> None:
+def test_repeated_transaction_returns_its_own_version(table: Any) -> None:
     transaction = Transaction(1, Op.Overwrite(table.lance_schema, fragments(table, "mine")), uuid=a_uuid())
     copy = pickle.loads(pickle.dumps(transaction))
     first = LanceDataset.commit(table, transaction, max_retries=0)
@@ -127,13 +127,13 @@ def test_a_swap_into_a_gap_succeeds_and_is_not_the_newest(table: Any) -> None:
     assert names(lance.dataset(table.uri)) == ["three"]
 
 
-def test_an_old_handle_knows_the_newest_version(table: Any) -> None:
+def test_old_handle_reports_the_newest_version(table: Any) -> None:
     assert table.latest_version == 1
     swap(swap(table, "two"), "three")
     assert (table.version, table.latest_version) == (1, 3)
 
 
-def test_a_hint_of_the_newest_version_is_not_believed_on_a_disk(table: Any) -> None:
+def test_version_hint_is_ignored_on_a_disk(table: Any) -> None:
     swap(swap(table, "two"), "three")
     hint = Path(table.uri, "_versions", "latest_version_hint.json")
     for text in ('{"version":1}', '{"version":99}', ""):
@@ -148,7 +148,7 @@ def test_a_swap_keeps_the_stamp_only_with_the_schema_of_its_base(table: Any) -> 
     assert not lost.schema.metadata
 
 
-def test_fragment_ids_go_on_after_an_overwrite(table: Any) -> None:
+def test_fragment_ids_continue_after_an_overwrite(table: Any) -> None:
     """A fragment id is never used twice in one line of versions."""
     second = swap(table, "two")
     third = detached(second, Op.Append(fragments(second, "three")))
@@ -159,7 +159,7 @@ def test_fragment_ids_go_on_after_an_overwrite(table: Any) -> None:
 # Staging.
 
 
-def test_what_is_staged_moves_nothing(table: Any) -> None:
+def test_staging_does_not_move_the_head(table: Any) -> None:
     staged = fragments(table, "new")
     marked = without(table, "a")
     assert table.latest_version == 1
@@ -211,7 +211,7 @@ def test_given_row_ids_are_kept_and_not_checked(table: Any) -> None:
     assert row_ids(done) == {"a": 0, "b": 1, "c": 2, "d": 3, "impostor": 2}
 
 
-def test_a_staged_merge_forgets_its_key(tmp_path: Path) -> None:
+def test_staged_merge_loses_its_key(tmp_path: Path) -> None:
     """Why ids are looked up by us: two writers of one new id both succeed."""
     key = {"lance-schema:unenforced-primary-key": "true"}
     schema = pa.schema([pa.field("id", pa.string(), nullable=False, metadata=key)])
@@ -227,7 +227,7 @@ def test_a_staged_merge_forgets_its_key(tmp_path: Path) -> None:
     assert names(ds) == ["a", "new", "new"]
 
 
-def test_a_schema_made_from_arrow_numbers_its_fields_anew(table: Any) -> None:
+def test_schema_from_arrow_gets_new_field_ids(table: Any) -> None:
     """Why a schema is derived from the one of the table, and never from Arrow."""
     kept = LanceSchema.from_pyarrow(pa.schema([("n", pa.int64())]))
     assert [(f.name(), f.id()) for f in table.lance_schema.fields()] == [("id", 0), ("n", 1)]
@@ -237,7 +237,7 @@ def test_a_schema_made_from_arrow_numbers_its_fields_anew(table: Any) -> None:
 # Detached versions.
 
 
-def test_a_detached_commit_leaves_the_head_alone(table: Any) -> None:
+def test_detached_commit_does_not_move_the_head(table: Any) -> None:
     one = detached(table, Op.Append(fragments(table, "e")))
     two = detached(one, Op.Append(fragments(one, "f")))
     assert table.latest_version == 1
@@ -245,7 +245,7 @@ def test_a_detached_commit_leaves_the_head_alone(table: Any) -> None:
     assert names(lance.dataset(table.uri, version=two.version)) == ["a", "b", "c", "d", "e", "f"]
 
 
-def test_a_detached_version_is_a_large_number_and_a_file_of_its_name(table: Any) -> None:
+def test_detached_version_has_a_large_number_and_its_own_file(table: Any) -> None:
     version = detached(table, Op.Append(fragments(table, "e"))).version
     assert 1 << 63 <= version < 1 << 64
     found = {path.name for path in Path(table.uri, "_versions").iterdir()}
@@ -290,7 +290,7 @@ def test_methods_that_commit_by_themselves_fail_on_a_detached_version(table: Any
     assert names(lance.dataset(table.uri, version=one.version)) == ["a", "b", "c", "d", "e"]
 
 
-def test_cleanup_takes_the_files_of_detached_versions(table: Any) -> None:
+def test_lance_cleanup_removes_files_of_detached_versions(table: Any) -> None:
     """Why Lance's cleanup is never called on a data table."""
     one = detached(table, Op.Append(fragments(table, "e")))
     table.cleanup_old_versions(timedelta(0), delete_unverified=True)
@@ -300,21 +300,21 @@ def test_cleanup_takes_the_files_of_detached_versions(table: Any) -> None:
         names(lance.dataset(table.uri, version=one.version))
 
 
-def test_a_new_table_does_not_clean_up_by_itself(table: Any) -> None:
+def test_new_table_has_no_automatic_cleanup(table: Any) -> None:
     assert table.config() == {}
 
 
 # Opening.
 
 
-def test_an_absent_table_is_told_by_an_error_of_no_special_type(tmp_path: Path) -> None:
+def test_absent_table_raises_an_unspecific_error_type(tmp_path: Path) -> None:
     """Why `Store.open` proves absence by a listing."""
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         lance.dataset(tmp_path / "nothing")
     assert type(caught.value) is ValueError
 
 
-def test_a_silent_store_is_told_by_the_same_type_of_error() -> None:
+def test_unreachable_store_raises_the_same_error_type() -> None:
     options = {
         "aws_endpoint": "http://127.0.0.1:1",
         "allow_http": "true",

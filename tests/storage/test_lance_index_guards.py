@@ -1,4 +1,4 @@
-"""Facts about Lance's indexes that storage relies on or keeps away from.
+"""Facts about Lance indexes that storage relies on or avoids.
 
 A failure here after an upgrade of pylance says that a rule of `storage` lost its reason or its
 ground: find the rule before changing the test.
@@ -97,7 +97,7 @@ def coverage(ds: Any) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("kind", INDEXES)
-def test_the_question_is_one_for_the_index(tmp_path: Path, kind: str) -> None:
+def test_query_uses_the_index(tmp_path: Path, kind: str) -> None:
     ds = indexed(tmp_path / "t", kind)
     assert INDEXES[kind][1](ds, 5, True) == {"r5"}
     assert coverage(ds) == (ROWS, 0)
@@ -105,14 +105,14 @@ def test_the_question_is_one_for_the_index(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("new", [150, 5000])
 @pytest.mark.parametrize("kind", INDEXES)
-def test_after_our_update_the_index_tells_the_truth(tmp_path: Path, kind: str, new: int) -> None:
+def test_index_is_correct_after_our_update(tmp_path: Path, kind: str, new: int) -> None:
     ds = change(indexed(tmp_path / "t", kind), "", new)
     assert "r5" in INDEXES[kind][1](ds, new, False) or kind == "IVF_FLAT"
     assert truthful(ds, kind)
 
 
 @pytest.mark.parametrize("kind", INDEXES)
-def test_after_an_update_that_claims_to_rewrite_rows_most_lie(tmp_path: Path, kind: str) -> None:
+def test_most_indexes_are_wrong_after_update_mode_rewrite_rows(tmp_path: Path, kind: str) -> None:
     """Why `rewrite_rows` without lists of fields is forbidden: only BTREE looks again."""
     ds = change(indexed(tmp_path / "t", kind), "rewrite_rows", 5000)
     assert INDEXES[kind][1](ds, 5000, False) == {"r5"}
@@ -133,7 +133,7 @@ def test_rows_that_no_index_covers_are_found_by_scanning(tmp_path: Path, kind: s
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", INDEXES)
-def test_a_plain_rewrite_takes_the_coverage_and_not_the_truth(tmp_path: Path, kind: str) -> None:
+def test_plain_rewrite_loses_coverage_but_stays_correct(tmp_path: Path, kind: str) -> None:
     """Why index segments are built again after a compaction."""
     ds = indexed(tmp_path / "t", kind)
     ds.delete("id = 'r5'")

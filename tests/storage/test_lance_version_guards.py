@@ -1,4 +1,4 @@
-"""Facts about Lance's versions and files that storage relies on or keeps away from.
+"""Facts about Lance versions and files that storage relies on or avoids.
 
 A failure here after an upgrade of pylance says that a rule of `storage` lost its reason or its
 ground: find the rule before changing the test.
@@ -50,20 +50,20 @@ def table(tmp_path: Path) -> Any:
 # Which version a detached commit stands on.
 
 
-def test_a_detached_commit_stands_on_its_handle_whatever_it_says_it_read(table: Any) -> None:
+def test_detached_commit_is_based_on_its_handle_not_its_read_version(table: Any) -> None:
     """Why a change is committed with a handle that was opened at its base."""
     one = appended(table, "c")
     assert found(appended(one, "d", read_version=1)) == ["a", "b", "c", "d"]
 
 
-def test_without_a_handle_a_detached_commit_stands_on_the_head(table: Any) -> None:
+def test_detached_commit_without_a_handle_is_based_on_the_head(table: Any) -> None:
     one = appended(table, "c")
     operation = Op.Append(fragments(one, rows("d")))
     alone = LanceDataset.commit(table.uri, operation, read_version=1, detached=True)
     assert found(alone) == ["a", "b", "d"]
 
 
-def test_siblings_share_numbers_and_a_session_keeps_them_apart(table: Any) -> None:
+def test_sibling_versions_share_row_ids_and_one_session_separates_them(table: Any) -> None:
     """Why row ids and fragment ids mean something within one line of versions only."""
     session = Session()
     versions = [appended(table, name).version for name in ("mine", "theirs")]
@@ -74,7 +74,7 @@ def test_siblings_share_numbers_and_a_session_keeps_them_apart(table: Any) -> No
         assert [[f.fragment_id for f in one.get_fragments()] for one in both] == [[0, 1], [0, 1]]
 
 
-def test_the_versions_of_rows_are_in_no_order(table: Any) -> None:
+def test_row_versions_are_unordered(table: Any) -> None:
     """Why version columns and `delta` decide nothing: after a detached version they are random."""
     two = appended(appended(table, "c"), "d")
     column = "_row_created_at_version"
@@ -107,7 +107,7 @@ def test_the_files_of_a_detached_version_are_not_tracked(table: Any) -> None:
     assert not own <= tracked
 
 
-def test_large_blobs_stand_in_files_that_no_fragment_names(tmp_path: Path) -> None:
+def test_large_blobs_are_in_files_that_no_fragment_names(tmp_path: Path) -> None:
     """Why everything below `data/<stem>/` belongs to a data file."""
     schema = pa.schema([pa.field("id", pa.string()), blob_field("pic")])
     content = pa.table([pa.array(["a"]), blob_array([b"y" * 6_000_000])], schema=schema)
@@ -131,7 +131,7 @@ def test_a_tag_does_not_protect_a_detached_version(table: Any) -> None:
         found(lance.dataset(table.uri, version=one.version))
 
 
-def test_what_a_killed_writer_left_of_a_version_is_in_nobodys_way(table: Any) -> None:
+def test_files_of_a_killed_writer_are_harmless(table: Any) -> None:
     """On a disk a version is a finished file that is linked to its name."""
     place = Path(table.uri, "_versions")
     (place / f"{(1 << 64) - 1 - 2}.manifest#1").write_bytes(b"")

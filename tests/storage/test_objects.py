@@ -13,10 +13,10 @@ from omnigraph.storage.effects import Effects, Fault
 from omnigraph.storage.objects import ControlObjects, open_objects
 from omnigraph.storage.root import GraphRoot, parse_root
 from omnigraph.storage.s3 import S3Backend
-from tests.rig.creators import race_processes, race_threads
 from tests.rig.plugin import S3
-from tests.rig.process import free_ports
 from tests.rig.proxy import requests_of
+from tests.rig.racing_creators import race_processes, race_threads
+from tests.rig.server_process import free_ports
 
 # Contenders for one name wait in turn for a lock of SeaweedFS, a second each: few names there.
 NAMES = [f"_refs/branches/a/{n:010d}.json" for n in range(20)]
@@ -43,7 +43,7 @@ def objects(url: str) -> ControlObjects:
 # One suite for every kind of store.
 
 
-def test_what_is_created_is_read(objects: ControlObjects) -> None:
+def test_created_object_is_readable(objects: ControlObjects) -> None:
     assert objects.read("_audit/x.json") is None
     assert objects.read_json("_audit/x.json") is None
     assert objects.create_json("_audit/x.json", {"who": "Ada ☕"})
@@ -75,18 +75,18 @@ def test_bytes_are_created_once(objects: ControlObjects) -> None:
     assert objects.read("_commits/a") == b"\x00\xff"
 
 
-def test_of_eight_threads_one_wins(url: str) -> None:
+def test_one_of_eight_threads_wins(url: str) -> None:
     names = NAMES[:1] if url.startswith("s3") else NAMES
     check_winners(url, names, race_threads(url, 8, names))
 
 
-def test_of_four_processes_one_wins(url: str) -> None:
+def test_one_of_four_processes_wins(url: str) -> None:
     names = NAMES[:1] if url.startswith("s3") else NAMES
     check_winners(url, names, race_processes(url, 4, names))
 
 
 @pytest.mark.full
-def test_of_many_contenders_on_s3_one_wins(s3: S3) -> None:
+def test_one_of_many_creators_on_s3_wins(s3: S3) -> None:
     check_winners(s3.url, NAMES[:5], race_processes(s3.url, 8, NAMES[:5]))
 
 
@@ -124,13 +124,13 @@ def test_a_quoted_name_is_taken_literally(objects: ControlObjects) -> None:
     assert objects.read("_refs/branches/review/a bé/0000000001.json") is None
 
 
-def test_a_directory_is_no_object(objects: ControlObjects) -> None:
+def test_directory_is_not_an_object(objects: ControlObjects) -> None:
     objects.create_bytes("a/b", b"x")
     assert objects.read("a") is None
     assert objects.read("a/b/c") is None
 
 
-def test_what_is_removed_is_gone(objects: ControlObjects) -> None:
+def test_removed_object_is_absent(objects: ControlObjects) -> None:
     objects.create_bytes("a/x", b"x")
     objects.remove("a/x")
     objects.remove("a/x")
@@ -139,14 +139,14 @@ def test_what_is_removed_is_gone(objects: ControlObjects) -> None:
     objects.create_bytes("a/x", b"again")
 
 
-def test_a_lease_is_written_over_the_old_one(objects: ControlObjects) -> None:
+def test_lease_overwrites_the_old_one(objects: ControlObjects) -> None:
     objects.write_lease("__recovery/a.lease", {"turn": 1})
     objects.write_lease("__recovery/a.lease", {"turn": 2})
     assert objects.read_json("__recovery/a.lease") == {"turn": 2}
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe{}", b"[1]", b"5", b"null"])
-def test_what_is_no_json_object_is_a_permanent_failure(objects: ControlObjects, body: bytes) -> None:
+def test_invalid_json_is_a_permanent_failure(objects: ControlObjects, body: bytes) -> None:
     objects.create_bytes("__recovery/x.json", body)
     with pytest.raises(StorageError, match=r"__recovery/x\.json") as caught:
         objects.read_json("__recovery/x.json")
@@ -214,7 +214,7 @@ def test_a_directory_that_cannot_be_read_is_not_empty(tmp_path: Path, monkeypatc
     assert (caught.value.kind, caught.value.effect) == ("configuration", "none")
 
 
-def test_the_way_to_a_new_object_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parent_directories_of_a_new_object_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
 
     def record(handle: int) -> None:
@@ -247,7 +247,7 @@ def fail_before(place: S3) -> None:
 
 
 @pytest.mark.parametrize(("fault", "looks"), [(lose_answer, 1), (fail_after, 1), (fail_before, 0)])
-def test_an_object_whose_creation_was_repeated_is_ours(s3: S3, fault: Callable[[S3], None], looks: int) -> None:
+def test_repeated_object_creation_is_recognised_as_own(s3: S3, fault: Callable[[S3], None], looks: int) -> None:
     objects = opened(s3.url)
     fault(s3)
     with requests_of(s3.proxy) as made:
@@ -257,14 +257,14 @@ def test_an_object_whose_creation_was_repeated_is_ours(s3: S3, fault: Callable[[
     assert (objects.read_json("verdict") or {})["who"] == "me"
 
 
-def test_bytes_whose_creation_was_repeated_are_ours(s3: S3) -> None:
+def test_repeated_bytes_creation_is_recognised_as_own(s3: S3) -> None:
     objects = opened(s3.url)
     lose_answer(s3)
     objects.create_bytes("chunk", b"body")
     assert objects.read("chunk") == b"body"
 
 
-def test_who_gets_no_answer_at_all_is_told_that_the_effect_is_unknown(s3: S3) -> None:
+def test_creation_without_a_response_has_unknown_effect(s3: S3) -> None:
     objects = opened(s3.url)
     s3.proxy.drop("PUT", times=None)
     with pytest.raises(StorageError) as caught:
@@ -286,7 +286,7 @@ def test_a_server_that_fails_is_not_an_absent_object(s3: S3, status: int) -> Non
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_refused_credentials_are_no_absent_object(s3: S3, status: int) -> None:
+def test_rejected_credentials_do_not_look_like_an_absent_object(s3: S3, status: int) -> None:
     objects = opened(s3.url)
     s3.proxy.answer(status, "GET", forward=False, times=None)
     with pytest.raises(StorageError) as caught:
@@ -295,7 +295,7 @@ def test_refused_credentials_are_no_absent_object(s3: S3, status: int) -> None:
     assert not isinstance(caught.value, Transient)
 
 
-def test_wrong_keys_are_named_but_not_shown(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_credentials_are_reported_without_their_values(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA-STRANGER")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush-hush")
     objects = opened(s3.url)
@@ -308,7 +308,7 @@ def test_wrong_keys_are_named_but_not_shown(s3: S3, monkeypatch: pytest.MonkeyPa
     assert caught.value.__cause__ is None
 
 
-def test_a_store_that_is_not_there_fails_after_few_attempts(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_store_fails_after_few_attempts(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_ports(1)[0]}")
     with pytest.raises(StorageError) as caught:
         opened(s3.url).read("x")
@@ -316,7 +316,7 @@ def test_a_store_that_is_not_there_fails_after_few_attempts(s3: S3, monkeypatch:
 
 
 @pytest.mark.full
-def test_a_store_that_never_answers_is_given_up(s3: S3) -> None:
+def test_unresponsive_store_times_out(s3: S3) -> None:
     objects = opened(s3.url)
     held = s3.proxy.hold("GET", times=None)
     with pytest.raises(StorageError):
@@ -333,7 +333,7 @@ def test_a_store_that_never_answers_is_given_up(s3: S3) -> None:
         ("AWS_ENDPOINT_URL_S3", "https://", "not an http or https address"),
     ],
 )
-def test_a_setting_that_cannot_work_is_refused_at_once(
+def test_invalid_setting_is_rejected_at_once(
     s3: S3, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -342,7 +342,7 @@ def test_a_setting_that_cannot_work_is_refused_at_once(
     assert (caught.value.kind, caught.value.effect) == ("configuration", "none")
 
 
-def test_a_setting_that_the_client_refuses_is_a_matter_of_configuration() -> None:
+def test_setting_rejected_by_the_client_is_a_configuration_error() -> None:
     root = GraphRoot("s3", "bucket/graph", {"connect_timeout": "soon"})
     with pytest.raises(StorageError) as caught:
         S3Backend.connect(root)

@@ -1,4 +1,4 @@
-"""Where a graph lives: which places are one, what settings reach it, and what is never shown."""
+"""Root locations: identity, effective settings, and hidden secrets."""
 
 import pytest
 
@@ -11,13 +11,13 @@ URI = "s3://lake/people"
 KEYS = {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": "hush"}
 
 
-def test_two_servers_with_one_bucket_name_are_two_places() -> None:
+def test_equal_buckets_on_two_servers_are_different_roots() -> None:
     one, other = (parse_root(URI, {"AWS_ENDPOINT_URL": f"http://{name}:9000"}) for name in ("one", "other"))
     assert one.uri == other.uri
     assert len({one.identity, other.identity, parse_root(URI, {}).identity}) == 3
 
 
-def test_a_place_is_the_same_for_everybody_who_may_reach_it() -> None:
+def test_root_identity_does_not_depend_on_credentials() -> None:
     plain = parse_root(URI, {"AWS_ENDPOINT_URL": "http://one:9000"})
     mine = parse_root(URI, {"AWS_ENDPOINT_URL": "http://me:hush@one:9000/", **KEYS})
     assert mine.identity == plain.identity
@@ -47,7 +47,7 @@ def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
         open_store(URI)
 
 
-def test_a_value_that_is_none_is_not_given() -> None:
+def test_option_with_value_none_is_ignored() -> None:
     assert parse_root(URI, {"AWS_REGION": "x"}, {"region": None}).options["aws_region"] == "x"
 
 
@@ -57,7 +57,7 @@ def test_an_unknown_option_is_refused_without_its_value() -> None:
     assert "hush" not in f"{caught.value} {caught.value.hint} {caught.value.to_json()}"
 
 
-def test_a_directory_takes_no_options() -> None:
+def test_local_root_rejects_options() -> None:
     with pytest.raises(InputError, match="takes no storage options"):
         parse_root("here", {}, {"region": "x"})
     assert parse_root("here", {}, {}).is_local

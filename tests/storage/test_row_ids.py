@@ -48,7 +48,7 @@ def test_rows_keep_their_ids_across_fragments(store: Store, shelf: Table) -> Non
     assert len(every) == len(set(every)) == 4
 
 
-def test_fewer_rows_may_be_replaced_than_removed(store: Store, shelf: Table) -> None:
+def test_change_may_replace_fewer_rows_than_it_removes(store: Store, shelf: Table) -> None:
     gone, kept = look(shelf, "a", "b", "d")
     change = stage_rows.stage_change(store, shelf, removed_addresses=gone, replacements=(kept[1:2], rows("b")))
     after = table.commit(store, shelf, change)
@@ -74,12 +74,12 @@ def test_other_row_ids_are_refused_before_anything_is_written(store: Store, shel
 
 
 @pytest.mark.parametrize("address", [9 << 32, 99])
-def test_an_address_that_is_not_there_is_refused(store: Store, shelf: Table, address: int) -> None:
+def test_missing_row_address_is_rejected(store: Store, shelf: Table, address: int) -> None:
     with pytest.raises(InternalError):
         stage_rows.stage_change(store, shelf, removed_addresses=[address], replacements=([0], rows("a")))
 
 
-def test_ids_in_a_file_of_their_own_are_read(store: Store, shelf: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_ids_in_a_separate_file_are_read(store: Store, shelf: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     class External:
         @staticmethod
         def from_inline_metadata(_: object) -> None:

@@ -1,4 +1,4 @@
-"""What the building blocks of storage cost on S3, to the request.
+"""S3 requests of the storage calls, counted exactly.
 
 The expected text is in tests/cases/requests/blocks.txt: a change of a number there is a change of
 the price that every user pays.
@@ -15,10 +15,10 @@ import pytest
 
 from omnigraph.storage import cell, scan, stage_rows, table
 from omnigraph.storage.store import Store, open_store
-from tests.rig.patience import PATIENCE
 from tests.rig.plugin import S3
 from tests.rig.proxy import Proxy, requests_of
-from tests.rig.traffic import Traffic
+from tests.rig.request_log import Traffic
+from tests.rig.timeouts import PATIENCE
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "requests" / "blocks.txt"
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64())])
@@ -110,7 +110,7 @@ def publish_once(store: Store, shelf: table.Table, state: cell.ManifestCell, nam
     return shelf
 
 
-def test_the_building_blocks_cost_what_the_list_says(s3: S3) -> None:
+def test_requests_of_storage_calls_match_the_golden_file(s3: S3) -> None:
     store, bill = open_store(s3.url), Bill(s3.proxy)
     objects_on(bill, store)
     cells_on(bill, store)
@@ -123,7 +123,7 @@ def test_the_building_blocks_cost_what_the_list_says(s3: S3) -> None:
     assert "\n".join([*comments, *bill.lines]) + "\n" == GOLDEN.read_text()
 
 
-def test_a_write_costs_the_same_however_many_came_before(s3: S3) -> None:
+def test_write_requests_do_not_grow_with_history(s3: S3) -> None:
     store = open_store(s3.url)
     shelf = table.create_table(store, SHELF, SCHEMA)
     state = cell.create_cell(store, STATE, rows("first"))
@@ -160,7 +160,7 @@ def test_a_repeated_swap_recognises_itself(s3: S3, fault: Callable[[Proxy], None
     assert cell.open_cell(store, STATE).read_rows(["id"]) == [{"id": "second"}]
 
 
-def test_a_repeated_swap_that_came_too_late_is_lost(s3: S3) -> None:
+def test_late_repeated_swap_is_a_conflict(s3: S3) -> None:
     store = open_store(s3.url)
     first = cell.create_cell(store, STATE, rows("first"))
     rival = cell.open_cell(store, STATE)
@@ -190,7 +190,7 @@ def impatient(store: Store) -> Store:
 
 
 @pytest.mark.parametrize(("forward", "left"), [(True, "second"), (False, "first")])
-def test_a_swap_without_any_answer_is_unsure(s3: S3, forward: bool, left: str) -> None:
+def test_swap_without_a_response_has_unknown_outcome(s3: S3, forward: bool, left: str) -> None:
     store = impatient(open_store(s3.url))
     first = cell.create_cell(store, STATE, rows("first"))
     s3.proxy.cut(1, "PUT", "*_versions/*", forward=forward)

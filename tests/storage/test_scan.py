@@ -1,4 +1,4 @@
-"""Rows by row id: aligned with what was asked, whatever is missing."""
+"""Rows by row id: aligned with the request, whatever is missing."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def expected(asked: list[int]) -> list[int | None]:
     "asked",
     [[], [-1], [3, 1, 2], [5, 5, 7, -1, 5], [10**6, 4], list(range(0, MANY, 3)), list(range(MANY - 1, -1, -1)) * 2],
 )
-def test_rows_come_as_they_were_asked_for(shelf: table.Table, asked: list[int]) -> None:
+def test_rows_are_returned_in_the_requested_order(shelf: table.Table, asked: list[int]) -> None:
     found = scan.take_rows(shelf, np.array(asked, np.int64), ["n", "id"])
     assert found["n"].to_pylist() == expected(asked)
     assert found.column_names == ["n", "id"]

@@ -1,4 +1,4 @@
-"""Opening tables: held handles, and absence that is proved and not guessed."""
+"""Opening tables: cached handles, and absence that is proven."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from omnigraph.storage.stage_rows import stage_append
 from omnigraph.storage.store import DatasetCache, Store, open_store
 from omnigraph.storage.table import Table, commit, create_table, open_table
 from tests.rig.plugin import S3
-from tests.rig.process import free_ports
+from tests.rig.server_process import free_ports
 
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False)])
 
@@ -30,7 +30,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return place.url
 
 
-def test_a_version_is_opened_once_and_held(url: str) -> None:
+def test_version_is_opened_once_and_cached(url: str) -> None:
     version = a_table(open_store(url)).version
     store = open_store(url)
     first = open_table(store, "nodes/shelf", version)
@@ -38,7 +38,7 @@ def test_a_version_is_opened_once_and_held(url: str) -> None:
     assert open_table(store, "nodes/shelf", version).dataset is first.dataset
 
 
-def test_handles_that_nobody_uses_are_let_go(tmp_path: Path) -> None:
+def test_unused_table_handles_are_released(tmp_path: Path) -> None:
     store = replace(open_store(str(tmp_path)), dataset_cache=DatasetCache(limit=2))
     tables = [create_table(store, f"nodes/{n}", SCHEMA) for n in range(3)]
     assert store.dataset_cache.get("nodes/0", 1) is None
@@ -46,21 +46,21 @@ def test_handles_that_nobody_uses_are_let_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [None, 1, 7, 1 << 63])
-def test_a_table_that_is_not_there_is_absent(url: str, version: int | None) -> None:
+def test_missing_table_is_absent(url: str, version: int | None) -> None:
     with pytest.raises(AbsentError) as caught:
         open_store(url).open_dataset("nodes/nothing", version)
     assert (caught.value.kind, caught.value.effect) == ("not_found", "none")
 
 
 @pytest.mark.parametrize("version", [2, 1 << 63])
-def test_a_version_that_is_not_there_is_absent(url: str, version: int) -> None:
+def test_missing_version_is_absent(url: str, version: int) -> None:
     store = open_store(url)
     a_table(store)
     with pytest.raises(AbsentError):
         store.open_dataset("nodes/shelf", version)
 
 
-def test_a_table_that_cannot_be_read_is_not_absent(tmp_path: Path) -> None:
+def test_unreadable_table_is_not_absent(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     version = a_table(store).version
     manifest = tmp_path / "nodes/shelf/_versions" / f"d{version}.manifest"
@@ -72,7 +72,7 @@ def test_a_table_that_cannot_be_read_is_not_absent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [None, 1])
-def test_a_store_that_does_not_answer_has_no_absent_tables(
+def test_unreachable_store_does_not_report_absent_tables(
     s3: S3, monkeypatch: pytest.MonkeyPatch, version: int | None
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_ports(1)[0]}")

@@ -1,4 +1,4 @@
-"""Objects carried between places of every kind, small and large, whole or not at all."""
+"""Objects of every size are transferred between stores completely or not at all."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path, s3: S3) -> tuple[Stor
     return open_store(uris[kinds[0]], durability="os"), open_store(there[kinds[1]], durability="os")
 
 
-def test_objects_of_every_size_arrive(places: tuple[Store, Store]) -> None:
+def test_objects_of_every_size_are_transferred(places: tuple[Store, Store]) -> None:
     source, target = places
     for name, body in BODIES.items():
         source.objects.create_bytes(name, body)
@@ -33,7 +33,7 @@ def test_objects_of_every_size_arrive(places: tuple[Store, Store]) -> None:
     assert {one: target.objects.read(one) for one in BODIES} == BODIES
 
 
-def test_what_is_not_there_is_told_and_makes_nothing(places: tuple[Store, Store]) -> None:
+def test_missing_source_is_reported_and_creates_nothing(places: tuple[Store, Store]) -> None:
     source, target = places
     told: list[str] = []
     assert not transfer(source, target, ["nothing"], told.append)
@@ -46,7 +46,7 @@ def _breaking() -> Iterator[bytes]:
     raise StorageError("gone", kind="transient")
 
 
-def test_a_source_that_fails_half_way_makes_nothing(places: tuple[Store, Store]) -> None:
+def test_source_failure_midway_creates_nothing(places: tuple[Store, Store]) -> None:
     _, target = places
     with pytest.raises(Exception, match="gone"):
         target.objects.backend.write_blocks("half", _breaking())

@@ -1,4 +1,4 @@
-"""Filters on tables that have lists of numbers without a sign."""
+"""Filters on tables with lists of unsigned numbers."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ ROWS: list[dict[str, object]] = [
 ]
 
 
-def test_such_a_type_is_filtered_changed_and_loaded(tmp_path: Path) -> None:
+def test_type_with_unsigned_lists_is_filtered_changed_and_loaded(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
     graph.upsert("Reading", ROWS)
     graph.upsert("Reading", [{**ROWS[1], "age": 6}])
@@ -27,7 +27,7 @@ def test_such_a_type_is_filtered_changed_and_loaded(tmp_path: Path) -> None:
     assert graph.nodes("Reading").ids() == ["b"]
 
 
-def test_lance_alone_cannot_do_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lance_cannot_filter_unsigned_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When this fails, Lance or Arrow learned it, and the mending can go."""
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
     graph.upsert("Reading", ROWS)

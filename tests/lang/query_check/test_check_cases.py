@@ -1,4 +1,4 @@
-"""Every case under tests/cases/query/check: what is accepted, what is refused, and where."""
+"""Every case under tests/cases/query/check: accepted and rejected queries with positions."""
 
 import pytest
 
@@ -15,7 +15,7 @@ UNREACHED = {"L201", "Q000"}  # findings of lint alone
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_case(case: Block) -> None:
+def test_check_case(case: Block) -> None:
     assert {name for name, _ in case.headers} <= KNOWN
     _, found = diagnose_queries(case.text, case.catalog, "case.gq")
     errors = [one for one in found if one.severity == "error"]

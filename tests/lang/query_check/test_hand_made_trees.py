@@ -1,4 +1,4 @@
-"""Trees that no text gives but programs may build: refused with a finding, never an exception."""
+"""Trees built by programs: rejected with a finding, never an exception."""
 
 import pytest
 
@@ -44,7 +44,7 @@ REFUSED: dict[str, tuple[m.Query, str | None]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_tree_is_refused(name: str) -> None:
+def test_invalid_tree_is_rejected_with_a_finding(name: str) -> None:
     query, code = REFUSED[name]
     with pytest.raises(TypeCheckError) as caught:
         compile_query(query, schema("S"))

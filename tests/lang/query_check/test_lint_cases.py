@@ -1,4 +1,4 @@
-"""Every case under tests/cases/query/lint: the report as commands print it."""
+"""Every case under tests/cases/query/lint: the printed report."""
 
 import json
 
@@ -22,7 +22,7 @@ MEMBERS = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_case(case: Block) -> None:
+def test_lint_case(case: Block) -> None:
     report = lint_queries(case.parts[0], case.catalog, "case.gq", "case.pg").to_json()
     assert list(report) == MEMBERS
     assert report["schema_source"] == "case.pg"

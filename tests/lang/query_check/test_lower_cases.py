@@ -9,12 +9,12 @@ CASES = blocks("lower")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_case(case: Block) -> None:
+def test_lowering_case(case: Block) -> None:
     compiled = compile_queries(case.text, case.catalog, "case.gq")
     assert explain_plan(compiled[0].plan) == case.parts[1].rstrip("\n")
 
 
-def test_two_texts_of_one_meaning_give_equal_plans() -> None:
+def test_equivalent_texts_have_equal_plans() -> None:
     heads = ("match { $c: Firm  $c worksAt $p }", "match { $c: Firm // x\n $p worksAt $c }")
     texts = [f"query q() {{ {head} return {{ $p.name }} }}" for head in heads]
     first, second = (compile_queries(text, CASES[0].catalog)[0].plan for text in texts)

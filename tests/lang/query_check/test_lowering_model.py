@@ -1,4 +1,4 @@
-"""Plans mean what the text says: on a tiny graph they give the rows that brute force gives."""
+"""Plans on a tiny graph return the rows of a brute-force evaluation."""
 
 from collections import Counter
 from random import Random
@@ -91,7 +91,7 @@ def compiled(body: tuple[m.Clause, ...]) -> plan.ReadPlan | None:
     return query.plan if expected else None
 
 
-def test_a_plan_gives_the_rows_that_the_text_describes() -> None:
+def test_plan_returns_the_rows_of_brute_force() -> None:
     compared = 0
     for seed in range(MATCHES):
         body = Writer(seed).match()
@@ -148,6 +148,6 @@ def check_form(operators: tuple[plan.Operator, ...], there: set[str]) -> set[str
 
 
 @given(queries())
-def test_no_tree_makes_the_checker_fail(query: m.Query) -> None:
+def test_checker_never_raises_on_random_trees(query: m.Query) -> None:
     found = diagnose_query(query, SCHEMA, SourceText("q.gq", ""))
     assert (found.compiled is None) is bool(found.errors)

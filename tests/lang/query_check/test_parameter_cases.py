@@ -1,4 +1,4 @@
-"""Every case under tests/cases/query/params: what callers give, bound before anything runs."""
+"""Every case under tests/cases/query/params: parameters bound before execution."""
 
 import datetime
 import json
@@ -14,7 +14,7 @@ CASES = blocks("params")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_case(case: Block) -> None:
+def test_parameter_case(case: Block) -> None:
     text = f"query q({case.first('params')}) {{ match {{ $x: Author }} return {{ $x.name }} }}"
     parameters = compile_query(text, schema("W")).parameters
     given = json.loads(case.parts[0])
@@ -34,7 +34,7 @@ def test_case(case: Block) -> None:
     assert caught.value.parameter == problems[0].split(" | ")[0].strip("'$")
 
 
-def test_the_time_of_the_request_is_bound_when_it_is_given() -> None:
+def test_request_time_is_bound_if_given() -> None:
     query = compile_query("query q() { match { $x: Author } return { now() } }", schema("W"))
     moment = datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)
     assert bind_parameters(query.parameters, {}, now=moment) == {"__now": 1000}
@@ -42,6 +42,6 @@ def test_the_time_of_the_request_is_bound_when_it_is_given() -> None:
     assert bind_parameters(query.parameters, {}) == {}
 
 
-def test_the_reserved_name_cannot_be_given() -> None:
+def test_reserved_parameter_name_is_rejected() -> None:
     with pytest.raises(ParameterError, match="__now"):
         bind_parameters((), {"__now": "2020-01-01T00:00:00Z"}, now=5)

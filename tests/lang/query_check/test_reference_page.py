@@ -1,4 +1,4 @@
-"""The reference page of the query language: its examples compile, its refusals are refused."""
+"""Query language reference: examples compile, rejected examples are rejected."""
 
 import re
 from functools import cache
@@ -50,14 +50,14 @@ def read(match: str, rest: str = "return { $a.name }") -> str:
         ('query q() { update Book set { isbn: "x" } where isbn = "x" }', None),
     ],
 )
-def test_what_the_page_calls_refused_is_refused(text: str, code: str | None) -> None:
+def test_rejected_examples_are_rejected(text: str, code: str | None) -> None:
     with pytest.raises(LanguageError) as caught:
         compile_queries(text, catalog())
     assert caught.value.diagnostics[0].code == code
 
 
 @pytest.mark.parametrize(("column", "name"), re.findall(r"^\| `(.*)` \| `(.*)` \|$", PAGE.read_text("utf-8"), re.M))
-def test_columns_are_named_as_the_page_says(column: str, name: str) -> None:
+def test_columns_are_named_as_documented(column: str, name: str) -> None:
     schema = compile_schema("node D { p: I32  body: String  v: Vector(2)? }")
     columns = column.split("`, `")
     variables = {"d", "x"} & set(re.findall(r"\$([dx])\b", column)) or {"d"}

@@ -1,4 +1,4 @@
-"""A graph of a handful of nodes, and two ways to answer a `match` on it.
+"""A graph of a few nodes, and two ways to evaluate a `match` on it.
 
 `rows_of_plan` runs the operators of a plan one after the other. `rows_of_tree` knows nothing of
 plans: it tries every assignment of nodes to variables and keeps those the text allows. Both take

@@ -1,4 +1,4 @@
-"""Reads the text fixtures of the query parser and formatter, and shows trees as short text.
+"""Reads the text fixtures of the query parser and formatter, and prints trees as short text.
 
 A file of blocks has `== title`, the query text, then `-- kind` and what is expected; further
 `-- kind` sections may follow. A file of lines has `text => expected` on each line. Lines that

@@ -1,4 +1,4 @@
-"""The text fixtures: trees of small pieces, drawn errors, canonical layouts."""
+"""Text fixtures: trees of snippets, rendered errors, canonical layouts."""
 
 from collections.abc import Callable
 
@@ -65,12 +65,12 @@ PIECES: dict[str, Callable[[str], str]] = {
     [(file, *case) for file in PIECES for case in lines(file)],
     ids=lambda value: value if len(value) < 60 else "",
 )
-def test_a_piece_has_its_tree(file: str, text: str, tree: str) -> None:
+def test_text_parses_to_the_expected_tree(file: str, text: str, tree: str) -> None:
     assert PIECES[file](text) == tree
 
 
 @pytest.mark.parametrize(("text", "finding"), lines("parse_refused.txt"))
-def test_a_mistake_is_refused_with_words_that_help(text: str, finding: str) -> None:
+def test_syntax_error_has_the_expected_message(text: str, finding: str) -> None:
     with pytest.raises(ParseError) as refused:
         parse_queries(text)
     first = refused.value.diagnostics[0]
@@ -79,7 +79,7 @@ def test_a_mistake_is_refused_with_words_that_help(text: str, finding: str) -> N
 
 
 @pytest.mark.parametrize("case", blocks("parse_errors.txt"), ids=lambda case: case.title)
-def test_every_mistake_of_a_file_is_drawn_and_the_rest_is_read(case: Block) -> None:
+def test_all_syntax_errors_are_reported_and_valid_queries_are_parsed(case: Block) -> None:
     source = SourceText("file.gq", case.text)
     file, found = read_queries(source)
     assert "\n".join(render(one, source) for one in found) == case.expected["errors"]
@@ -87,14 +87,14 @@ def test_every_mistake_of_a_file_is_drawn_and_the_rest_is_read(case: Block) -> N
 
 
 @pytest.mark.parametrize("case", blocks("format.txt"), ids=lambda case: case.title)
-def test_a_text_gets_its_canonical_layout(case: Block) -> None:
+def test_text_is_formatted_to_the_expected_layout(case: Block) -> None:
     formatted = format_queries(case.text)
     assert formatted.strip("\n") == case.expected["formatted"]
     assert format_queries(formatted) == formatted
     assert parse_queries(formatted) == parse_queries(case.text)
 
 
-def test_the_format_refuses_what_cannot_be_read() -> None:
+def test_format_rejects_invalid_text() -> None:
     with pytest.raises(ParseError, match=r"a\.gq:1:13"):
         format_queries("query a() { }", "a.gq")
 

@@ -1,4 +1,4 @@
-"""Text that nobody meant: always a typed error or a tree, never anything else."""
+"""Arbitrary text always yields a tree or a typed error."""
 
 import pytest
 from hypothesis import given
@@ -45,18 +45,18 @@ def check(text: str) -> None:
 
 
 @given(damaged())
-def test_damaged_text(text: str) -> None:
+def test_damaged_text_parses_or_raises_a_typed_error(text: str) -> None:
     check(text)
 
 
 @given(st.lists(st.sampled_from(SOUP), max_size=40).map(" ".join))
-def test_a_soup_of_words(text: str) -> None:
+def test_random_tokens_parse_or_raise_a_typed_error(text: str) -> None:
     check(f"query q() {{ {text} }}")
     check(text)
 
 
 @given(st.text(max_size=60))
-def test_any_text(text: str) -> None:
+def test_random_text_parses_or_raises_a_typed_error(text: str) -> None:
     check(text)
 
 
@@ -75,7 +75,7 @@ def test_any_text(text: str) -> None:
         ("query q() { match { $p: P } return { 1 } }\0", "NUL"),
     ],
 )
-def test_a_monster_gets_a_short_and_typed_error(text: str, message: str) -> None:
+def test_oversized_text_gets_a_short_typed_error(text: str, message: str) -> None:
     with pytest.raises(ParseError, match=message) as refused:
         parse_queries(text)
     assert len(str(refused.value)) < 1000
@@ -86,7 +86,7 @@ def test_leading_zeros_do_not_make_a_number_large() -> None:
     assert len(parse_queries(text).queries) == 1
 
 
-def test_the_deepest_text_that_is_read_survives_everything() -> None:
+def test_deepest_accepted_text_can_be_checked_and_formatted() -> None:
     inner = "(" * 95 + "$p.x = 1 or $p.y = 2" + ") and $p.z = 3" * 95
     text = f"query q() {{ match {{ {inner} }} return {{ 1 }} }}"
     assert parse_queries(format_queries(text)) == parse_queries(text)

@@ -1,4 +1,4 @@
-"""No word is reserved: every keyword may be a name wherever a name may stand."""
+"""No word is reserved: every keyword may be used as a name."""
 
 import pytest
 
@@ -24,14 +24,14 @@ def clauses(text: str) -> tuple[m.Clause, ...]:
 
 
 @pytest.mark.parametrize("word", KEYWORDS)
-def test_as_the_name_of_a_query_a_parameter_and_an_annotated_text(word: str) -> None:
+def test_keyword_as_query_parameter_and_annotation_name(word: str) -> None:
     text = f"query {word}(${word}: String) {{ delete P where a = ${word} }}"
     query = parsed(text)
     assert (query.name.text, query.parameters[0].name) == (word, word)
 
 
 @pytest.mark.parametrize("word", KEYWORDS)
-def test_as_a_variable_and_a_property(word: str) -> None:
+def test_keyword_as_variable_and_property(word: str) -> None:
     binding, test = clauses(f"${word}: P {{ {word}: ${word}, {word}: 1 }} ${word}.{word} = 1")
     assert isinstance(binding, m.Binding)
     assert [one.name.text for one in binding.predicates] == [word, word]
@@ -39,7 +39,7 @@ def test_as_a_variable_and_a_property(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", [w for w in KEYWORDS if w != "not"])
-def test_as_an_edge(word: str) -> None:
+def test_keyword_as_edge(word: str) -> None:
     a, b = m.Variable("a"), m.Variable("b")
     name = m.Name(word)
     plain = m.WordPair(a, name, b) if word in PAIRING else m.Traversal(a, (name,), b)
@@ -54,7 +54,7 @@ def test_as_an_edge(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", KEYWORDS)
-def test_as_a_property_after_a_value_without_a_comma(word: str) -> None:
+def test_keyword_as_property_after_a_value_without_a_comma(word: str) -> None:
     values = ["1", "-1", "1.5", "true", "null", '"x"', "$x", "now()", "[1]", 'date("x")']
     given = " ".join(f"{word}: {value}" for value in values)
     body = parsed(f"query q() {{ insert P {{ {given} {word}: 1 }} }}").body
@@ -65,7 +65,7 @@ def test_as_a_property_after_a_value_without_a_comma(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", KEYWORDS)
-def test_as_a_property_in_the_where_of_a_mutation(word: str) -> None:
+def test_keyword_as_property_in_a_mutation_where(word: str) -> None:
     text = f"delete P where {word} = 1 and not {word} = 2 or ({word} > 3)"
     body = parsed(f"query q() {{ {text} update P set {{ {word}: 1 }} where {word} != 1 }}").body
     assert isinstance(body, m.WriteBody)
@@ -79,7 +79,7 @@ def test_as_a_property_in_the_where_of_a_mutation(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", [w for w in KEYWORDS if w not in TRUTHS])
-def test_as_an_alias_and_a_bare_column(word: str) -> None:
+def test_keyword_as_alias_and_bare_column(word: str) -> None:
     text = f"return {{ {word}, $p.x as {word}, {word} as {word} }} order {{ {word} desc, {word} }}"
     body = parsed(f"query q() {{ match {{ $p: P }} {text} }}").body
     assert isinstance(body, m.ReadBody)
@@ -90,7 +90,7 @@ def test_as_an_alias_and_a_bare_column(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", [w for w in KEYWORDS if w not in (*TRUTHS, "as")])
-def test_as_a_bare_column_after_another_without_a_comma(word: str) -> None:
+def test_keyword_as_bare_column_without_a_comma(word: str) -> None:
     others = ["$p.x", "$p", "1", '"x"', "true", "now()", "count($p)", "n", "[1]", "1 as n"]
     columns = " ".join(f"{other} {word}" for other in others)
     body = parsed(f"query q() {{ match {{ $p: P }} return {{ {columns} }} }}").body
@@ -99,7 +99,7 @@ def test_as_a_bare_column_after_another_without_a_comma(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", [w for w in KEYWORDS if w not in TRUTHS])
-def test_as_the_argument_of_an_aggregate(word: str) -> None:
+def test_keyword_as_aggregate_argument(word: str) -> None:
     body = parsed(f"query q() {{ match {{ $p: P }} return {{ count({word}), sum($p.{word}) }} }}").body
     assert isinstance(body, m.ReadBody)
     assert body.projections[0] == m.Projection(m.Aggregate("count", m.Alias(word)))
@@ -126,7 +126,7 @@ def test_as_the_argument_of_an_aggregate(word: str) -> None:
         "query q($a: Vectors(3)) { delete P where a = 1 }",
     ],
 )
-def test_a_keyword_ends_where_its_word_ends(text: str) -> None:
+def test_keyword_matches_whole_words_only(text: str) -> None:
     from omnigraph.errors import ParseError
 
     with pytest.raises(ParseError):

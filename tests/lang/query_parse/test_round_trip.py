@@ -1,4 +1,4 @@
-"""Trees are printed and read back unchanged, whatever stands between their tokens."""
+"""Trees are printed and parsed unchanged, with any text between tokens."""
 
 from itertools import pairwise
 
@@ -44,7 +44,7 @@ def test_a_printed_tree_reads_back_equal(file: m.QueryFile) -> None:
 
 
 @given(noisy())
-def test_the_format_keeps_tree_and_comments_and_is_its_own_fixed_point(text: str) -> None:
+def test_format_keeps_tree_and_comments_and_is_idempotent(text: str) -> None:
     formatted = format_queries(text)
     assert parse_queries(formatted) == parse_queries(text)
     assert comments(formatted) == comments(text)

@@ -1,4 +1,4 @@
-"""What a catalog says of a schema: canonical order, provenance, lookups."""
+"""The catalog of a schema: canonical order, origins, lookups."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_everything_is_in_name_order(catalog: Catalog) -> None:
     assert zebra.constraints == (Index(("stripes",)), Key(("name",)), Unique(("stripes",)))
 
 
-def test_a_property_knows_where_it_comes_from(catalog: Catalog) -> None:
+def test_property_records_its_origin(catalog: Catalog) -> None:
     age, name, stripes = catalog.nodes[1].properties
     assert (age.declared_directly, age.satisfies) == (True, (("Aged", "age"),))
     assert (name.declared_directly, name.satisfies) == (False, (("Aged", "name"), ("Named", "name")))
@@ -56,7 +56,7 @@ def test_a_property_knows_where_it_comes_from(catalog: Catalog) -> None:
     assert catalog.interfaces[1].properties == (PropertyDefinition("name", text, (note,), ("key",)),)
 
 
-def test_embed_and_allow(catalog: Catalog) -> None:
+def test_embed_and_allow_annotations_are_recorded(catalog: Catalog) -> None:
     ant = catalog.nodes[0]
     assert ant.properties[0].embed == EmbeddingDefinition("b", "m")
     assert ant.allowed_findings == (AllowedFinding("OG-NM-101", "fine"),)
@@ -64,14 +64,14 @@ def test_embed_and_allow(catalog: Catalog) -> None:
     assert ant.annotations == ant.properties[1].annotations == ()
 
 
-def test_a_bare_code_is_told_from_a_word() -> None:
+def test_bare_lint_code_is_distinguished_from_a_word() -> None:
     (node,) = parse_schema('node A @allow(OG-NM-101, "x") @y(z) {}').declarations
     assert isinstance(node, NodeDeclaration)
     assert node.annotations[0].arguments[0] == Literal("code", "OG-NM-101")
     assert node.annotations[1].arguments[0] == Literal("word", "z")
 
 
-def test_lookups(catalog: Catalog) -> None:
+def test_types_and_properties_are_found_by_name(catalog: Catalog) -> None:
     assert catalog.node("Ant") is catalog.nodes[0]
     assert catalog.node("ant") is None
     assert catalog.edge("Eats") is catalog.edges[1]
@@ -81,20 +81,20 @@ def test_lookups(catalog: Catalog) -> None:
     assert catalog.interface("Aged") is catalog.interfaces[0]
 
 
-def test_a_catalog_remembers_its_source_and_places(catalog: Catalog) -> None:
+def test_catalog_keeps_its_source_and_positions(catalog: Catalog) -> None:
     assert catalog.source == TEXT
     span = catalog.nodes[0].properties[1].span
     assert TEXT[span.start : span.end] == 'b: String @allow("OG-NM-102", "why")'
 
 
-def test_places_and_hints_are_no_part_of_meaning() -> None:
+def test_positions_and_hints_do_not_affect_equality() -> None:
     plain = compile_schema("node A { a: I32 }")
     hinted = compile_schema('\n node A @rename_from("B") { a: I32 @rename_from("b") }')
     assert plain == hinted
     assert hinted.nodes[0].rename_from == "B"
 
 
-def test_the_first_stage_gives_the_class_of_the_error() -> None:
+def test_first_failing_stage_determines_the_error_class() -> None:
     with pytest.raises(CatalogError):
         compile_schema("edge E: A -> B")
     with pytest.raises(ParseError) as caught:
@@ -102,7 +102,7 @@ def test_the_first_stage_gives_the_class_of_the_error() -> None:
     assert [d.kind for d in caught.value.diagnostics] == ["parse", "catalog", "catalog"]
 
 
-def test_findings_of_one_stage_are_in_the_order_of_the_text() -> None:
+def test_findings_of_one_stage_are_in_source_order() -> None:
     text = "node A { a: String? @key }\nedge E: A -> A { b: I32 @key  @range(b, 1..) }\n"
     with pytest.raises(ParseError) as caught:
         compile_schema(text + "node B { @unique(long_name, x) @index(y, kind=zz) }")

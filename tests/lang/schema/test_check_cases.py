@@ -1,4 +1,4 @@
-"""Every case under tests/cases/schema/check: what is accepted, what is refused, and where."""
+"""Every case under tests/cases/schema/check: accepted and rejected schemas with positions."""
 
 import pytest
 
@@ -23,7 +23,7 @@ CLASSES: dict[str, type[LanguageError]] = {"parse": ParseError, "catalog": Catal
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_case(case: Block) -> None:
+def test_check_case(case: Block) -> None:
     expected = case.all("expect")
     if expected in (["same"], ["different"]):
         first, second = map(compile_schema, case.parts)

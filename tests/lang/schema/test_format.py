@@ -1,4 +1,4 @@
-"""The formatter: every case under tests/cases/schema/format, and what it promises for any text."""
+"""The formatter: every case under tests/cases/schema/format, and properties of any text."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ CASES = blocks("format")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_case(case: Block) -> None:
+def test_format_case(case: Block) -> None:
     written, formatted = case.parts
     assert format_schema(written) == formatted
 
@@ -31,7 +31,7 @@ def test_the_valid_schemas_of_other_cases_keep_their_meaning(case: Block) -> Non
 
 
 @given(schemas())
-def test_formatting_keeps_tree_and_comments_and_is_done_after_one_pass(text: str) -> None:
+def test_format_keeps_tree_and_comments_and_is_idempotent(text: str) -> None:
     formatted = format_schema(text)
     assert parse_schema(formatted) == parse_schema(text)
     assert format_schema(formatted) == formatted
@@ -43,7 +43,7 @@ def comments(text: str) -> list[str]:
     return [text[c.start : c.end].rstrip() for c in scan.find_comments(text)]
 
 
-def test_windows_line_ends_become_plain() -> None:
+def test_crlf_line_endings_are_normalised() -> None:
     assert format_schema("node A { // x\r\n  a: I32\r\n}\r\n") == ("node A {  // x\n    a: I32\n}\n")
 
 

@@ -13,7 +13,7 @@ from tests.lang.schema.test_check_cases import check_finding, check_hints, check
 
 
 @pytest.mark.parametrize("case", blocks("lint"), ids=str)
-def test_case(case: Block) -> None:
+def test_lint_case(case: Block) -> None:
     levels: Any = dict(line.split() for line in case.all("level"))
     found = lint_schema(case.parts[0], "case.pg", severities=levels)
     expected = [line for line in case.all("expect") if line != "ok"]

@@ -1,4 +1,4 @@
-"""The tree of a schema text, the places in it, and reading on after mistakes."""
+"""The tree of a schema text, its positions, and recovery after syntax errors."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ edge Cites: Paper -> Paper @card(0..9) { page: [I32] }
 """
 
 
-def test_the_tree_says_what_is_written() -> None:
+def test_tree_matches_the_text() -> None:
     title = Property(Name("title"), PropertyType(ScalarType.STRING))
     vector = Property(
         Name("v"),
@@ -56,7 +56,7 @@ def test_the_tree_says_what_is_written() -> None:
     )
 
 
-def test_every_piece_knows_where_it_stands() -> None:
+def test_every_node_has_its_span() -> None:
     def written(span: Span | None) -> str:
         assert span is not None
         return TEXT[span.start : span.end]
@@ -85,7 +85,7 @@ def test_every_piece_knows_where_it_stands() -> None:
     assert written(edge.target.span) == "Paper"
 
 
-def test_places_survive_comments_and_line_ends() -> None:
+def test_spans_are_correct_beside_comments_and_line_endings() -> None:
     text = "// é\r\n/* x */ node A {\r\n\ta: Strin }"
     _, (found,) = diagnose_schema(text)
     assert (found.line, found.column) == (3, 5)
@@ -134,7 +134,7 @@ def test_large_schemas_are_read(repeat: int) -> None:
 @pytest.mark.parametrize(
     "text", ["\0", "node A { a: I32 \0 }", "node A {" * 2000, "[" * 5000, "@key(" * 3000, '"' * 3001]
 )
-def test_hostile_text_gives_findings(text: str) -> None:
+def test_hostile_text_is_reported_as_findings(text: str) -> None:
     catalog, found = diagnose_schema(text)
     assert catalog is None
     assert found
@@ -146,7 +146,7 @@ def test_a_lone_surrogate_in_a_pattern_is_refused() -> None:
 
 
 @given(broken_texts())
-def test_bad_text_never_gives_anything_but_findings(text: str) -> None:
+def test_random_text_yields_a_tree_or_findings(text: str) -> None:
     source = SourceText("x.pg", text)
     catalog, found = diagnose_schema(text, "x.pg")
     assert (catalog is None) is bool(found)

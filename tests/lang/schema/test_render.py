@@ -1,4 +1,4 @@
-"""How errors look to people: every case under tests/cases/schema/render."""
+"""Rendered errors: every case under tests/cases/schema/render."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.lang.schema.blocks import Block, blocks
 
 
 @pytest.mark.parametrize("case", blocks("render"), ids=str)
-def test_case(case: Block) -> None:
+def test_render_case(case: Block) -> None:
     text, picture = case.parts
     with pytest.raises(LanguageError) as caught:
         compile_schema(text, "a.pg")

@@ -1,4 +1,4 @@
-"""Carries the steps of a plan out on the shape of a schema, knowing nothing but their JSON.
+"""Executes the steps of a plan on the shape of a schema, from their JSON alone.
 
 A second, naive reading of every step: if the planner forgets a change, orders two steps wrongly or
 uses a stale name, the result is not the shape that was asked for.

@@ -1,4 +1,4 @@
-"""Reads the migration cases: two schemas and what their comparison must give."""
+"""Reads the migration cases: two schemas and the expected comparison."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Random schemas for the property tests: few names, so that two of them overlap often."""
+"""Random schemas for property tests, with few names so that two of them often overlap."""
 
 from collections.abc import Callable
 from dataclasses import replace

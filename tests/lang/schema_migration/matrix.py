@@ -1,4 +1,4 @@
-"""The matrix of changes: what each change of a property means for each kind of property.
+"""The matrix of changes: the effect of each property change on each kind of property.
 
 Reads `matrix.txt` and works out what its rows should be. In the schemas of a section `{T}` is the
 type, `{D}` and `{E}` are two values of it; `interface { … } ` before the body gives the type an

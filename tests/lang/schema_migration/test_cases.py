@@ -17,7 +17,7 @@ DOMAIN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_case(case: Case) -> None:
+def test_migration_case(case: Case) -> None:
     before = new_identity(compile_schema(case.sections["before"]), DOMAIN)
     if "after" not in case.sections:
         assert _found_ids(before, case.lines("ids")) == case.lines("ids")

@@ -1,4 +1,4 @@
-"""Identity over the life of a schema, and at its birth. Single changes are in `cases/migrate`."""
+"""Identity of types and properties over many schemas. Single changes are in `cases/migrate`."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_dropped_and_declared_again_is_a_new_type_with_a_new_table() -> None:
     assert again.type_id("node", "B") == _history("node A { x: I32 } node B {}").type_id("node", "B")
 
 
-def test_a_dropped_property_comes_back_as_another_one() -> None:
+def test_redeclared_property_is_a_new_property() -> None:
     ir = _history("node A { x: I32 }", "node A {}", "node A { x: I32 }")
     assert ir.property_id("node", "A", "x") == 4
 
@@ -49,14 +49,14 @@ def test_a_type_without_key_has_no_key_order() -> None:
     assert ordered_key_columns(_history("node A { x: I32 }"), "A") == ()
 
 
-def test_same_meaning_and_domain_give_the_same_record() -> None:
+def test_equivalent_schemas_have_the_same_record() -> None:
     one = new_identity(compile_schema("node B { x: I32 } node A {}"), DOMAIN)
     other = new_identity(compile_schema('node A {} node B @rename_from("Z") { x: I32 }'), DOMAIN)
     assert hash_ir(one) == hash_ir(other)
     assert hash_ir(one) != hash_ir(new_identity(compile_schema("node B { x: I32 } node A {}"), OTHER))
 
 
-def test_hints_at_birth_have_no_effect_and_are_reported() -> None:
+def test_rename_hints_in_a_first_schema_are_reported_and_ignored() -> None:
     catalog = compile_schema('interface I { x: I32 @rename_from("w") }\nnode A @rename_from("B") implements I {}')
     assert new_identity(catalog, DOMAIN).next_identity_id == 6
     found = find_inert_hints(catalog, "new.pg")
@@ -67,7 +67,7 @@ def test_hints_at_birth_have_no_effect_and_are_reported() -> None:
     assert all((one.severity, one.kind) == ("warning", "identity") for one in found)
 
 
-def test_an_error_shows_the_text_with_its_name() -> None:
+def test_error_shows_the_source_with_its_name() -> None:
     before = new_identity(compile_schema("node A {}"), DOMAIN)
     text = 'node A {}\nnode B @rename_from("Nope") {}'
     with pytest.raises(IdentityError) as caught:
@@ -84,7 +84,7 @@ def test_a_refused_plan_becomes_an_error_that_quotes_its_first_refusal() -> None
     assert [step["code"] for step in error.to_json()["steps"]] == ["OG-MF-106", "OG-MF-106"]
 
 
-def test_the_json_of_a_plan() -> None:
+def test_plan_json_has_the_expected_form() -> None:
     plan = plan_migration(compile_schema("node A {}"), compile_schema('node A @rename_from("Z") {}\nnode B {}'))
     found = plan.to_json()
     assert list(found) == ["supported", "step_count", "steps", "warnings"]

@@ -10,11 +10,11 @@ SECTIONS = read_sections()
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=str)
-def test_rows(section: Section) -> None:
+def test_matrix_row(section: Section) -> None:
     assert rows(section) == list(section.rows)
 
 
-def test_names_are_unique_and_no_change_is_refused_without_a_code() -> None:
+def test_row_names_are_unique_and_every_rejection_has_a_code() -> None:
     assert len({section.name for section in SECTIONS}) == len(SECTIONS) > 0
     for section in SECTIONS:
         for row in section.rows:

@@ -1,4 +1,4 @@
-"""What holds for every pair of schemas, whatever they are."""
+"""Properties that hold for every pair of schemas."""
 
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
@@ -68,7 +68,7 @@ def _assert_numbers_follow_names(old: SchemaIR, new: SchemaIR) -> None:
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(neighbours())
-def test_carrying_out_a_supported_plan_gives_the_desired_shape(pair: tuple[Catalog, Catalog]) -> None:
+def test_executing_a_supported_plan_yields_the_desired_shape(pair: tuple[Catalog, Catalog]) -> None:
     before, after = pair
     plan = _planned(before, after)
     assume(plan.supported)
@@ -91,7 +91,7 @@ def _numbers(ir: SchemaIR) -> dict[int, str]:
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(catalogs(), min_size=2, max_size=4))
-def test_numbers_are_never_reused(history: list[Catalog]) -> None:
+def test_type_and_property_ids_are_never_reused(history: list[Catalog]) -> None:
     ir = new_identity(history[0], DOMAIN)
     meaning = _numbers(ir)
     gone: set[int] = set()

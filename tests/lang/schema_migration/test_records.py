@@ -1,4 +1,4 @@
-"""Records of accepted schemas: what is written can be read, what was tampered with is refused."""
+"""Records of accepted schemas: written ones are readable, tampered ones are rejected."""
 
 import json
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def _record() -> dict[str, Any]:
     return made
 
 
-def test_a_record_survives_the_trip_through_text() -> None:
+def test_record_round_trips_through_text() -> None:
     ir = new_identity(compile_schema(TEXT), DOMAIN)
     for indent in (None, 2):
         back = SchemaIR.from_json(json.loads(json.dumps(ir.to_json(), indent=indent)))
@@ -44,7 +44,7 @@ def test_a_record_survives_the_trip_through_text() -> None:
         assert shape_hash(back.catalog) == shape_hash(compile_schema(TEXT))
 
 
-def test_the_form_of_a_record() -> None:
+def test_record_has_the_expected_json() -> None:
     record = new_identity(
         compile_schema("node A { x: I32 } edge E: A -> A { y: I32  @unique(src, y) }"), DOMAIN
     ).to_json()
@@ -158,6 +158,6 @@ def test_a_record_that_was_tampered_with_is_refused(tamper: Callable[[dict[str, 
 
 
 @pytest.mark.parametrize("record", [None, [], "x", 1, {}])
-def test_something_else_is_refused(record: Any) -> None:
+def test_text_that_is_no_record_is_rejected(record: Any) -> None:
     with pytest.raises(IdentityError):
         SchemaIR.from_json(record)

@@ -1,4 +1,4 @@
-"""The canonical shape: what counts, what does not, and its exact JSON."""
+"""The canonical shape: what counts, what does not, and its JSON."""
 
 import json
 
@@ -42,17 +42,17 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_same_meaning_same_hash(one: str, other: str) -> None:
+def test_equivalent_schemas_have_equal_hashes(one: str, other: str) -> None:
     assert compact_json(canonical_shape(compile_schema(one))) == compact_json(canonical_shape(compile_schema(other)))
     assert shape_hash(compile_schema(one)) == shape_hash(compile_schema(other))
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_other_meaning_other_hash(one: str, other: str) -> None:
+def test_different_schemas_have_different_hashes(one: str, other: str) -> None:
     assert shape_hash(compile_schema(one)) != shape_hash(compile_schema(other))
 
 
-def test_the_exact_form() -> None:
+def test_shape_has_the_expected_json() -> None:
     text = """
     interface Titled { title: String @index }
     node Paper @ui("card", wide=true, tall=1) implements Titled {
@@ -99,7 +99,7 @@ def test_the_exact_form() -> None:
     )
 
 
-def test_the_hash_is_of_the_compact_text() -> None:
+def test_hash_is_computed_from_compact_json() -> None:
     catalog = compile_schema('node A @description("größer") {}')
     assert "größer" in compact_json(canonical_shape(catalog))
     assert json.loads(compact_json(canonical_shape(catalog))) == canonical_shape(catalog)

@@ -1,4 +1,4 @@
-"""Texts that the grammars themselves make, one declaration each, for both languages."""
+"""Texts generated from the grammars, one declaration each, for both languages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a grammar makes is read, as lark reads it, and survives the formatter."""
+"""Text generated from a grammar parses as in lark and survives the formatter."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +12,8 @@ from omnigraph.lang import tables
 from omnigraph.lang.query import format_queries, parse_queries
 from omnigraph.lang.schema import format_schema, parse_schema
 from tests.lang.schema_properties.grammar_texts import texts
-from tests.lang.schema_properties.stock import outcome, stock, stream
-from tests.lang.schema_properties.trees import comments
+from tests.lang.schema_properties.lark_reference import outcome, stock, stream
+from tests.lang.schema_properties.random_trees import comments
 
 PARSE: dict[str, Callable[[str], Any]] = {"schema": parse_schema, "query": parse_queries}
 FORMAT = {"schema": format_schema, "query": format_queries}
@@ -25,7 +25,7 @@ TEXTS = {language: texts(language) for language in tables.LANGUAGES}
 @pytest.mark.parametrize("language", tables.LANGUAGES)
 @FEW
 @given(st.data())
-def test_the_text_of_a_grammar(language: str, data: Any) -> None:
+def test_grammar_text_parses_like_lark_and_survives_the_formatter(language: str, data: Any) -> None:
     text = data.draw(TEXTS[language])
     read_as_lark_reads_it(language, text)
     try:

@@ -1,4 +1,4 @@
-"""Texts that are nearly right: whatever is broken in them, there is an answer and no accident."""
+"""Mutated texts always yield a result or a typed error."""
 
 import re
 from functools import cache
@@ -16,7 +16,7 @@ from omnigraph.lang.query.parse import _QUERY_OPENING as QUERY
 from omnigraph.lang.schema import compile_schema, diagnose_schema, format_schema, lint_schema, parse_schema
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.parse import _DECLARATION_OPENING as SCHEMA
-from tests.lang.schema_properties import trees
+from tests.lang.schema_properties import random_trees
 
 LIBRARY = Path(__file__).parents[3] / "examples" / "library"
 _PIECE = re.compile(r"\w+|\s+|.", re.DOTALL)
@@ -51,7 +51,7 @@ def mutated(draw: st.DrawFn, text: str) -> str:
 
 schemas: st.SearchStrategy[str] = st.one_of(
     st.lists(st.sampled_from(declarations("schema.pg", SCHEMA)), min_size=1, max_size=3).map("".join),
-    trees.files.map(trees.spell),
+    random_trees.files.map(random_trees.spell),
 ).flatmap(mutated)
 queries: st.SearchStrategy[str] = (
     st.lists(st.sampled_from(declarations("queries.gq", QUERY)), min_size=1, max_size=2).map("".join).flatmap(mutated)
@@ -82,7 +82,7 @@ def attempt(action: Any, text: str) -> Any:
 
 
 @given(schemas)
-def test_a_broken_schema_is_only_ever_refused(text: str) -> None:
+def test_mutated_schema_parses_or_raises_a_typed_error(text: str) -> None:
     catalog, found = diagnose_schema(text)
     drawn(found, text)
     drawn(lint_schema(text), text)
@@ -90,14 +90,14 @@ def test_a_broken_schema_is_only_ever_refused(text: str) -> None:
     assert isinstance(tree, LanguageError) is isinstance(printed, LanguageError)
     if isinstance(printed, str):
         assert parse_schema(printed) == tree
-        assert trees.comments(printed) == trees.comments(text)
+        assert random_trees.comments(printed) == random_trees.comments(text)
         assert format_schema(printed) == printed
     compiled = attempt(compile_schema, text)
     assert compiled == catalog if catalog is not None else compiled.diagnostics == found
 
 
 @given(queries)
-def test_a_broken_query_is_only_ever_refused(text: str) -> None:
+def test_mutated_query_parses_or_raises_a_typed_error(text: str) -> None:
     _, found = diagnose_queries(text, library())
     drawn(found, text)
     report = lint_queries(text, library())
@@ -107,7 +107,7 @@ def test_a_broken_query_is_only_ever_refused(text: str) -> None:
     assert isinstance(tree, LanguageError) is isinstance(printed, LanguageError)
     if isinstance(printed, str):
         assert parse_queries(printed) == tree
-        assert trees.comments(printed) == trees.comments(text)
+        assert random_trees.comments(printed) == random_trees.comments(text)
         assert format_queries(printed) == printed
 
 

@@ -1,0 +1,104 @@
+"""An idempotency key names one request; another request under it is rejected."""
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph import Graph
+from omnigraph.api.results.receipt import Receipt
+from omnigraph.errors import InputError
+
+SCHEMA = "node Person { name: String @key  born: Date?  tags: [String]? }"
+ANN: dict[str, Any] = {"name": "ann", "born": date(1990, 1, 1), "tags": ["x"]}
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return omnigraph.init(tmp_path / "graph", SCHEMA)
+
+
+def test_key_reused_with_other_records_is_rejected(graph: Graph) -> None:
+    first = graph.insert("Person", ANN, idempotency_key="k")
+    again = graph.insert("Person", dict(reversed(ANN.items())), idempotency_key="k")
+    assert again.replayed
+    assert again.commit == first.commit
+    with pytest.raises(InputError, match="another request"):
+        graph.insert("Person", {**ANN, "name": "bob"}, idempotency_key="k")
+    with pytest.raises(InputError, match="another request"):
+        graph.load({"Person": [{"name": "bob"}]}, mode="append", idempotency_key="k")
+    assert len(graph.nodes("Person").result()) == 1
+
+
+def test_key_reused_with_other_transaction_steps_is_rejected(graph: Graph) -> None:
+    def run(name: str, text: str) -> bool:
+        with graph.transaction(idempotency_key="k") as tx:
+            tx.upsert("Person", {"name": name})
+            tx.mutate(text, n="cyd")
+        assert tx.receipt is not None
+        return tx.receipt.replayed
+
+    insert = "insert Person { name: $n }"
+    assert not run("ann", insert)
+    assert run("ann", insert)
+    with pytest.raises(InputError, match="another request"):
+        run("bob", insert)
+    with pytest.raises(InputError, match="another request"):
+        run("ann", "delete Person where name = $n")
+    assert len(graph.nodes("Person").result()) == 2
+
+
+def test_file_and_frame_loads_are_matched_by_key_alone(graph: Graph, tmp_path: Path) -> None:
+    line = '{"type": "Person", "data": {"name": "ann"}}\n'
+    (tmp_path / "a.ndjson").write_text(line)
+    (tmp_path / "b.ndjson").write_text(line)
+    graph.load(tmp_path / "a.ndjson", mode="append", idempotency_key="k")
+    again = graph.load(tmp_path / "b.ndjson", mode="append", idempotency_key="k")
+    assert isinstance(again, Receipt)
+    assert again.replayed
+    assert len(graph.nodes("Person").result()) == 1
+
+
+def test_a_repeated_transaction_of_inserts_is_recognised(graph: Graph) -> None:
+    def run(name: str) -> Receipt:
+        with graph.transaction(idempotency_key="k") as tx:
+            tx.insert("Person", {"name": name})
+            tx.insert("Person", {"name": f"{name}-2"})
+        assert tx.receipt is not None
+        return tx.receipt
+
+    first, again = run("ann"), run("ann")
+    assert again.replayed
+    assert again.commit == first.commit
+    with pytest.raises(InputError, match="another request"):
+        run("bob")
+    assert graph.nodes("Person").ids() == ["ann", "ann-2"]
+
+
+def test_request_hash_covers_the_whole_of_long_vectors(tmp_path: Path) -> None:
+    import numpy as np
+
+    graph = omnigraph.init(tmp_path / "g", "node Doc { name: String @key  v: Vector(3000) }")
+    text = "query q($v: Vector(3000)) { insert Doc { name: 'a', v: $v } }".replace("'", '"')
+    one = np.zeros(3000, np.float32)
+    other = one.copy()
+    other[1500] = 1.0
+    graph.mutate(text, v=one, idempotency_key="k")
+    assert graph.mutate(text, v=one.copy(), idempotency_key="k").replayed
+    with pytest.raises(InputError, match="another request"):
+        graph.mutate(text, v=other, idempotency_key="k")
+
+
+def test_failed_load_keeps_a_branch_with_commits_of_others(graph: Graph) -> None:
+    def records() -> Any:
+        graph.checkout("side").insert("Person", {"name": "eve"})
+        yield {"type": "Person", "data": {"nme": "typo"}}
+
+    with pytest.raises(InputError):
+        graph.load(records(), mode="append", branch="side", from_="main")
+    assert graph.checkout("side").nodes("Person").ids() == ["eve"]
+    with pytest.raises(InputError):
+        graph.load(b"{oops", mode="append", branch="other", from_="main")
+    assert graph.branches.names() == ["main", "side"]

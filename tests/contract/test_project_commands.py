@@ -1,0 +1,63 @@
+"""The commands of the project work as documented: demo, start-up check, helper scripts."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import startup
+
+
+@pytest.mark.timeout(600)  # it starts thirty programs
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.full)])
+def test_the_demo_shows_everything_and_is_plain_off_a_terminal(checkout: Path, engine: str) -> None:
+    environ = os.environ | {"BIN": str(Path(sys.executable).parent), "ENGINE": engine}
+    shown = subprocess.run(
+        ["bash", checkout / "scripts" / "demo.sh"], env=environ, capture_output=True, text=True, check=False
+    )
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    for part in ("1. A schema", "supported: ", "error[T", "^^^", "Not built yet", "All of this took"):
+        assert part in shown.stdout
+    assert "\x1b" not in shown.stdout
+
+
+def test_linting_loads_no_data_library() -> None:
+    packages = startup.loaded_packages()
+    assert "lark" in packages
+    assert set(packages) & startup.TOO_HEAVY == set()
+
+
+def test_help_lists_every_target(checkout: Path) -> None:
+    listed = subprocess.check_output(["make", "-s"], cwd=checkout, text=True)
+    targets = [line.split()[0] for line in listed.splitlines()]
+    wanted = "setup demo test test-full check bench docs dist tables clean".split()
+    assert set(wanted) <= set(targets)
+
+
+@pytest.mark.parametrize("script", [".ci/run", "scripts/demo.sh", "scripts/find_python.sh"])
+def test_shell_scripts_have_no_syntax_errors(checkout: Path, script: str) -> None:
+    subprocess.run(["bash", "-n", checkout / script], check=True)
+
+
+def test_a_missing_python_is_explained(checkout: Path) -> None:
+    finder = checkout / "scripts" / "find_python.sh"
+    answer = subprocess.run(["/bin/sh", finder], env={"PATH": ""}, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert "Python 3.11 or newer" in answer.stderr
+
+
+def test_chosen_python_is_used(checkout: Path) -> None:
+    finder = checkout / "scripts" / "find_python.sh"
+    environ = {"PATH": "", "PYTHON": sys.executable}
+    assert subprocess.check_output(["/bin/sh", finder], env=environ, text=True) == (f"{sys.executable}\n")
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "test-full"])
+def test_command_ensures_java_is_available(checkout: Path, target: str) -> None:
+    """A newcomer runs it first: nothing but Python and make need be there."""
+    done = subprocess.run(["make", "--dry-run", target], cwd=checkout, capture_output=True, text=True, check=True)
+    steps = done.stdout.splitlines()
+    java = next(at for at, one in enumerate(steps) if "scripts/java.py" in one)
+    assert java < len(steps) - 1, "before the command itself"

@@ -1,0 +1,21 @@
+"""Reduced programs of branches and merges that once failed, with the cause of each."""
+
+from tests.model.random_programs import Program
+
+FOUND: dict[str, Program] = {
+    # A merge of several bases read a base of theirs that a cleanup had taken from an open table,
+    # and said that the store had failed.
+    "a_base_of_bases_that_a_cleanup_took": (
+        ("fork", "main", "s", None),
+        ("put", "main", ((("node:Person", "d"), (("name", "d"), ("age", None), ("nick", "B"), ("score", 1.5))),)),
+        ("put", "s", ((("node:Person", "b"), (("name", "b"), ("age", 2), ("nick", None), ("score", -0.0))),)),
+        ("optimize", "main"),
+        ("fork", "main", "r", None),
+        ("rewrite", "s"),
+        ("merge", "s", "r", "wrong"),
+        ("merge", "main", "s", "theirs"),
+        ("fault", 8, "after", ("merge", "r", "main", "none")),
+        ("cleanup", 1),
+        ("merge", "s", "main", "none"),
+    )
+}

@@ -1,0 +1,293 @@
+"""Planted merge defects: what each does wrong, and a program that shows it.
+
+Every one is a way in which merges of other systems went wrong. The program runs as it is in the
+quick suite; with the defect in place it must fail, which the full run checks.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from omnigraph.history import diff, merge_inputs
+from omnigraph.history.commit import Commit
+from omnigraph.history.entities import TableChanges
+from omnigraph.history.merge_inputs import find_merge_bases
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.maintenance.retention import roots
+from omnigraph.merging import merge, planner
+from omnigraph.merging.sides import TableSides, changed_ids
+from omnigraph.rules import cardinality
+from omnigraph.rules.check import check_delta
+from omnigraph.rules.delta import NO_IDS, Delta, TableDelta
+from omnigraph.values.table_key import TableKey
+from tests.model.random_programs import Program
+
+Patch = pytest.MonkeyPatch
+Ancestors = Mapping[str, Commit]
+Ids = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Defect:
+    """A planted defect, and a small program that fails with it."""
+
+    plant: Callable[[Patch], None]
+    program: Program
+
+
+def wrong_base(patch: Patch) -> None:
+    """An older common ancestor than the best one is the base."""
+    _choosing(patch, lambda _, shared: (min(shared),))
+
+
+def one_of_several_bases(patch: Patch) -> None:
+    """Of the bases of a criss-cross history only the first is looked at."""
+    _choosing(patch, lambda found, _: found[:1])
+
+
+def ordered_by_version(patch: Patch) -> None:
+    """The common ancestor of the highest version number is the base."""
+
+    def highest(_: Ids, shared: Ancestors) -> Ids:
+        return (max(shared, key=lambda one: (shared[one].manifest_version, one)),)
+
+    _choosing(patch, highest)
+
+
+def _choosing(patch: Patch, choose: Callable[[Ids, Ancestors], Ids]) -> None:
+    def chosen(ours: Snapshot, theirs: Snapshot) -> tuple[Ids, list[Commit]]:
+        found, only = find_merge_bases(ours, theirs)
+        mine, other = (one.log.ancestors(one.commit_id) for one in (ours, theirs))
+        return choose(found, {one: mine[one] for one in mine.keys() & other.keys()}), only
+
+    patch.setattr(merge_inputs, "find_merge_bases", chosen)
+
+
+def swapped_sides(patch: Patch) -> None:
+    """What the target changed is taken for what the source changed."""
+    patch.setattr(planner, "TableSides", lambda key, ours, theirs, how: TableSides(key, theirs, ours, how))
+
+
+def resurrected_edges(patch: Patch) -> None:
+    """What the target deleted, and the source never touched, comes back."""
+
+    def sides(key: TableKey, ours: TableChanges, theirs: TableChanges, how: Any) -> TableSides:
+        back = pc.invert(pc.is_in(ours.deleted["id"], value_set=changed_ids(theirs)))
+        again = pa.concat_tables([theirs.inserted, ours.deleted.filter(back)]).sort_by("id")
+        kept = ours.deleted.filter(pc.invert(back))
+        return TableSides(key, replace(ours, deleted=kept), replace(theirs, inserted=again), how)
+
+    patch.setattr(planner, "TableSides", sides)
+
+
+def no_orphan_check(patch: Patch) -> None:
+    """Nobody looks whether edges still have their nodes."""
+    _judging(patch, lambda found: [one for one in found if one.rule != "endpoint"])
+
+
+def no_unique_check(patch: Patch) -> None:
+    """Nobody looks whether two entities have one unique value."""
+    _judging(patch, lambda found: [one for one in found if one.rule != "@unique"])
+
+
+def stale_cardinality(patch: Patch) -> None:
+    """Edges that the target has by now are not counted."""
+
+    def check(*args: Any, **options: Any) -> Any:
+        with pytest.MonkeyPatch.context() as inside:
+            inside.setattr(cardinality, "_read_retained_sources", lambda *_: NO_IDS)
+            return check_delta(*args, **options)
+
+    patch.setattr(planner, "check_delta", check)
+
+
+def carried_row_ids(patch: Patch) -> None:
+    """Updated rows get other row ids than those that the target gave them."""
+
+    def shifted(one: TableDelta) -> TableDelta:
+        return replace(one, row_ids=one.row_ids + (one.row_ids >= 0))
+
+    def check(*args: Any, **options: Any) -> Any:
+        delta, found = check_delta(*args, **options)
+        return Delta({key: shifted(one) for key, one in delta.tables.items()}), found
+
+    patch.setattr(planner, "check_delta", check)
+
+
+def no_foreign_commits(patch: Patch) -> None:
+    """The commits of the source are not brought along."""
+    patch.setattr(
+        merge,
+        "capture_merge_inputs",
+        lambda *lines: replace(merge_inputs.capture_merge_inputs(*lines), incoming_commits=()),
+    )
+
+
+def merged_again(patch: Patch) -> None:
+    """A merge that was done is done once more."""
+
+    def capture(*lines: Any) -> Any:
+        frame = merge_inputs.capture_merge_inputs(*lines)
+        done = frame.outcome == "already_up_to_date"
+        return replace(frame, outcome="fast_forward" if done else frame.outcome)
+
+    patch.setattr(merge, "capture_merge_inputs", capture)
+
+
+def columns_by_name(patch: Patch) -> None:
+    """Columns of an older schema are found by their names, not by their numbers."""
+    patch.setattr(diff, "_property_identity", lambda one: one.name.encode())
+
+
+def forgotten_bases(patch: Patch) -> None:
+    """A cleanup takes what two branches stand on together."""
+    patch.setattr(roots, "merge_bases", lambda _: ())
+
+
+def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:
+
+    def check(*args: Any, **options: Any) -> Any:
+        delta, found = check_delta(*args, **options)
+        return delta, keep(found)
+
+    patch.setattr(planner, "check_delta", check)
+
+
+_ADA = (("name", "a"), ("age", 1), ("nick", "A"), ("score", 0.0))
+
+DEFECTS: dict[str, Defect] = {
+    "wrong_base": Defect(
+        wrong_base,
+        (
+            ("fork", "main", "p", None),
+            ("put", "main", ((("node:Team", "t"), (("title", "y"),)),)),
+            ("merge", "main", "p", "collapse"),
+        ),
+    ),
+    "one_of_several_bases": Defect(
+        one_of_several_bases,
+        (
+            ("fork", "main", "p", None),
+            ("put", "main", ((("node:Person", "a"), (("name", "a"), ("age", 5), ("nick", "A"), ("score", 0.0))),)),
+            ("fork", "main", "q", None),
+            ("put", "p", ((("node:Person", "b"), (("name", "b"), ("age", 6), ("nick", None), ("score", None))),)),
+            ("merge", "p", "main", "none"),
+            ("merge", "q", "p", "none"),
+            (
+                "put",
+                "main",
+                (
+                    (("node:Person", "a"), (("name", "a"), ("age", 7), ("nick", "A"), ("score", 0.0))),
+                    (("node:Person", "b"), (("name", "b"), ("age", 8), ("nick", None), ("score", None))),
+                ),
+            ),
+            ("merge", "p", "main", "none"),
+        ),
+    ),
+    "ordered_by_version": Defect(
+        ordered_by_version,
+        (
+            ("fork", "main", "s", None),
+            ("put", "main", ((("edge:Leads", "l2"), (("src", "b"), ("dst", "t"))),)),
+            ("merge", "main", "s", "values"),
+            ("merge", "s", "main", "values"),
+            ("merge", "main", "s", "values"),
+        ),
+    ),
+    "swapped_sides": Defect(
+        swapped_sides,
+        (
+            ("fork", "main", "r", 0),
+            ("put", "r", ((("node:Team", "s"), (("title", None),)),)),
+            ("merge", "r", "main", "values"),
+        ),
+    ),
+    "resurrected_edges": Defect(
+        resurrected_edges,
+        (
+            ("fork", "main", "s", None),
+            ("cut", "main", ("node:Person", "b")),
+            ("put", "s", ((("node:Person", "d"), (("name", "d"), ("age", 2), ("nick", "B"), ("score", 0.0))),)),
+            ("merge", "s", "main", "collapse"),
+        ),
+    ),
+    "no_orphan_check": Defect(
+        no_orphan_check,
+        (
+            ("fork", "main", "s", None),
+            ("put", "s", ((("edge:Knows", "k3"), (("src", "b"), ("dst", "a"), ("since", 1))),)),
+            ("cut", "main", ("node:Person", "b")),
+            ("merge", "main", "s", "none"),
+        ),
+    ),
+    "no_unique_check": Defect(
+        no_unique_check,
+        (
+            ("fork", "main", "q", None),
+            ("put", "main", ((("node:Person", "c"), (("name", "c"), ("age", None), ("nick", "B"), ("score", 1.5))),)),
+            ("put", "q", ((("node:Person", "d"), (("name", "d"), ("age", 3), ("nick", "B"), ("score", 0.0))),)),
+            ("merge", "q", "main", "values"),
+        ),
+    ),
+    "stale_cardinality": Defect(
+        stale_cardinality,
+        (
+            ("fork", "main", "q", None),
+            ("put", "q", ((("edge:Knows", "k1"), (("src", "a"), ("dst", "c"), ("since", 1))),)),
+            (
+                "put",
+                "main",
+                (
+                    (("node:Person", "d"), (("name", "d"), ("age", 1), ("nick", None), ("score", -0.0))),
+                    (("edge:Leads", "l1"), (("src", "d"), ("dst", "s"))),
+                ),
+            ),
+            ("merge", "main", "q", "theirs"),
+        ),
+    ),
+    "carried_row_ids": Defect(
+        carried_row_ids,
+        (
+            ("fork", "main", "s", None),
+            ("put", "s", ((("node:Person", "d"), (("name", "d"), ("age", 3), ("nick", None), ("score", 1.5))),)),
+            ("fork", "s", "r", None),
+            ("put", "main", ((("node:Person", "d"), (("name", "d"), ("age", None), ("nick", None), ("score", -0.0))),)),
+            ("merge", "main", "r", "values"),
+        ),
+    ),
+    "no_foreign_commits": Defect(
+        no_foreign_commits,
+        (
+            ("fork", "main", "p", None),
+            ("put", "main", ((("node:Team", "t"), (("title", "y"),)),)),
+            ("merge", "main", "p", "collapse"),
+        ),
+    ),
+    "merged_again": Defect(merged_again, (("fork", "main", "r", 0), ("merge", "r", "main", "rows"))),
+    "columns_by_name": Defect(
+        columns_by_name,
+        (
+            ("schema", None, "add"),
+            ("put", "main", ((("node:Person", "a"), (*_ADA, ("more", "u"))),)),
+            ("fork", "main", "p", None),
+            ("schema", None, "rename"),
+            ("put", "p", ((("node:Person", "a"), (*_ADA, ("other", "v"))),)),
+            ("put", "main", ((("node:Person", "a"), (*_ADA, ("other", "w"))),)),
+            ("merge", "p", "main", "none"),
+        ),
+    ),
+    "forgotten_bases": Defect(
+        forgotten_bases,
+        (
+            ("fork", "main", "p", None),
+            ("put", "main", ((("node:Team", "t"), (("title", "y"),)),)),
+            ("put", "p", ((("node:Team", "s"), (("title", "y"),)),)),
+            ("cleanup", 1),
+            ("merge", "p", "main", "none"),
+        ),
+    ),
+}

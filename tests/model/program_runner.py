@@ -1,0 +1,385 @@
+"""Runs a program of branches and merges on the product and on the model.
+
+After every step both show the same graph and the same history, and have said the same: refusals,
+conflicts, outcomes. At the end every branch and every commit is read again by a new handle.
+"""
+
+import os
+import shutil
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, ClassVar
+
+import pytest
+
+import omnigraph
+from omnigraph.errors import (
+    BranchNotFound,
+    ChangeSchemaBoundary,
+    ClientError,
+    HistoryReclaimed,
+    MergeConflict,
+    OmnigraphError,
+    SchemaMismatch,
+)
+from omnigraph.history import diff
+from omnigraph.storage.effects import Fault
+from tests.crash.verbs import overdue
+from tests.model.program_comparison import Compared
+from tests.model.program_translation import asked, changes_of, decided, records, remove, same_conflicts
+from tests.model.random_programs import (
+    PERSON,
+    RULES,
+    SCHEMA,
+    START,
+    Program,
+    Step,
+    options_of,
+    play,
+    reshaped,
+    schema_text,
+    shaped,
+    strategy_of,
+)
+from tests.model.row_shapes import Entity, Row
+from tests.model.versioned_graph import Merge, Versions, difference
+from tests.rig.writes import rewrite, write
+
+hits: Counter[str] = Counter()  # what the programs of this process came across
+
+
+class Template:
+    """A graph in its first state, made once and copied for every program; and its rows."""
+
+    root: Path | None = None
+    rows: ClassVar[dict[Any, dict[Entity, Row]]] = {}
+
+    @classmethod
+    def copy(cls, to: Path) -> None:
+        """A fresh copy of it."""
+        if cls.root is None or not cls.root.exists():
+            cls.root = Path(mkdtemp()) / "start"
+            made = omnigraph.init(cls.root, SCHEMA, durability="os")
+            made.load(records(START), mode="append")
+            made.close()
+        shutil.copytree(cls.root, to, copy_function=os.link)  # files are never changed in place
+
+
+def run(program: Program, *, whole: bool = True, shadow: bool = False) -> None:
+    """Run a program; fails where the product and the model part.
+
+    `whole` reads everything again at the end, the past too; `shadow` compares the quick way to tell
+    changes with the slow one. Every other program compares even small tables in stretches.
+    """
+    place, many = Path(mkdtemp()), diff._MAX_DIRECT_ROWS
+    diff._MAX_DIRECT_ROWS = 0 if len(program) % 2 else many
+    try:
+        Template.copy(place / "g")
+        run_at = Run(place / "g", thorough=whole)
+        for step in program:
+            run_at.step(step)
+        if shadow:
+            run_at.shadow()
+        run_at.finish(whole=whole)
+    finally:
+        diff._MAX_DIRECT_ROWS = many
+        shutil.rmtree(place, ignore_errors=True)
+
+
+class Run(Compared):
+    """One program under way."""
+
+    def __init__(self, root: Path, *, thorough: bool = True) -> None:
+        super().__init__(root)
+        self.thorough = thorough
+        first, *rest = reversed(self.main.log())
+        self.model = Versions(RULES, first.id, {}, PERSON)
+        for one in rest:
+            self.model.commit("main", one.id, START)
+        self.order = [one.id for one in (first, *rest)]
+        self.rows = dict(Template.rows)
+        self.gone = set()
+        self.agree("main")
+        Template.rows = Template.rows or dict(self.rows)
+
+    def step(self, step: Step) -> None:
+        """One step on both sides."""
+        hits[step[0]] += 1
+        getattr(self, f"_{step[0]}")(*step[1:])
+
+    # Steps --------------------------------------------------------------------------------------
+
+    def _put(self, branch: str, given: Any) -> None:
+        if branch in self.model.heads:
+            rows = shaped(given, self.model.shape(branch))
+            do = lambda graph: graph.load(records(rows), mode="merge")  # noqa: E731
+            self.write(("put", branch, given), do)
+
+    def _cut(self, branch: str, entity: Entity) -> None:
+        self.write(("cut", branch, entity), lambda graph: remove(graph, entity))
+
+    def write(self, step: Step, do: Any) -> None:
+        """A write to one branch: both refuse it, or it is one commit on both."""
+        branch = step[1]
+        if branch not in self.model.heads:
+            return
+        graph, before = self.handle(branch), self.model.heads[branch]
+        refusal = None
+        try:
+            do(graph)
+        except ClientError as error:
+            refusal = error
+        if refusal is not None:
+            hits["refused"] += 1
+            told = play(self.model, step, "refused")
+            assert (told, refusal.effect) == ("refused", "none"), f"only the product: {refusal}"
+        head = graph.refresh().head.id
+        if head != before:
+            assert play(self.model, step, head) == "done", "only the model refuses"
+            self.order.append(head)
+        else:
+            self.unchanged(step)
+        self.agree(branch)
+
+    def unchanged(self, step: Step) -> None:
+        """The product made no commit: the model refuses the step, or it changes nothing."""
+        branch = step[1]
+        before, graph = self.model.heads[branch], self.model.graph(branch)
+        if play(self.model, step, "nothing") == "done":
+            assert not difference(graph, self.model.graph(branch)), "only the product refuses"
+            self.model.heads[branch] = before
+            del self.model.commits["nothing"]
+
+    def _fork(self, source: str, name: str, past: int | None) -> None:
+        head = play(self.model, ("fork", source, name, past), "")
+        if head is None:
+            return
+        commit = None if past is None else head
+        try:
+            self.handle(source).branches.create(name, commit=commit)
+        except HistoryReclaimed:
+            assert head in self.gone
+            del self.model.heads[name]
+            return
+        self.agree(name)
+
+    def _drop(self, branch: str) -> None:
+        if play(self.model, ("drop", branch), "") is not None:
+            self.known.discard(branch)
+            self.main.refresh().branches.delete(branch)
+            assert sorted(self.main.branches) == sorted(self.model.heads)
+
+    def _merge(self, source: str, target: str, how: str) -> None:
+        if source == target or not {source, target} <= self.model.heads.keys():
+            return
+        wanted = self.foretold(source, target, how)
+        hits[wanted.outcome] += 1
+        hits[f"merge {how}"] += 1
+        hits.update(one.kind for one in wanted.conflicts)
+        hits["several bases"] += wanted.bases > 1
+        hits["doubtful"] += wanted.doubtful > 0
+        hits["lost edges"] += len(wanted.lost) > 0 and not wanted.conflicts
+        if wanted.outcome == "mismatch":
+            self.mismatched(source, target, how)
+            return
+        try:
+            self.merge_both(source, target, how, wanted)
+        except HistoryReclaimed:
+            # The bases of several bases are nobody's any more: a merge never guesses one.
+            assert self.gone
+            assert wanted.bases > 1
+            self.agree(target)
+
+    def mismatched(self, source: str, target: str, how: str) -> None:
+        """Branches of other schemas are not merged, and nothing happens."""
+        for dry_run in (True, False):
+            with pytest.raises(SchemaMismatch):
+                self.main.refresh().merge(source, target, dry_run=dry_run, **asked(how))
+        self.agree(target)
+
+    def merge_both(self, source: str, target: str, how: str, wanted: Merge) -> None:
+        theirs = self.model.heads[source]
+        if how == "property" or (how == "none" and self.thorough):
+            self.tried(source, target, how, wanted)
+        result, conflicts = self.merged(source, target, how)
+        same_conflicts(conflicts, wanted.conflicts)
+        if result is None:
+            self.agree(target)
+            return
+        assert result.outcome == wanted.outcome
+        assert {tuple(one) for one in result.parallel_edges} == set(wanted.parallel)
+        assert [(one.key, one.id) for one in result.lost_edges] == sorted(wanted.lost)
+        if result.commit is not None:
+            before = self.model.graph(target)
+            self.model.commit(target, result.commit.id, wanted.graph, theirs)
+            self.order.append(result.commit.id)
+            assert changes_of(result.delta) == difference(before, wanted.graph)
+            assert result.stats["merged_properties"] == wanted.combined
+        self.agree(target)
+        again = self.main.refresh().merge(source, target)
+        assert (again.outcome, again.commit) == ("already_up_to_date", None)
+
+    def tried(self, source: str, target: str, how: str, wanted: Merge) -> None:
+        """A dry run tells everything, and does nothing."""
+        with self.main._handle.store.effects.recording() as done:
+            result = self.main.refresh().merge(source, target, dry_run=True, **asked(how))
+        assert (result.outcome, result.commit, done) == (wanted.outcome, None, [])
+        same_conflicts(result.conflicts, wanted.conflicts)
+        if not wanted.conflicts:
+            assert changes_of(result.delta) == difference(self.model.graph(target), wanted.graph)
+
+    def foretold(self, source: str, target: str, how: str) -> Merge:
+        return self.model.merge(source, target, strategy_of(how), **options_of(how))
+
+    def merged(self, source: str, target: str, how: str) -> tuple[Any, Any]:
+        """What the product says to a merge: its result, its conflicts."""
+        graph = self.main.refresh()
+        try:
+            if how == "session":
+                return decided(graph.branches.merge_session(source, target)), ()
+            result = graph.merge(source, target, **asked(how))
+        except MergeConflict as error:
+            return None, tuple(error.conflicts)
+        return result, ()
+
+    def _rewrite(self, branch: str) -> None:
+        if branch not in self.model.heads:
+            return
+        graph = self.handle(branch)
+        made = write(graph._handle.branch_state, rewrite(), list(graph.snapshot.tables))
+        if made is not None:
+            self.model.commit(branch, made.id, self.model.graph(branch))
+            self.order.append(made.id)
+        self.agree(branch)
+
+    def _optimize(self, branch: str) -> None:
+        if branch not in self.model.heads:
+            return
+        for one in self.handle(branch).maintenance.optimize().commits:
+            self.model.commit(branch, one.id, self.model.graph(branch))
+            self.order.append(one.id)
+        self.agree(branch)
+
+    def _schema(self, branch: str | None, verb: str) -> None:
+        for one in sorted(self.model.heads) if branch is None else [branch]:
+            if one in self.model.heads:
+                self.reshape(one, verb)
+
+    def reshape(self, branch: str, verb: str) -> None:
+        """Another schema of a branch: the rows stay, with other columns."""
+        old = self.model.shape(branch)
+        new = reshaped(old, verb)
+        if new is not None:
+            done = self.handle(branch).schema.apply(schema_text(old, new))
+            assert done.commit is not None
+            self.model.reshape(branch, done.commit.id, new)
+            self.order.append(done.commit.id)
+            self.agree(branch)
+
+    def _cleanup(self, keep: int) -> None:
+        """What no branch needs goes; everything else is as before."""
+        graph = self.main.refresh()
+        self.gone |= self.model.commits.keys() - self.retained(keep)
+        graph.maintenance.cleanup(keep=keep, older_than=0, grace=0, confirm=True)
+        for branch in sorted(self.model.heads):
+            self.agree(branch)
+
+    def _fault(self, at: int, how: Any, inner: Step) -> None:
+        """A store that fails in the middle: the step is done as a whole, or not at all."""
+        if not self.applies(inner):
+            return
+        before = dict(self.model.heads)
+        self.known.clear()
+        try:
+            self.main = self.opened()
+            with self.main._handle.store.effects.failing(Fault(at, how)):
+                self.attempt(inner)
+            told = "done"
+        except (OmnigraphError, OSError) as error:
+            told = getattr(error, "effect", "unknown")
+        hits[f"fault {told}"] += 1
+        with overdue():
+            self.main = self.opened()
+        self.known.clear()
+        self.settle(inner, before, told)
+
+    def applies(self, inner: Step) -> bool:
+        heads = self.model.heads
+        if inner[0] == "fork":
+            return inner[1] in heads and inner[2] not in heads
+        if inner[0] == "merge":
+            return inner[1] != inner[2] and {inner[1], inner[2]} <= heads.keys()
+        if inner[0] == "schema" and inner[1] in heads:
+            return reshaped(self.model.shape(inner[1]), inner[2]) is not None
+        return inner[1] in heads and inner[:2] != ("drop", "main")
+
+    def attempt(self, inner: Step) -> None:
+        kind, branch, *more = inner
+        graph = self.main.refresh()
+        if kind == "put":
+            rows = shaped(more[0], self.model.shape(branch))
+            self.handle(branch).load(records(rows), mode="merge")
+        elif kind == "schema":
+            old = self.model.shape(branch)
+            new = reshaped(old, more[0])
+            assert new is not None
+            self.handle(branch).schema.apply(schema_text(old, new))
+        elif kind == "cut":
+            remove(self.handle(branch), more[0])
+        elif kind == "drop":
+            graph.branches.delete(branch)
+        elif kind == "fork":
+            graph.branches.create(more[0], from_=branch)
+        else:
+            self.merged(branch, more[0], more[1])
+
+    def there(self, branch: str) -> bool:
+        """Whether a branch is there; who opens one that is half deleted deletes it."""
+        with suppress(BranchNotFound):
+            self.main.checkout(branch)
+        return branch in self.main.branches
+
+    def settle(self, inner: Step, before: dict[str, str], told: str) -> None:
+        """Let the model follow what has become of a step that may have failed."""
+        kind, branch, *more = inner
+        target = more[0] if kind in ("merge", "fork") else branch
+        if kind in ("drop", "fork"):
+            if self.there(target) != (target in before):
+                assert told != "none"
+                play(self.model, (*inner[:3], None) if kind == "fork" else inner, "")
+            assert sorted(self.main.branches) == sorted(self.model.heads)
+            return
+        new = [one for one in self.handle(target).log() if one.id not in self.model.commits]
+        own = [one for one in new if one.parents[:1] == (before[target],)]
+        assert len(new) == len(own) <= 1, new
+        for one in own:
+            assert told != "none", "it said that nothing happened"
+            self.order.append(one.id)
+            if one.operation == "refused":
+                self.model.commit(target, one.id, self.model.graph(target))
+            else:
+                assert play(self.model, inner, one.id) is not None
+                assert self.model.heads[target] == one.id
+        self.agree(target)
+
+    def _diff(self, one: int, other: int) -> None:
+        """What the product says about two commits, applied to the first, gives the second."""
+        known = sorted({c for head in self.model.heads.values() for c in self.model.ancestors(head)})
+        old, new = (known[at % len(known)] for at in (one, other))
+        was, now = self.model.commits[old], self.model.commits[new]
+        wanted = difference(was.shape.fit(was.graph, now.shape), now.graph)
+        try:
+            assert changes_of(self.main.diff(old, new)) == wanted
+        except ChangeSchemaBoundary:
+            assert was.shape.numbers != now.shape.numbers
+        except HistoryReclaimed:
+            assert {old, new} & self.gone
+
+    def _at(self, place: int) -> None:
+        commit = self.order[place % len(self.order)]
+        for branch, head in sorted(self.model.heads.items()):
+            if commit in self.model.ancestors(head):
+                self.past(self.handle(branch), commit)
+                return

@@ -1,0 +1,396 @@
+"""Random programs of branches and merges, and their reduction when they fail.
+
+Owns the form of a program (a list of steps, each a tuple of plain values), how one is thought up,
+and how a failing one is shrunk and printed. A step about a branch that is not there does nothing,
+so any part of a program is a program.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+from tests.model.row_shapes import Entity, Graph, Row, Shape
+from tests.model.versioned_graph import Rules, Versions, broken, without
+
+Step = tuple[Any, ...]
+Program = tuple[Step, ...]
+
+SCHEMA = """
+node Person {
+  name: String
+  age: I32?
+  nick: String?
+  score: F64?
+  @key(name)
+  @unique(nick)
+  @range(age, 0..99)
+}
+node Team { title: String? }
+edge Knows: Person -> Person { since: I32? }
+edge Leads: Person -> Team @card(1..2)
+edge Likes: Person -> Person { @unique(src, dst) }
+"""
+PERSON, TEAM, KNOWS, LEADS, LIKES = (*("node:Person", "node:Team"), *("edge:Knows", "edge:Leads", "edge:Likes"))
+RULES = Rules(
+    unique={PERSON: (("nick",),), LIKES: (("src", "dst"),)},
+    ends={KNOWS: (PERSON, PERSON), LEADS: (PERSON, TEAM), LIKES: (PERSON, PERSON)},
+    card={LEADS: (1, 2)},
+    bounds={(PERSON, "age"): (0, 99)},
+)
+START: Graph = {
+    (PERSON, "a"): {"name": "a", "age": 1, "nick": "A", "score": 0.0},
+    (PERSON, "b"): {"name": "b", "age": 2, "nick": None, "score": None},
+    (PERSON, "c"): {"name": "c", "age": None, "nick": None, "score": 1.5},
+    (TEAM, "s"): {"title": "x"},
+    (TEAM, "t"): {"title": None},
+    (KNOWS, "k1"): {"src": "a", "dst": "b", "since": 1},
+    (LEADS, "l1"): {"src": "a", "dst": "s"},
+    (LEADS, "l2"): {"src": "a", "dst": "t"},
+    (LIKES, "i1"): {"src": "b", "dst": "c"},
+}
+_IDS = {
+    PERSON: ("a", "b", "c", "d"),
+    TEAM: ("s", "t"),
+    KNOWS: ("k1", "k2", "k3"),
+    LEADS: ("l1", "l2", "l3"),
+    LIKES: ("i1", "i2"),
+}
+STRATEGIES = (*("none", "none", "ours", "theirs", "session"), *("rows", "values", "wrong", "property", "collapse"))
+_KINDS = (
+    *("put",) * 14,
+    *("cut",) * 4,
+    *("fork",) * 3,
+    *("merge",) * 12,
+    *("drop", "rewrite", "rewrite", "reopen", "fault", "fault", "diff", "at"),
+    *("schema", "schema", "optimize", "cleanup"),
+)
+_COLUMNS = ("more", "other")  # that a schema may add
+_BEGIN = ("fork", "put", "put")  # what programs begin with, or else with one of these:
+_CROSSED = ("cross_fork", "cross_main", "cross_other", "cross_keep", "cross_one", "cross_two")
+_SHAPED = (*("shape_add", "value_main", "cross_fork", "shape_rename"), *("value_p", "value_main", "cross_look"))
+_CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
+_CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
+
+
+class Author:
+    """Thinks up programs, on a model of its own, so that most steps do something."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = Random(seed)
+        self.model = Versions(RULES, "c00", START, PERSON)
+        self.count = 0
+
+    def program(self, size: int) -> Program:
+        """So many steps; with the first ones two branches go apart, or merge each other."""
+        steps: list[Step] = []
+        begin: tuple[str, ...] = _BEGIN
+        if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
+            begin = self.dice.choice((_CROSSED, _CROSSED, _SHAPED, _CLEANED, _CLASHED))
+        for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
+            step = self._step(kind)
+            steps.append(step)
+            self._imagine(step)
+        return tuple(steps)
+
+    def _step(self, kind: str) -> Step:
+        if kind == "fault":
+            inner = self._step(self.dice.choice(_FAULTY))
+            return ("fault", self.dice.randint(1, _EFFECTS[inner[0]]), self.dice.choice(("before", "after")), inner)
+        if kind.startswith("cross"):
+            return self._cross(kind)
+        if kind.startswith("nick"):
+            return self._named(kind.partition("_")[2])
+        if kind.startswith("value"):
+            return self._valued(kind.partition("_")[2])
+        if kind.startswith("shape"):
+            return "schema", None, kind.partition("_")[2]
+        return getattr(self, f"_{kind}")()  # type: ignore[no-any-return]
+
+    def _cross(self, kind: str) -> Step:
+        """Two branches go apart, and each takes what the other was then: two best ancestors.
+
+        Sometimes both change the same, so that these ancestors contradict each other.
+        """
+        how = self.dice.choice(("ours", "theirs"))
+        steps: dict[str, Step] = {
+            "cross_fork": ("fork", "main", "p", None),
+            "cross_keep": ("fork", "main", "q", None),
+            "cross_one": ("merge", "p", "main", how),
+            "cross_two": ("merge", "q", "p", how),
+            "cross_merge": ("merge", "p", "main", self.dice.choice(STRATEGIES)),
+            "cross_look": ("merge", "p", "main", self.dice.choice(("none", "property"))),
+        }
+        if kind in steps:
+            return steps[kind]
+        branch = "main" if kind == "cross_main" else "p"
+        known = self.model.graph(branch).get((PERSON, "a"))
+        if known is None or self.dice.random() < 0.5:
+            return self._put(branch)
+        row = {**known, "age": 5 if branch == "p" else 6}
+        return "put", branch, (((PERSON, "a"), tuple(row.items())),)
+
+    def _named(self, branch: str) -> Step:
+        """A name that another one gets elsewhere, though it must be unique."""
+        own = "b" if branch == "main" else "c"
+        row = {**self.model.graph(branch)[PERSON, own], "nick": "B"}
+        return "put", branch, (((PERSON, own), tuple(row.items())),)
+
+    def _valued(self, branch: str) -> Step:
+        """A value in a column that a schema added, whatever it is called by now."""
+        known = self.model.graph(branch)[PERSON, "a"]
+        row = {**known, **dict.fromkeys(self.model.shape(branch).names, self.dice.choice("uvw"))}
+        return "put", branch, (((PERSON, "a"), tuple(row.items())),)
+
+    def _branch(self) -> str:
+        return self.dice.choice(sorted(self.model.heads))
+
+    def _fork(self) -> Step:
+        name = self.dice.choice(("p", "q", "r", "s"))
+        past = self.dice.randrange(len(self.model.commits)) if self.dice.random() < 0.15 else None
+        return "fork", self._branch(), name, past
+
+    def _merge(self) -> Step:
+        """Seldom one that was done already."""
+        for _ in range(6):
+            source, target = self._branch(), self._branch()
+            known = self.model.ancestors(self.model.heads[target])
+            if self.model.heads[source] not in known or self.dice.random() < 0.05:
+                break
+        return "merge", source, target, self.dice.choice(STRATEGIES)
+
+    def _drop(self) -> Step:
+        return "drop", self._branch()
+
+    def _rewrite(self) -> Step:
+        return "rewrite", self._branch()
+
+    def _reopen(self) -> Step:
+        return ("reopen",)
+
+    def _optimize(self) -> Step:
+        return "optimize", self._branch()
+
+    def _cleanup(self) -> Step:
+        return "cleanup", self.dice.randint(1, 3)
+
+    def _schema(self) -> Step:
+        """Mostly the same for all branches, in their order, so that they still go together."""
+        everywhere = self.dice.random() < 0.75
+        branch = None if everywhere else self._branch()
+        return "schema", branch, self.dice.choice(("add", "add", "rename", "drop"))
+
+    def _reshape(self) -> Step:
+        return "schema", self._branch(), self.dice.choice(("add", "add", "rename", "drop"))
+
+    def _diff(self) -> Step:
+        many = len(self.model.commits)
+        return "diff", self.dice.randrange(many), self.dice.randrange(many)
+
+    def _at(self) -> Step:
+        return "at", self.dice.randrange(len(self.model.commits))
+
+    def _cut(self) -> Step:
+        branch = self._branch()
+        graph = self.model.graph(branch)
+        return "cut", branch, self.dice.choice(sorted(graph)) if graph else (PERSON, "a")
+
+    def _put(self, branch: str | None = None) -> Step:
+        """One to three entities; what would be refused is thought over a few times."""
+        branch = branch or self._branch()
+        old = self.model.graph(branch)
+        for _ in range(6):
+            found = dict(self._entity(old) for _ in range(self.dice.choice((1, 1, 2, 3))))
+            if not list(broken(RULES, old, {**old, **found})):
+                break
+        return "put", branch, tuple((one, tuple(row.items())) for one, row in found.items())
+
+    def _entity(self, graph: Graph) -> tuple[Entity, Row]:
+        dice = self.dice
+        key = dice.choice((PERSON, PERSON, PERSON, TEAM, KNOWS, KNOWS, LEADS, LIKES))
+        own = dice.choice(_IDS[key])
+        if key == PERSON:
+            age, nick = dice.choice((None, 1, 2, 3)), dice.choice((None, None, "A", "B"))
+            fresh: Row = {"name": own, "age": age, "nick": nick, "score": dice.choice(_SCORES)}
+            fresh = {**fresh, **{name: dice.choice((None, "u", "v")) for name in _COLUMNS}}
+            known = graph.get((key, own))
+            other = [name for name in known or () if name in _COLUMNS]
+            name = dice.choice(("age", "nick", "score", *other))  # of a known one a single value
+            return (key, own), fresh if known is None else {**known, name: fresh[name]}
+        if key == TEAM:
+            return (key, own), {"title": dice.choice((None, "", "x", "y"))}
+        source, target = RULES.ends[key]
+        row: dict[str, Any] = {"src": dice.choice(_IDS[source]), "dst": dice.choice(_IDS[target])}
+        return (key, own), {**row, "since": dice.choice((None, 1))} if key == KNOWS else row
+
+    def _imagine(self, step: Step) -> None:
+        """What a step makes of the model, as far as later steps want to know."""
+        self.count += 1
+        play(self.model, step, f"c{self.count:02d}")
+
+
+_EFFECTS = {"put": 6, "cut": 6, "merge": 9, "fork": 4, "drop": 4, "schema": 9}  # about as many
+_FAULTY = ("put", "cut", "merge", "merge", "fork", "drop", "reshape")
+_SCORES = (None, 0.0, -0.0, 1.5)
+
+
+def play(model: Versions, step: Step, made: str) -> Any:
+    """Do a step to a model; what it says: conflicts, refusals, or None when it does not apply."""
+    return getattr(_Player(model, made), step[0])(*step[1:])
+
+
+class _Player:
+    """The steps that change a model."""
+
+    def __init__(self, model: Versions, made: str) -> None:
+        self.model = model
+        self.made = made
+
+    def put(self, branch: str, given: Sequence[Any]) -> str | None:
+        if branch not in self.model.heads:
+            return None
+        rows = shaped(given, self.model.shape(branch))
+        return self._write(branch, lambda old: {**old, **rows})
+
+    def schema(self, branch: str | None, verb: str) -> str | None:
+        if branch is None:
+            for one in sorted(self.model.heads):
+                _Player(self.model, f"{self.made}-{one}").schema(one, verb)
+            return "done"
+        new = reshaped(self.model.shape(branch), verb) if branch in self.model.heads else None
+        if new is None:
+            return None
+        self.model.reshape(branch, self.made, new)
+        return "done"
+
+    def cut(self, branch: str, entity: Entity) -> str | None:
+        return self._write(branch, lambda old: without(old, tuple(entity), RULES))  # type: ignore[arg-type]
+
+    def _write(self, branch: str, change: Callable[[Graph], Any]) -> str | None:
+        if branch not in self.model.heads:
+            return None
+        old = self.model.graph(branch)
+        new = change(old)
+        if list(broken(RULES, old, new)):
+            return "refused"
+        self.model.commit(branch, self.made, new)
+        return "done"
+
+    def fork(self, source: str, name: str, past: int | None) -> str | None:
+        if source not in self.model.heads or name in self.model.heads:
+            return None
+        head = self.model.heads[source]
+        if past is not None:
+            line = sorted(self.model.ancestors(head))
+            head = line[past % len(line)]
+        self.model.heads[name] = head
+        return head
+
+    def drop(self, branch: str) -> str | None:
+        if branch == "main" or self.model.heads.pop(branch, None) is None:
+            return None
+        return "done"
+
+    def merge(self, source: str, target: str, how: str) -> Any:
+        if source == target or not {source, target} <= self.model.heads.keys():
+            return None
+        found = self.model.merge(source, target, strategy_of(how), **options_of(how))
+        if found.outcome in ("merged", "fast_forward"):
+            self.model.commit(target, self.made, found.graph, self.model.heads[source])
+        return found
+
+    def fault(self, _at: int, _how: str, inner: Step) -> Any:
+        return play(self.model, inner, self.made)
+
+    def rewrite(self, *_: Any) -> None:
+        """Nothing that a reader sees."""
+
+    reopen = diff = at = optimize = cleanup = rewrite
+
+
+def shaped(given: Sequence[Any], shape: Shape) -> dict[Entity, Row]:
+    """Rows as they are written: with the columns that there are by then, and no others."""
+    found: dict[Entity, Row] = {}
+    for (key, own), row in given:
+        values = dict(row)
+        extra = {name: values.pop(name, None) for name in _COLUMNS}
+        here = {name: extra[name] for name in shape.names} if key == PERSON else {}
+        found[key, own] = {**values, **here}
+    return found
+
+
+def reshaped(shape: Shape, verb: str) -> Shape | None:
+    """What a step of a schema makes of a shape; None when there is nothing to do."""
+    free = [name for name in _COLUMNS if name not in shape.names]
+    if verb == "add":
+        return shape.added(free[0]) if free else None
+    if verb == "drop":
+        return shape.dropped(shape.names[0]) if shape.names else None
+    return shape.renamed(shape.names[0], free[0]) if free and shape.names else None
+
+
+def schema_text(old: Shape, new: Shape) -> str:
+    """The schema of a shape, as it follows from another one."""
+    was = dict(old.columns)
+    lines = []
+    for at, name in new.columns:
+        moved = at in was and was[at] != name
+        origin = f' @rename_from("{was[at]}")' if moved else ""
+        lines.append(f"  {name}: String?{origin}\n")
+    return SCHEMA.replace("  score: F64?\n", "  score: F64?\n" + "".join(lines))
+
+
+def options_of(how: str) -> dict[str, Any]:
+    """The options of a merge by its word."""
+    granularity = "property" if how in ("property", "values") else "entity"
+    return {"granularity": granularity, "collapse": how == "collapse"}
+
+
+def strategy_of(how: str) -> Callable[[Any], Any]:
+    """How a merge decides conflicts, by its word; for a conflict of the model or the product."""
+    rows = ("divergent_insert", "divergent_update", "delete_vs_update")
+
+    def answer(one: Any) -> Any:
+        if how in ("ours", "theirs"):
+            return how
+        if how == "session":
+            return "theirs"
+        if how == "rows" and one.kind in rows:
+            return "theirs"
+        person = "Person" in (getattr(one, "type_name", None) or one.entity[0])
+        if how in ("values", "wrong") and person and one.kind in rows[:2]:
+            return {"age": 55 if how == "values" else 100}
+        return None
+
+    return answer
+
+
+def shrunk(program: Program, fails: Callable[[Program], bool]) -> Program:
+    """A program that still fails, from which no step can be taken."""
+    size = max(1, len(program) // 2)
+    while True:
+        for smaller in _parts(program, size):
+            if fails(smaller):
+                program = smaller
+                break
+        else:
+            if size == 1:
+                return program
+            size //= 2
+
+
+def _parts(program: Program, size: int) -> Iterator[Program]:
+    for at in range(len(program) - size, -1, -1):
+        yield program[:at] + program[at + size :]
+    for at, step in enumerate(program):
+        if size == 1 and step[0] == "fault":
+            yield (*program[:at], step[3], *program[at + 1 :])
+        if size == 1 and step[0] == "put" and len(step[2]) > 1:
+            for one in range(len(step[2])):
+                less = (*step[:2], step[2][:one] + step[2][one + 1 :])
+                yield (*program[:at], less, *program[at + 1 :])
+
+
+def script(program: Program) -> str:
+    """A program as text that runs it again."""
+    steps = "\n".join(f"    {step!r}," for step in program)
+    return f"from tests.model.program_runner import run\n\nrun((\n{steps}\n))\n"

@@ -1,0 +1,181 @@
+"""Columns, groups, order and limits of a read, on the rows of the oracle.
+
+Part of the oracle of the engine: bags become lists here, by the rules for ties and nulls.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.lang.query import model as m
+from omnigraph.lang.query.column_names import column_name
+
+from .clause_reading import in_order
+from .dictionary_graph import Entity, Value, World
+from .match_reference import Matcher, Row, Unmodelled
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The columns and rows of a read, in order."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Value, ...]]
+
+
+@dataclass
+class _Line:
+    """A row to come: its values, the rows behind it, and what its order follows."""
+
+    values: tuple[Value, ...]
+    rows: list[Row]
+
+
+def answer(world: World, body: m.ReadBody, parameters: Mapping[str, Value]) -> Answer:
+    """What a read gives."""
+    nodes = [one.expression for one in body.projections]
+    nodes += [one.expression for one in body.orderings]
+    if any(isinstance(one, m.Call) for one in nodes):
+        raise Unmodelled
+    matcher = Matcher(world, parameters)
+    names = list(dict.fromkeys(in_order(body.clauses, parameters)))
+    rows = sorted(matcher.rows(body.clauses), key=lambda row: [_place(row[n]) for n in names])
+    reader = _Reader(matcher, body, names)
+    lines = reader.grouped(rows) if reader.aggregated else reader.plain(rows)
+    if body.distinct:
+        first: dict[Any, _Line] = {}
+        for one in lines:
+            first.setdefault(_same(one.values), one)
+        lines = list(first.values())
+    low = _amount(body.offset, parameters) or 0
+    high = _amount(body.limit, parameters)
+    kept = lines[low:] if high is None else lines[low : low + high]
+    return Answer(tuple(map(column_name, body.projections)), [one.values for one in kept])
+
+
+@dataclass
+class _Reader:
+    """Evaluates the columns and sort keys of one read."""
+
+    matcher: Matcher
+    body: m.ReadBody
+    names: list[str]
+
+    @property
+    def aggregated(self) -> bool:
+        return any(isinstance(one.expression, m.Aggregate) for one in self.body.projections)
+
+    def plain(self, rows: list[Row]) -> list[_Line]:
+        """One line for each row; ties of an order go by ids, in the order of variable names."""
+        lines = [_Line(self._values([row]), [row]) for row in rows]
+        if self.body.orderings:
+            lines.sort(key=lambda one: [_place(one.rows[0][n]) for n in sorted(self.names)])
+        return self._sorted(lines)
+
+    def grouped(self, rows: list[Row]) -> list[_Line]:
+        """One line for each group; ties of an order go by the values of the keys."""
+        keys = [one for one in self.body.projections if not isinstance(one.expression, m.Aggregate)]
+        groups: dict[Any, list[Row]] = {} if keys else {(): []}
+        for row in rows:
+            found = tuple(self._shown(one.expression, [row]) for one in keys)
+            groups.setdefault(_same(found), []).append(row)
+        lines = [_Line(self._values(group), group) for group in groups.values()]
+        if self.body.orderings:
+            lines.sort(key=lambda one: [self._key(key.expression, one) for key in keys])
+        return self._sorted(lines)
+
+    def _sorted(self, lines: list[_Line]) -> list[_Line]:
+        for ordering in reversed(self.body.orderings):
+            key = self._sort_key(ordering.expression)
+            lines.sort(key=key, reverse=ordering.direction == "desc")
+        return lines
+
+    def _sort_key(self, node: m.Expression) -> Callable[[_Line], Any]:
+        return lambda line: self._key(node, line)
+
+    def _key(self, node: m.Expression, line: _Line) -> Any:
+        if isinstance(node, m.Alias):
+            at = [column_name(one) for one in self.body.projections].index(node.name)
+            node = self.body.projections[at].expression
+        found = self._value(node, line.rows)
+        if isinstance(node, m.Variable) and node.name not in self.matcher.parameters:
+            found = None if found is None else found[1]
+        return (found is not None, found if found is not None else 0)
+
+    def _values(self, rows: list[Row]) -> tuple[Value, ...]:
+        return tuple(self._shown(one.expression, rows) for one in self.body.projections)
+
+    def _shown(self, node: m.Expression, rows: list[Row]) -> Value:
+        """A value as a result shows it: a whole node as an object."""
+        found = self._value(node, rows)
+        if isinstance(node, m.Variable) and node.name not in self.matcher.parameters:
+            return None if found is None else self._object(found, self.matcher.kinds[node.name])
+        return found
+
+    def _object(self, entity: Entity, declared: str) -> dict[str, Value]:
+        """A whole node, with the properties of the type or interface of its variable."""
+        kind, own = entity
+        catalog = self.matcher.world.catalog
+        shape = catalog.node(declared) or catalog.interface(declared)
+        assert shape is not None
+        held = self.matcher.world.nodes[kind][own]
+        names = [one.name for one in shape.properties if one.type.scalar.value != "Blob"]
+        return {"id": own, "type": kind} | {name: held[name] for name in names}
+
+    def _value(self, node: m.Expression, rows: list[Row]) -> Value:
+        if isinstance(node, m.Aggregate):
+            return self._aggregate(node, rows)
+        return self.matcher.value(node, rows[0])
+
+    def _aggregate(self, node: m.Aggregate, rows: list[Row]) -> Value:
+        entity = isinstance(node.argument, m.Variable)
+        entity = entity and node.argument.name not in self.matcher.parameters  # type: ignore[union-attr]
+        found = [self.matcher.value(node.argument, row) for row in rows]
+        held = [one[1] if entity else one for one in found if one is not None]
+        if node.distinct:
+            first: dict[Any, Value] = {}
+            for one in held:
+                first.setdefault(_same(one), one)
+            held = list(first.values())
+        return _FUNCTIONS[node.function](held)
+
+
+def _average(held: list[Value]) -> float | None:
+    return _sum(held) / len(held) if held else None  # type: ignore[operator]
+
+
+def _sum(held: list[Value]) -> float | None:
+    """Exact for integers, then a float."""
+    if not held:
+        return None
+    return float(sum(held)) if all(isinstance(one, int) for one in held) else math.fsum(held)
+
+
+_FUNCTIONS: dict[str, Callable[[list[Value]], Value]] = {
+    "count": len,
+    "sum": _sum,
+    "avg": _average,
+    "min": lambda held: min(held, default=None),
+    "max": lambda held: max(held, default=None),
+    "collect": tuple,
+}
+
+
+def _amount(node: m.Literal | m.Variable | None, parameters: Mapping[str, Value]) -> int | None:
+    if node is None:
+        return None
+    found = int(node.text) if isinstance(node, m.Literal) else parameters[node.name]
+    return int(found)
+
+
+def _place(entity: Entity | None) -> tuple[bool, str, str]:
+    """Where an entity stands in an order: by its id, missing ones first."""
+    return (False, "", "") if entity is None else (True, entity[1], entity[0])
+
+
+def _same(value: Value) -> Any:
+    """Something to compare by: equal values, equal things."""
+    if isinstance(value, dict):
+        return tuple((name, _same(one)) for name, one in sorted(value.items()))
+    return tuple(map(_same, value)) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else value

@@ -1,0 +1,390 @@
+"""A versioned graph as dictionaries: branches, commits with parents, diffs, and merges.
+
+An oracle for merges, so it knows nothing of the product: neither its code nor how it stores,
+finds or compares anything. Every question is answered by looking at all entities.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from tests.model.row_shapes import Entity, Graph, Row, Shape
+
+Side = Literal["ours", "theirs"]
+Answer = Side | Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a valid graph is: unique columns, ends and numbers of edges, bounds of numbers."""
+
+    unique: Mapping[str, tuple[tuple[str, ...], ...]]
+    ends: Mapping[str, tuple[str, str]]
+    card: Mapping[str, tuple[int, int]]
+    bounds: Mapping[tuple[str, str], tuple[int, int]]
+
+
+class Broken(NamedTuple):
+    """A rule that a graph breaks: which, about which entity, and all that it is about."""
+
+    kind: str
+    entity: Entity
+    involved: frozenset[Entity]
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """What stands against a merge; values only where the rows themselves contradict."""
+
+    kind: str
+    entity: Entity
+    involved: frozenset[Entity] = frozenset()
+    base: Row | None = None
+    ours: Row | None = None
+    theirs: Row | None = None
+    changed: tuple[str, ...] = ()
+    mixed: Mapping[Side, Row | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A graph, the commits it stands on, and the shape of its rows."""
+
+    id: str
+    parents: tuple[str, ...]
+    graph: Graph
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Merge:
+    """What a merge does: the graph it makes, or the conflicts; equal edges that both added.
+
+    `combined` counts values put together, `bases` the best common ancestors, `doubtful` entities
+    about which these contradict each other, `lost` edges that went with a node which is kept.
+    """
+
+    outcome: str
+    graph: Graph
+    conflicts: tuple[Conflict, ...] = ()
+    parallel: tuple[tuple[str, str, str], ...] = ()
+    combined: int = 0
+    bases: int = 1
+    doubtful: int = 0
+    lost: tuple[Entity, ...] = ()
+
+
+def bits(row: Row | None) -> Any:
+    """A row so that it equals another one only if their bytes do: -0.0 is not 0.0."""
+    if row is None:
+        return None
+    return {k: ("f", v.hex()) if isinstance(v, float) else (type(v), v) for k, v in row.items()}
+
+
+def same(one: Row | None, other: Row | None) -> bool:
+    """Whether two entities are the same."""
+    return bool(bits(one) == bits(other))
+
+
+def differing(one: Row, other: Row) -> tuple[str, ...]:
+    """The names of the values that differ."""
+    return tuple(name for name in one if not same({"": one[name]}, {"": other[name]}))
+
+
+def difference(old: Graph, new: Graph) -> dict[Entity, tuple[Row | None, Row | None]]:
+    """What changed: each entity before and after."""
+    every = {*old, *new}
+    return {one: (old.get(one), new.get(one)) for one in sorted(every) if not same(old.get(one), new.get(one))}
+
+
+def without(graph: Graph, gone: Entity, rules: Rules) -> dict[Entity, Row]:
+    """A graph without an entity; the edges of a node go with it."""
+    return {one: row for one, row in graph.items() if one != gone and gone not in ends_of(rules, one, row)}
+
+
+def ends_of(rules: Rules, one: Entity, row: Row) -> tuple[Entity, ...]:
+    """The nodes of an edge."""
+    kinds = rules.ends.get(one[0])
+    return ((kinds[0], row["src"]), (kinds[1], row["dst"])) if kinds else ()
+
+
+def broken(rules: Rules, old: Graph, new: Graph) -> Iterator[Broken]:
+    """Every rule that a graph breaks that was made from another, valid one."""
+    touched = difference(old, new)
+    for one, (_, row) in touched.items():
+        for (key, name), (low, high) in rules.bounds.items():
+            value = row.get(name) if row is not None and one[0] == key else None
+            if value is not None and not low <= value <= high:
+                yield Broken("value_constraint_violation", one, frozenset({one}))
+    yield from _not_unique(rules, new)
+    for one, row in new.items():
+        for end in ends_of(rules, one, row):
+            if end not in new:
+                yield Broken("orphan_edge", one, frozenset({one, end}))
+    yield from _miscounted(rules, old, new, touched)
+
+
+def _not_unique(rules: Rules, graph: Graph) -> Iterator[Broken]:
+    for key, groups in rules.unique.items():
+        for columns in groups:
+            holders: dict[Any, list[Entity]] = {}
+            for one, row in graph.items():
+                if one[0] == key and all(row[name] is not None for name in columns):
+                    holders.setdefault(tuple(row[name] for name in columns), []).append(one)
+            for many in holders.values():
+                if len(many) > 1:
+                    yield Broken("unique_violation", min(many), frozenset(many))
+
+
+def _miscounted(rules: Rules, old: Graph, new: Graph, touched: Iterable[Entity]) -> Iterator[Broken]:
+    """Sources whose edges changed, unless they went in the same step."""
+    for key, (low, high) in rules.card.items():
+        kind = rules.ends[key][0]
+        rows = [old.get(one) or {} for one in touched if one[0] == key]
+        rows += [new.get(one) or {} for one in touched if one[0] == key]
+        sources = {row["src"] for row in rows if row}
+        counts = Counter(row["src"] for one, row in new.items() if one[0] == key)
+        for source in sorted(sources):
+            if (kind, source) in old and (kind, source) not in new:
+                continue
+            if not low <= counts[source] <= high:
+                yield Broken("cardinality_violation", (key, source), frozenset())
+
+
+class Versions:
+    """Branches and commits; ids of commits are given by whoever made them."""
+
+    def __init__(self, rules: Rules, first: str, graph: Graph, extended: str = "") -> None:
+        self.rules = rules
+        self.commits = {first: Commit(first, (), graph, Shape(extended))}
+        self.heads = {"main": first}
+
+    def graph(self, branch: str) -> Graph:
+        """What a branch shows."""
+        return self.commits[self.heads[branch]].graph
+
+    def shape(self, branch: str) -> Shape:
+        """The shape of the rows of a branch."""
+        return self.commits[self.heads[branch]].shape
+
+    def commit(self, branch: str, made: str, graph: Graph, merged: str | None = None) -> None:
+        """A new head of a branch."""
+        parents = (self.heads[branch],) if merged is None else (self.heads[branch], merged)
+        self.commits[made] = Commit(made, parents, graph, self.shape(branch))
+        self.heads[branch] = made
+
+    def reshape(self, branch: str, made: str, shape: Shape) -> None:
+        """A new head of a branch, whose rows have another shape."""
+        old = self.commits[self.heads[branch]]
+        self.commits[made] = Commit(made, (old.id,), old.shape.fit(old.graph, shape), shape)
+        self.heads[branch] = made
+
+    def row_of(self, commit: str, one: Entity, shape: Shape) -> Row | None:
+        """An entity as a commit has it, in some shape."""
+        known = self.commits[commit]
+        row = known.graph.get(one)
+        return None if row is None else known.shape.fit_row(one, row, shape)
+
+    def ancestors(self, commit: str) -> set[str]:
+        """A commit and all it stands on."""
+        seen: set[str] = set()
+        waiting = [commit]
+        while waiting:
+            one = waiting.pop()
+            if one not in seen:
+                seen.add(one)
+                waiting += self.commits[one].parents
+        return seen
+
+    def bases(self, one: set[str], other: set[str]) -> list[str]:
+        """The common ancestors that are ancestors of no other one, in order."""
+        shared = one & other
+        below = {b for a in shared for b in self.ancestors(a) - {a}}
+        return sorted(shared - below)
+
+    def base_of(self, bases: list[str], one: Entity, shape: Shape) -> tuple[Row | None, bool]:
+        """An entity in the merge of some commits, and whether they contradict each other."""
+        value, doubt = self.row_of(bases[0], one, shape), False
+        below = self.ancestors(bases[0])
+        for name in bases[1:]:
+            own = self.ancestors(name)
+            base, unsure = self.base_of(self.bases(below, own), one, shape)
+            other = self.row_of(name, one, shape)
+            if not same(value, other):
+                changed = not same(base, value), not same(base, other)
+                doubt |= unsure or all(changed)
+                value = other if changed == (False, True) else value
+            below |= own
+        return value, doubt
+
+    def merge(
+        self,
+        source: str,
+        target: str,
+        strategy: Callable[[Conflict], Answer] = lambda _: None,
+        *,
+        granularity: str = "entity",
+        collapse: bool = False,
+    ) -> Merge:
+        """The merge of a branch into another."""
+        mine, other = self.ancestors(self.heads[target]), self.ancestors(self.heads[source])
+        if self.heads[source] in mine:
+            return Merge("already_up_to_date", self.graph(target))
+        if not self.shape(source).agrees(self.shape(target)):
+            return Merge("mismatch", self.graph(target))
+        bases = self.bases(mine, other)
+        if bases == [self.heads[target]]:
+            return Merge("fast_forward", self.graph(source))
+        ours, theirs, shape = self.graph(target), self.graph(source), self.shape(target)
+        work = _Work(self, bases, ours, theirs, shape, granularity, collapse)
+        return work.settled(strategy)
+
+
+@dataclass
+class _Work:
+    """One merge: what each entity becomes, and what is decided about some."""
+
+    versions: Versions
+    bases: list[str]
+    ours: Graph
+    theirs: Graph
+    shape: Shape
+    granularity: str
+    collapse: bool
+    decided: dict[Entity, Answer] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        every = {*self.ours, *self.theirs}
+        every |= {one for base in self.bases for one in self.versions.commits[base].graph}
+        found = {one: self.versions.base_of(self.bases, one, self.shape) for one in sorted(every)}
+        self.doubtful = {one for one, (_, doubt) in found.items() if doubt}
+        self.base = {one: row for one, (row, doubt) in found.items() if row is not None and not doubt}
+        self.every = sorted(every)
+        self.contested: dict[Entity, Conflict] = {}
+        self.taken: dict[Entity, Row | None] = {}
+        self.combined = 0
+        for one in self.every:
+            self._classify(one)
+        self.parallel = tuple(self._parallel())
+
+    def settled(self, strategy: Callable[[Conflict], Answer]) -> Merge:
+        """Judge, decide, judge again, until nothing more is decided."""
+        for _ in range(17):
+            graph, conflicts = self._judge()
+            before = len(self.decided)
+            for one in conflicts:
+                self._decide(one, strategy(one))
+            if len(self.decided) == before:
+                break
+        outcome = "conflict" if conflicts else "merged"
+        many, doubtful, lost = len(self.bases), len(self.doubtful), tuple(self._lost(graph))
+        return Merge(outcome, graph, conflicts, self.parallel, self.combined, many, doubtful, lost)
+
+    def _lost(self, graph: Graph) -> Iterator[Entity]:
+        """Edges that one side removed with a node, and nobody else, when both nodes are there."""
+        for one, row in self.base.items():
+            ends = ends_of(self.versions.rules, one, row)
+            without_it = [side for side in (self.ours, self.theirs) if one not in side]
+            if not ends or len(without_it) != 1 or one in graph or one in self.decided:
+                continue
+            taken = any(end in self.base and end not in without_it[0] for end in ends)
+            if taken and all(end in graph for end in ends):
+                yield one
+
+    def _decide(self, one: Conflict, answer: Answer) -> None:
+        if answer is None:
+            return
+        if isinstance(answer, Mapping):
+            rows = (one.mixed.get("ours"), self.ours.get(one.entity), self.theirs.get(one.entity))
+            row = next(row for row in rows if row is not None)
+            self.decided.setdefault(one.entity, {**row, **answer})
+            return
+        for entity in one.involved:
+            self.decided.setdefault(entity, answer)
+
+    def _judge(self) -> tuple[Graph, tuple[Conflict, ...]]:
+        dropped = {(key, theirs) for key, _, theirs in self.parallel} if self.collapse else set()
+        found = {one: self._result(one) for one in self.every if one not in dropped}
+        graph = {one: row for one, row in found.items() if row is not None}
+        open_ = [one for entity, one in self.contested.items() if entity not in self.decided]
+        rules = self.versions.rules
+        return graph, (*open_, *(self._rule(one) for one in broken(rules, self.ours, graph)))
+
+    def _rule(self, one: Broken) -> Conflict:
+        if one.kind != "cardinality_violation":
+            return Conflict(one.kind, one.entity, one.involved)
+        key, source = one.entity
+        edges = (entity for entity in self.every if entity[0] == key)
+        involved = {entity for entity in edges if self._touches(entity, source)}
+        return Conflict(one.kind, one.entity, frozenset(involved))
+
+    def _touches(self, entity: Entity, source: str) -> bool:
+        rows = [side.get(entity) for side in (self.base, self.ours, self.theirs)]
+        changed = not (same(rows[0], rows[1]) and same(rows[0], rows[2]))
+        return changed and any(row is not None and row["src"] == source for row in rows)
+
+    def _result(self, one: Entity) -> Row | None:
+        said = self.decided.get(one)
+        if isinstance(said, Mapping):
+            return said
+        if said is None:
+            return self.taken[one]
+        if one in self.contested:
+            return self.contested[one].mixed[said]
+        return (self.ours if said == "ours" else self.theirs).get(one)
+
+    def _classify(self, one: Entity) -> None:
+        base, ours, theirs = (side.get(one) for side in (self.base, self.ours, self.theirs))
+        self.taken[one] = ours
+        if same(ours, theirs):
+            return
+        if one in self.doubtful:
+            kind = "divergent_update" if ours and theirs else "delete_vs_update"
+        elif same(base, ours):
+            self.taken[one] = theirs
+            return
+        elif same(base, theirs):
+            return
+        elif base is None:
+            kind = "divergent_insert"
+        else:
+            kind = "divergent_update" if ours and theirs else "delete_vs_update"
+        changed = differing(ours, theirs) if ours and theirs else ()
+        if kind == "delete_vs_update" and base:
+            changed = differing(base, ours or theirs or {})
+        mixed: dict[Side, Row | None] = {"ours": ours, "theirs": theirs}
+        own = frozenset({one})
+        found = Conflict(kind, one, own, base, ours, theirs, changed, mixed)
+        if self.granularity == "property" and base and ours and theirs:
+            self._combine(one, replace(found))
+        else:
+            self.contested[one] = found
+
+    def _combine(self, one: Entity, found: Conflict) -> None:
+        """Values that only one side changed go together; the others clash."""
+        base, ours, theirs = found.base or {}, found.ours or {}, found.theirs or {}
+        mine, other = set(differing(base, ours)), set(differing(base, theirs))
+        clash = tuple(name for name in differing(ours, theirs) if name in mine & other)
+        mixed = {name: (theirs if name in other - mine else ours)[name] for name in ours}
+        if not clash:
+            self.taken[one] = mixed
+            self.combined += len(other - mine)
+            return
+        other_way = {name: (theirs if name in clash else mixed)[name] for name in ours}
+        rows: dict[Side, Row | None] = {"ours": mixed, "theirs": other_way}
+        self.contested[one] = replace(found, changed=clash, mixed=rows)
+
+    def _parallel(self) -> Iterator[tuple[str, str, str]]:
+        """Equal edges with other ids that both sides added, the first ids first."""
+        added = [one for one in self.every if one not in self.base and one[0] in self.versions.rules.ends]
+        mine = [one for one in added if one in self.ours and one not in self.theirs]
+        other = [one for one in added if one in self.theirs and one not in self.ours]
+        taken: set[Entity] = set()
+        for one in mine:
+            for two in other:
+                alike = one[0] == two[0] and same(self.ours[one], self.theirs[two])
+                if alike and two not in taken:
+                    taken.add(two)
+                    yield one[0], one[1], two[1]
+                    break

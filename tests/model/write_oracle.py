@@ -1,0 +1,309 @@
+"""Effects of mutations and loads on dictionaries: the write oracle.
+
+Statements in order on the latest version of each row; then the rules, in their order, on what was
+touched. A refusal names the class of the error that the product must raise.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.errors import OmnigraphError
+from omnigraph.lang.query import model as m
+from omnigraph.lang.schema.catalog import Catalog, Check, EdgeType, Key, NodeType, Range, Unique
+from omnigraph.values import canonical_spelling, coerce_assigned
+
+from .dictionary_graph import Properties, Value, World, canonical_id, default_of, native, properties_of, stored
+from .match_reference import Matcher
+
+
+class Refused(Exception):  # noqa: N818 - that is what it is
+    """The product must refuse, with an error of this class, and change nothing."""
+
+    def __init__(self, error: str, **facts: Any) -> None:
+        super().__init__(f"{error} {facts}")
+        self.error = error
+        self.facts = facts
+
+
+@dataclass
+class Delta:
+    """A graph that is being changed, and what was done to it."""
+
+    world: World
+    touched: dict[str, set[str]] = field(default_factory=dict)
+    staged: list[tuple[str, str, Properties]] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    removed: dict[str, dict[str, Properties]] = field(default_factory=dict)
+    before: World | None = None
+
+    def put(self, key: str, own: str, properties: Properties) -> None:
+        """A row takes these values; its older version counts as gone."""
+        rows = self.world.rows(key)
+        if own in rows and own not in self.touched.get(key, set()):
+            self.removed.setdefault(key, {})[own] = rows[own]
+        rows[own] = properties
+        self.touched.setdefault(key, set()).add(own)
+        self.staged.append((key, own, properties))
+
+    def drop(self, key: str, own: str) -> None:
+        """A row is gone."""
+        self.removed.setdefault(key, {})[own] = self.world.rows(key).pop(own)
+
+
+def mutate(world: World, body: m.WriteBody, parameters: Mapping[str, Value], fresh: Iterator[str]) -> Delta:
+    """The graph after a mutation; `fresh` gives the ids of what has no key."""
+    delta = Delta(world.copy(), before=world)
+    for statement in body.statements:
+        match statement:
+            case m.Insert():
+                _insert(delta, statement, parameters, fresh)
+            case m.Update():
+                _update(delta, statement, parameters)
+            case m.Delete():
+                _delete(delta, world, statement, parameters)
+    check(delta)
+    return delta
+
+
+def _insert(delta: Delta, node: m.Insert, parameters: Mapping[str, Value], fresh: Iterator[str]) -> None:
+    catalog = delta.world.catalog
+    kind = catalog.node(node.type_name.text) or catalog.edge(node.type_name.text)
+    assert kind is not None
+    given = _assigned(delta, kind, node.assignments, parameters)
+    properties = {one.name: _initial(kind, one.name, given) for one in kind.properties}
+    _required(kind, properties)
+    if isinstance(kind, EdgeType):
+        ends = {name: given.get(name) for name in ("from", "to")}
+        if None in ends.values():
+            raise Refused("PropertyValueError")
+        delta.put(f"edge:{kind.name}", next(fresh), ends | properties)
+        delta.counts[f"edge:{kind.name}"] += 1
+        return
+    delta.put(f"node:{kind.name}", _own_id(kind, properties, fresh), properties)
+    delta.counts[f"node:{kind.name}"] += 1
+
+
+def _initial(kind: NodeType | EdgeType, name: str, given: Mapping[str, Value]) -> Value:
+    declared = kind.properties_by_name[name]
+    if name in given:
+        return given[name]
+    return default_of(declared.type, declared.default, type_name=kind.name, property_name=name)
+
+
+def _required(kind: NodeType | EdgeType, properties: Properties) -> None:
+    for one in kind.properties:
+        if properties[one.name] is None and not one.type.nullable:
+            raise Refused("PropertyValueError", property=one.name)
+
+
+def _own_id(kind: NodeType, properties: Properties, fresh: Iterator[str]) -> str:
+    if not kind.key:
+        return next(fresh)
+    try:
+        return canonical_id(kind, properties)
+    except OmnigraphError as error:
+        raise Refused(error.code) from None
+
+
+def _assigned(
+    delta: Delta, kind: NodeType | EdgeType, assignments: Iterable[m.Assignment], parameters: Mapping[str, Value]
+) -> dict[str, Value]:
+    matcher = Matcher(delta.world, parameters)
+    found: dict[str, Value] = {}
+    for one in assignments:
+        name, value = one.name.text, matcher.value(one.value, {})
+        declared = kind.property(name)
+        if declared is not None and value is not None:
+            place = {"type_name": kind.name, "property_name": name}
+            try:
+                value = native(declared.type, coerce_assigned(declared.type, stored(value), **place))
+            except OmnigraphError as error:
+                raise Refused(error.code, property=name) from None
+        found[name] = value
+    return found
+
+
+def _update(delta: Delta, node: m.Update, parameters: Mapping[str, Value]) -> None:
+    kind = delta.world.catalog.node(node.type_name.text)
+    assert kind is not None
+    given = _assigned(delta, kind, node.assignments, parameters)
+    rows = delta.world.nodes[kind.name]
+    matched = [own for own in rows if _passes(delta.world, kind.name, own, node.where, parameters)]
+    for own in matched:
+        _required(kind, rows[own] | given)
+        delta.put(f"node:{kind.name}", own, rows[own] | given)
+    delta.counts[f"node:{kind.name}"] += len(matched)
+
+
+def _delete(delta: Delta, committed: World, node: m.Delete, parameters: Mapping[str, Value]) -> None:
+    """Deletes see what was committed; what two of them match is counted once."""
+    name = node.type_name.text
+    key = f"node:{name}" if committed.catalog.node(name) else f"edge:{name}"
+    rows = committed.rows(key)
+    gone = {own for own in rows if _passes(committed, name, own, node.where, parameters)}
+    for own in gone & delta.world.rows(key).keys():
+        delta.drop(key, own)
+        delta.counts[key] += 1
+    if key.startswith("node:"):
+        _cascade(delta, name, gone)
+
+
+def _cascade(delta: Delta, name: str, gone: set[str]) -> None:
+    for edge in delta.world.catalog.edges:
+        for own, row in list(delta.world.edges[edge.name].items()):
+            ends = (edge.source, row["from"]), (edge.target, row["to"])
+            if any(kind == name and end in gone for kind, end in ends):
+                delta.drop(f"edge:{edge.name}", own)
+                delta.counts[f"edge:{edge.name}"] += 1
+
+
+def _passes(world: World, name: str, own: str, test: m.Condition, parameters: Mapping[str, Value]) -> bool:
+    """Whether a row passes a `where`; its bare words are properties of the row."""
+    matcher = _RowMatcher(world, parameters)
+    return matcher.truth(test, {"_": (name, own)}) is True
+
+
+class _RowMatcher(Matcher):
+    def value(self, node: m.Expression, row: Any) -> Value:
+        if isinstance(node, m.Alias):
+            return self.property(row["_"], node.name)
+        return super().value(node, row)
+
+
+# Loads ------------------------------------------------------------------------------------------
+
+
+def load(world: World, records: Iterable[Mapping[str, Any]], mode: str, fresh: Iterator[str]) -> Delta:
+    """The graph after a load of well-formed records."""
+    delta = Delta(world.copy(), before=world)
+    entities = [_loaded(world.catalog, one, fresh) for one in records]
+    if mode == "overwrite":
+        for key in {key for key, _, _, _ in entities}:
+            for own in list(delta.world.rows(key)):
+                delta.drop(key, own)
+    for key, own, properties, keyed in entities:
+        if mode != "merge" and not keyed and own in delta.touched.get(key, set()):
+            raise Refused("KeyConflict", entity_id=own)
+        if mode == "append" and own in world.rows(key):
+            raise Refused("KeyConflict", entity_id=own)
+        if keyed and own in delta.touched.get(key, set()):
+            raise Refused("UniqueViolation")
+        delta.put(key, own, properties)
+        delta.counts[key] += 1
+    check(delta)
+    return delta
+
+
+def _loaded(catalog: Catalog, record: Mapping[str, Any], fresh: Iterator[str]) -> tuple[str, str, Properties, bool]:
+    data = dict(record.get("data", {}))
+    given = data.pop("id", None)
+    kind: NodeType | EdgeType | None
+    if "type" in record:
+        kind, key = catalog.node(record["type"]), f"node:{record['type']}"
+    else:
+        kind = catalog.edge_ignoring_case(record["edge"])
+        key = f"edge:{kind.name if kind else ''}"
+    assert kind is not None
+    try:
+        properties = properties_of(kind, data)
+    except OmnigraphError as error:
+        raise Refused(error.code) from None
+    if isinstance(kind, NodeType) and kind.key:
+        own = _own_id(kind, properties, fresh)
+        if given not in (None, own):
+            raise Refused("InputError")
+        return key, own, properties, True
+    if isinstance(kind, EdgeType):
+        properties = {"from": record["from"], "to": record["to"]} | properties
+    return key, given or next(fresh), properties, False
+
+
+# Rules ------------------------------------------------------------------------------------------
+
+
+def check(delta: Delta) -> None:
+    """All rules on what was touched, in their order; the first violation is the refusal."""
+    catalog = delta.world.catalog
+    for key, own, properties in delta.staged:
+        _values(_kind(catalog, key), own, properties)
+    for key in delta.touched:
+        _unique(delta, key)
+    for edge in catalog.edges:
+        _endpoints(delta, edge)
+    for edge in catalog.edges:
+        _cardinality(delta, edge)
+
+
+def _kind(catalog: Catalog, key: str) -> NodeType | EdgeType:
+    name = key.partition(":")[2]
+    found = catalog.node(name) if key.startswith("node:") else catalog.edge(name)
+    assert found is not None
+    return found
+
+
+def _values(kind: NodeType | EdgeType, own: str, properties: Properties) -> None:
+    facts = {"type_name": kind.name, "entity_id": own}
+    for rule in kind.constraints:
+        held = properties.get(rule.column) if isinstance(rule, Range | Check) else None
+        if held is None:
+            continue
+        if isinstance(rule, Range) and not _within(rule, held):
+            raise Refused("ConstraintViolation", rule="@range", **facts)
+        if isinstance(rule, Check) and not re.search(rule.pattern, held):
+            raise Refused("ConstraintViolation", rule="@check", **facts)
+    for one in kind.properties:
+        held = properties[one.name]
+        words = held if isinstance(held, tuple) else (held,)
+        if one.type.enum_values and held is not None and set(words) - set(one.type.enum_values):
+            raise Refused("ConstraintViolation", rule="enum", **facts)
+
+
+def _within(rule: Range, held: Any) -> bool:
+    return (rule.low is None or rule.low <= held) and (rule.high is None or held <= rule.high)
+
+
+def _unique(delta: Delta, key: str) -> None:
+    kind = _kind(delta.world.catalog, key)
+    for rule in kind.constraints:
+        if not isinstance(rule, Unique | Key):
+            continue
+        seen: dict[tuple[str, ...], str] = {}
+        for own, row in delta.world.rows(key).items():
+            held = _tuple(kind, rule.columns, row)
+            other = seen.setdefault(held, own) if held is not None else own
+            if other != own and {own, other} & delta.touched[key]:
+                raise Refused("UniqueViolation", type_name=kind.name)
+
+
+def _tuple(kind: NodeType | EdgeType, columns: tuple[str, ...], row: Properties) -> tuple[str, ...] | None:
+    ends = {"src": "from", "dst": "to"} if isinstance(kind, EdgeType) else {}
+    held = [(name, row[ends.get(name, name)]) for name in columns]
+    if any(value is None for _, value in held):
+        return None
+    return tuple(
+        value if name in ends else canonical_spelling(kind.properties_by_name[name].type, stored(value))
+        for name, value in held
+    )
+
+
+def _endpoints(delta: Delta, edge: EdgeType) -> None:
+    for own, row in delta.world.edges[edge.name].items():
+        for kind, end, word in ((edge.source, row["from"], "src"), (edge.target, row["to"], "dst")):
+            if end not in delta.world.nodes[kind]:
+                raise Refused("ConstraintViolation", rule="endpoint", entity_id=own, property=word)
+
+
+def _cardinality(delta: Delta, edge: EdgeType) -> None:
+    key = f"edge:{edge.name}"
+    rows = delta.world.edges[edge.name]
+    sources = {rows[own]["from"] for own in delta.touched.get(key, set()) if own in rows}
+    sources |= {row["from"] for row in delta.removed.get(key, {}).values()}
+    counted = Counter(row["from"] for row in rows.values())
+    for source in sources & delta.world.nodes[edge.source].keys():
+        if counted[source] < edge.min_cardinality or (
+            edge.max_cardinality is not None and counted[source] > edge.max_cardinality
+        ):
+            raise Refused("ConstraintViolation", rule="@card", type_name=edge.name)

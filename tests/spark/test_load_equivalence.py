@@ -1,0 +1,250 @@
+"""Every load is equal in this process and on Spark: same graphs, same rejects."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.engine.writes.conftest import DATA, SCHEMA
+from tests.model import random_writes
+from tests.model.engine_cases import Case, all_cases
+from tests.model.oracle import Oracle
+from tests.model.write_oracle import Refused
+from tests.spark.both_engines import Engines
+
+LOADS = [one for one in all_cases() if one.file.startswith("load/")]
+SMALL = 200  # bytes of a piece, so that every file is cut
+
+
+def applied(case: Case, both: Engines) -> Iterator[Any]:
+    for action, _ in case.steps:
+        if action.word == "load" and not action.condition:
+            yield both.text(action.text, action.rest, piece=SMALL)
+        elif action.word == "mutate" and not action.condition:
+            for graph in both.graphs.values():
+                graph.mutate(action.source, params=action.given)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", LOADS, ids=str)
+def test_load_case_is_equal_on_both_engines(case: Case, tmp_path: Path, spark: Any) -> None:
+    if "sideways" in case.steps[0][0].rest:
+        pytest.skip("no such mode")
+    both = Engines(tmp_path, spark, case.schema, case.data)
+    for _ in applied(case, both):
+        pass
+
+
+def test_all_rejected_lines_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    cases = [one for one in LOADS if one.file == "load/refused" and one.graph == "M U"]
+    texts = [
+        action.text for one in cases for action, wanted in one.steps
+        if (action.word, action.rest, wanted.word) == ("load", "append", "error")
+    ]  # fmt: skip
+    assert len(texts) > 20
+    both = Engines(tmp_path, spark, cases[0].schema, cases[0].data)
+    found = both.text("".join(texts), "append", piece=SMALL)
+    assert isinstance(found, Counter)
+    assert found.total() >= len(texts) - 2  # ends are not judged beside lines that are unread
+
+
+def lines(*records: dict[str, Any]) -> str:
+    return "".join(f"{json.dumps(one)}\n" for one in records)
+
+
+def user(login: str, **data: Any) -> dict[str, Any]:
+    return {"type": "User", "data": {"login": login, **data}}
+
+
+def edge(name: str, src: str, dst: str, **data: Any) -> dict[str, Any]:
+    return {"edge": name, "from": src, "to": dst, "data": data}
+
+
+def event(name: str, **data: Any) -> dict[str, Any]:
+    return {"type": "Event", "data": {"id": name, "title": name, "at": 0, **data}}
+
+
+def test_violations_of_each_rule_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    both = Engines(tmp_path, spark, SCHEMA, DATA.decode())
+    found = both.text(
+        lines(
+            user("kim", age=151),
+            user("lea", role="root", mail="m@x"),
+            user("Max"),
+            user("ann"),
+            user("zed", mail="a@x"),
+            user("kim"),
+            user("ned", mail="m@x"),
+            event("e1"),
+            event("e1"),
+            edge("Follows", "ann", "nobody"),
+            edge("Follows", "ann", "bob"),
+            edge("Owns", "kim", "e1"),
+            edge("Owns", "kim", "e1"),
+            edge("Owns", "kim", "e1", id="o"),
+            edge("Owns", "nemo", "e1", id="o"),
+            *(edge("Owns", "lea", "e1") for _ in range(3)),
+        ),
+        "append",
+        piece=SMALL,
+    )
+    codes = Counter(one[-1] for one in found.elements())
+    assert codes == {"ConstraintViolation": 6, "KeyConflict": 3, "UniqueViolation": 3}
+    assert ("input-1.ndjson", 6, "User", "kim", "UniqueViolation") in found
+
+
+def test_successive_load_modes_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    both = Engines(tmp_path, spark, SCHEMA, DATA.decode())
+    people = [user(f"p{chr(97 + at)}", age=at, mail=f"{at}@y") for at in range(20)]
+    ties = [edge("Follows", f"p{chr(97 + at)}", "ann", id=f"f{at}") for at in range(20)]
+    nodes, edges, wrote = both.text(lines(*people, *ties), "append", piece=SMALL)
+    assert (nodes, edges, wrote) == ({"User": 20}, {"Follows": 20}, True)
+    before = {name: row_ids(graph) for name, graph in both.graphs.items()}
+    changed = [user("pa", age=99, mail="1@y"), user("pb", mail="0@y"), user("new")]
+    moved = [edge("Follows", "pc", "bob", id="f0"), event("e"), event("e", title="last")]
+    nodes, edges, wrote = both.text(lines(*changed, *moved), "merge", piece=SMALL)
+    assert (nodes, edges, wrote) == ({"Event": 2, "User": 3}, {"Follows": 1}, True)
+    for name, graph in both.graphs.items():
+        now = row_ids(graph)
+        assert {one: now[one] for one in before[name]} == before[name]
+    everybody = [user(name) for name in ("ann", "bob", "pa")]
+    found = both.text(lines(*everybody), "overwrite")
+    assert {one[2:] for one in found} >= {("Follows", "f1", "ConstraintViolation")}
+    nodes, edges, wrote = both.text(lines(*everybody, edge("Follows", "pa", "bob", id="g")), "overwrite")
+    assert (nodes, edges, wrote) == ({"User": 3}, {"Follows": 1}, True)
+    assert both.text("", "append") == ({}, {}, False)
+    assert both.text('{"edge":"Follows","truncate":true}\n', "overwrite") == ({}, {"Follows": 0}, True)
+
+
+def row_ids(graph: Any) -> dict[str, int]:
+    graph.refresh()
+    found = graph.table("User").to_table(columns=["id"], with_row_id=True)
+    return dict(zip(found["id"].to_pylist(), found["_rowid"].to_pylist(), strict=True))
+
+
+def test_cardinality_counts_stored_and_loaded_edges(tmp_path: Path, spark: Any) -> None:
+    start = lines(*(event(one) for one in ("e1", "e2", "e3")))
+    start += lines(edge("Owns", "ann", "e1", id="o1"), edge("Owns", "ann", "e2", id="o2"))
+    slot = {"type": "Slot", "data": {"room": "r", "day": 1}}
+    place = '["1","r"]'
+    start += lines(slot, edge("Hosts", "ann", place, id="h1"))
+    both = Engines(tmp_path, spark, SCHEMA, DATA.decode() + start)
+    found = both.text(lines(edge("Owns", "ann", "e3", id="o3")), "append")
+    assert list(found) == [("input-1.ndjson", 1, "Owns", "ann", "ConstraintViolation")]
+    assert both.text(lines(edge("Owns", "ann", "e3", id="o2")), "merge")[2]
+    found = both.text(lines(edge("Hosts", "bob", place, id="h1")), "merge")
+    assert list(found) == [(None, None, "Hosts", "ann", "ConstraintViolation")]
+
+
+def test_parquet_csv_folders_and_patterns_are_loaded(tmp_path: Path, spark: Any) -> None:
+    both = Engines(tmp_path, spark, SCHEMA, DATA.decode())
+    folder = tmp_path / "in"
+    (folder / "User").mkdir(parents=True)
+    for part, names in enumerate((["ca", "cb"], ["cc", "cd"])):
+        table = pa.table({"name": names, "age": pa.array([1, 2], pa.int64())})
+        pq.write_table(table, folder / "User" / f"part-{part}.parquet", row_group_size=1)
+    (folder / "Follows.csv").write_text("from,to\nca,cb\ncc,cd\n")
+    (folder / "more.ndjson").write_text(lines(user("ce"), edge("Follows", "ce", "ann")))
+    mapping = {"User": {"name": "login"}}
+    done = both.load(str(folder), "append", mapping=mapping, piece=10)
+    assert done == ({"User": 5}, {"Follows": 3}, True)
+    pattern = {"User": str(folder / "User" / "*.parquet")}
+    found = both.load(pattern, "append", mapping=mapping, piece=10)
+    assert found == {
+        (f"part-{part}.parquet", row, "User", f"c{'abcd'[2 * part + row - 1]}", "KeyConflict"): 1
+        for part in (0, 1) for row in (1, 2)
+    }  # fmt: skip
+    pq.write_table(pa.table({"login": ["x"], "nick": ["y"]}), folder / "bad.parquet")
+    assert both.load({"User": str(folder / "bad.parquet")}, "append")[0] == "InputError"
+    assert both.load({"Ghost": str(folder / "bad.parquet")}, "append")[0] == "InputError"
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path, spark: Any) -> None:
+    both = Engines(tmp_path, spark, SCHEMA, DATA.decode())
+    assert both.text(lines(user("kim")), "append", dry_run=True) == ({"User": 1}, {}, False)
+    assert both.text(lines(user("ann")), "append", dry_run=True) == {
+        ("input-2.ndjson", 1, "User", "ann", "KeyConflict"): 1
+    }
+
+
+def test_rejects_are_written(tmp_path: Path, spark: Any) -> None:
+    both = Engines(tmp_path, spark, SCHEMA, DATA.decode())
+    found = {}
+    for name in ("local", "spark"):
+        file = tmp_path / "bad.ndjson"
+        file.write_text(lines(user("kim", age=151)) + "{\n" + lines(user("ann")))
+        both.on(name, str(file), "append", rejects=tmp_path / name / "rejects")
+        table = pq.read_table(tmp_path / name / "rejects" / "rejects.parquet").to_pylist()
+        text = (tmp_path / name / "rejects" / "rejects.ndjson").read_text()
+        assert [json.loads(line) for line in text.splitlines()] == table
+        found[name] = table
+    assert found["local"] == found["spark"]
+    assert [one["line"] for one in found["spark"]] == [1, 2, 3]
+    assert found["spark"][1]["reason"].startswith("line 2: malformed")
+
+
+def random_loads(both: Engines, seed: int, count: int) -> Iterator[Any]:
+    """Loads by chance: every other has only records that break no rule together, some a bad line.
+
+    The oracle knows what is stored, and which loads must be refused.
+    """
+    oracle, dice = Oracle.of(random_writes.SCHEMA, ""), Random(seed)
+    for at in range(count):
+        scribe = random_writes.Scribe(dice, oracle.world)
+        records = [scribe.record() for _ in range(dice.choice([3, 6, 12]))]
+        mode = "append" if at == 0 else dice.choice(["append", "merge", "overwrite"])
+        if at % 2 == 0:
+            records = sound(oracle, records, mode) or records
+        good, text = accepted(oracle, records, mode), lines(*records)
+        if at % 4 == 3:
+            good, text = False, damaged(text, dice)
+        done = both.text(text, mode, piece=SMALL, fragment_rows=4)
+        assert isinstance(done, Counter) is not good
+        if good:
+            oracle.load(text, mode)
+        yield done
+
+
+def damaged(text: str, dice: Random) -> str:
+    """One line is cut off, or has a property that its type does not know."""
+    rows = text.splitlines(keepends=True)
+    at = dice.randrange(len(rows))
+    extra = rows[at].replace('"data": {', '"data": {"nick": 1, ')
+    rows[at] = dice.choice([rows[at][:-3] + "\n", extra])
+    return "".join(rows)
+
+
+def sound(oracle: Oracle, records: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
+    """Those of the records that can be loaded together, taken in their order."""
+    found: list[dict[str, Any]] = []
+    for one in records:
+        if accepted(oracle, [*found, one], mode):
+            found.append(one)
+    return found
+
+
+def accepted(oracle: Oracle, records: list[dict[str, Any]], mode: str) -> bool:
+    try:
+        Oracle(oracle.world).load(lines(*records), mode)
+    except Refused:
+        return False
+    return True
+
+
+def test_random_loads_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    both = Engines(tmp_path, spark, random_writes.SCHEMA)
+    assert len(list(random_loads(both, 7, 4))) == 4
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(8))
+def test_many_random_loads_are_equal_on_both_engines(tmp_path: Path, spark: Any, seed: int) -> None:
+    both = Engines(tmp_path, spark, random_writes.SCHEMA)
+    done = list(random_loads(both, seed, 25))
+    assert {isinstance(one, Counter) for one in done} == {True, False}
