@@ -17,6 +17,7 @@ import numpy as np
 from omnigraph.errors import ClientError, InternalError
 from omnigraph.ingest.problem import LoadProblem
 from omnigraph.rules.violation import Violation
+from omnigraph.values.table_key import TableKey
 
 _ERROR_SETTINGS = ("hint", "effect", "retryable", "status", "request_id")
 # A datetime is a date too, so it comes first.
@@ -117,5 +118,5 @@ def violation_members(violation: Violation) -> dict[str, Any]:
 
 
 def violation_from_members(members: Mapping[str, Any]) -> Violation:
-    """Restore a violation."""
-    return Violation(**members)
+    """Restore a violation; JSON has only strings, so the table key is made again."""
+    return Violation(**{**members, "type_key": TableKey(members["type_key"])})

@@ -25,7 +25,7 @@ SMALL = 200  # bytes of a piece, so that every file is cut
 def applied(case: Case, both: Engines) -> Iterator[Any]:
     for action, _ in case.steps:
         if action.word == "load" and not action.condition:
-            yield both.text(action.text, action.rest, piece=SMALL)
+            yield both.text(action.text, action.rest, piece_bytes=SMALL)
         elif action.word == "mutate" and not action.condition:
             for graph in both.graphs.values():
                 graph.mutate(action.source, params=action.given)
@@ -49,7 +49,7 @@ def test_all_rejected_lines_are_equal_on_both_engines(tmp_path: Path, spark: Any
     ]  # fmt: skip
     assert len(texts) > 20
     both = Engines(tmp_path, spark, cases[0].schema, cases[0].data)
-    found = both.text("".join(texts), "append", piece=SMALL)
+    found = both.text("".join(texts), "append", piece_bytes=SMALL)
     assert isinstance(found, Counter)
     assert found.total() >= len(texts) - 2  # ends are not judged beside lines that are unread
 
@@ -92,7 +92,7 @@ def test_violations_of_each_rule_are_equal_on_both_engines(tmp_path: Path, spark
             *(edge("Owns", "lea", "e1") for _ in range(3)),
         ),
         "append",
-        piece=SMALL,
+        piece_bytes=SMALL,
     )
     codes = Counter(one[-1] for one in found.elements())
     assert codes == {"ConstraintViolation": 6, "KeyConflict": 3, "UniqueViolation": 3}
@@ -103,12 +103,12 @@ def test_successive_load_modes_are_equal_on_both_engines(tmp_path: Path, spark: 
     both = Engines(tmp_path, spark, SCHEMA, DATA.decode())
     people = [user(f"p{chr(97 + at)}", age=at, mail=f"{at}@y") for at in range(20)]
     ties = [edge("Follows", f"p{chr(97 + at)}", "ann", id=f"f{at}") for at in range(20)]
-    nodes, edges, wrote = both.text(lines(*people, *ties), "append", piece=SMALL)
+    nodes, edges, wrote = both.text(lines(*people, *ties), "append", piece_bytes=SMALL)
     assert (nodes, edges, wrote) == ({"User": 20}, {"Follows": 20}, True)
     before = {name: row_ids(graph) for name, graph in both.graphs.items()}
     changed = [user("pa", age=99, mail="1@y"), user("pb", mail="0@y"), user("new")]
     moved = [edge("Follows", "pc", "bob", id="f0"), event("e"), event("e", title="last")]
-    nodes, edges, wrote = both.text(lines(*changed, *moved), "merge", piece=SMALL)
+    nodes, edges, wrote = both.text(lines(*changed, *moved), "merge", piece_bytes=SMALL)
     assert (nodes, edges, wrote) == ({"Event": 2, "User": 3}, {"Follows": 1}, True)
     for name, graph in both.graphs.items():
         now = row_ids(graph)
@@ -152,10 +152,10 @@ def test_parquet_csv_folders_and_patterns_are_loaded(tmp_path: Path, spark: Any)
     (folder / "Follows.csv").write_text("from,to\nca,cb\ncc,cd\n")
     (folder / "more.ndjson").write_text(lines(user("ce"), edge("Follows", "ce", "ann")))
     mapping = {"User": {"name": "login"}}
-    done = both.load(str(folder), "append", mapping=mapping, piece=10)
+    done = both.load(str(folder), "append", mapping=mapping, piece_bytes=10)
     assert done == ({"User": 5}, {"Follows": 3}, True)
     pattern = {"User": str(folder / "User" / "*.parquet")}
-    found = both.load(pattern, "append", mapping=mapping, piece=10)
+    found = both.load(pattern, "append", mapping=mapping, piece_bytes=10)
     assert found == {
         (f"part-{part}.parquet", row, "User", f"c{'abcd'[2 * part + row - 1]}", "KeyConflict"): 1
         for part in (0, 1) for row in (1, 2)
@@ -204,7 +204,7 @@ def random_loads(both: Engines, seed: int, count: int) -> Iterator[Any]:
         good, text = accepted(oracle, records, mode), lines(*records)
         if at % 4 == 3:
             good, text = False, damaged(text, dice)
-        done = both.text(text, mode, piece=SMALL, fragment_rows=4)
+        done = both.text(text, mode, piece_bytes=SMALL, fragment_rows=4)
         assert isinstance(done, Counter) is not good
         if good:
             oracle.load(text, mode)

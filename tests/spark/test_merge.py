@@ -37,7 +37,7 @@ def both_ways(both: Both, spark: Any, source: str, target: str, **how: Any) -> A
     near = both.graph.merge(source, target, dry_run=True, engine="local", **how)
     far = both.graph.merge(source, target, dry_run=True, **on_spark, **how)
     assert answers(far) == answers(near)
-    assert far.merged.judged.far, "no table was compared on Spark"
+    assert far.merged.plan.offloaded_tables, "no table was compared on Spark"
     if far:
         for name, engine in (("near", {"engine": "local"}), ("far", on_spark)):
             both.fork(name, target)
@@ -107,12 +107,12 @@ def test_auto_uses_spark_only_for_large_tables(
         asked.append("a session")
 
     monkeypatch.setattr(large, "spark_session_if_available", session)
-    assert not graph.merge("dev", dry_run=True).merged.judged.far
+    assert not graph.merge("dev", dry_run=True).merged.plan.offloaded_tables
     assert not asked
     monkeypatch.setenv(large.THRESHOLD_VARIABLE, "40")
     with caplog.at_level(logging.INFO, "omnigraph"):
         done = graph.merge("dev", dry_run=True)
-    assert (asked, done.outcome, done.merged.judged.far) == (["a session"], "merged", {})
+    assert (asked, done.outcome, done.merged.plan.offloaded_tables) == (["a session"], "merged", {})
     assert "a large merge runs in this process" in caplog.text
     monkeypatch.setenv(large.THRESHOLD_VARIABLE, "1000")
     graph.merge("dev", dry_run=True)
@@ -139,7 +139,7 @@ def test_auto_merges_small_tables_locally(spark: Any, graph: Any, monkeypatch: p
     monkeypatch.setenv(large.THRESHOLD_VARIABLE, "40")
     monkeypatch.setattr(large, "_MIN_TABLE_ROWS", 10)
     done = graph.merge("dev", spark=spark)
-    assert set(done.merged.judged.far) == {"node:N"}
+    assert set(done.merged.plan.offloaded_tables) == {"node:N"}
     assert done.stats["types"] == {
         "M": {"insert": 1, "update": 0, "delete": 0},
         "N": {"insert": 0, "update": 20, "delete": 0},
