@@ -21,7 +21,7 @@ from .envelope import string_id_hint, take_record, with_line_number
 from .intake import Intake, RecordFaults, TypeBuffer, fault_recorder, unknown_property_errors
 
 _ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
-_FILE_HINT = "pass a CSV or Parquet file as Type=file"
+FILE_HINT = "pass a CSV or Parquet file as Type=file"
 
 
 def is_text_source(source: Any) -> bool:
@@ -38,7 +38,7 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
     """Take tables by type name, or an iterable of records that name their types."""
     if isinstance(data, Mapping):
         for type_name, type_data in data.items():
-            entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=_FILE_HINT)
+            entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=FILE_HINT)
             _take_type_data(intake, entity_type, type_data)
     elif _is_frame(data):
         raise InputError("a table needs the name of its type", reason='pass {"Type": table}')

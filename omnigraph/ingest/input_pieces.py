@@ -11,7 +11,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from omnigraph.ingest.frames import take_table
+from omnigraph.ingest.frames import FILE_HINT, take_table
 from omnigraph.lang.schema.type_names import resolve_type
 
 from .files import cut_blocks, detect_compression, iter_blocks
@@ -179,7 +179,7 @@ class InputFiles:
                     pass
                 continue
             type_name = piece.input_file.type_name or ""
-            entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True)
+            entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=FILE_HINT)
             for table in read_piece_tables(replace(piece, end=None)):
                 take_table(intake, entity_type, table, record_position)
                 record_position += table.num_rows
