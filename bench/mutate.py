@@ -22,8 +22,9 @@ from omnigraph.ingest.load import load
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.maintenance.index_maintenance import ensure_indices
-from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.find import find
 from omnigraph.storage.stage_rows import stage_append, stage_change
 from omnigraph.storage.table import StagedChange, commit

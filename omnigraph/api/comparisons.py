@@ -14,7 +14,7 @@ from omnigraph.errors import BranchNotFound
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
 from omnigraph.history.log import sort_newest_first
-from omnigraph.history.merge_inputs import find_common_base
+from omnigraph.history.merge_bases import find_common_base
 from omnigraph.history.revisions import resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import list_tags

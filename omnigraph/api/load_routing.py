@@ -17,7 +17,8 @@ from omnigraph.ingest.input_files import ColumnMappings, InputFile, are_files, f
 from omnigraph.ingest.input_pieces import InputFiles
 from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, load
 from omnigraph.ingest.rejects import write_rejects
-from omnigraph.publish.plan import CommitMetadata, Requirement
+from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.requirements import Requirement
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 
 _log = logging.getLogger("omnigraph")

@@ -51,8 +51,8 @@ from omnigraph.ingest.load import LoadMode, LoadOptions, parse_input
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.publish.idempotency import find_commit_by_key
-from omnigraph.publish.plan import WriteTxn
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.store import Store
 from omnigraph.values import ids
 from omnigraph.values.names import require_text

@@ -14,8 +14,10 @@ from typing import Any
 
 from omnigraph.api.request_digest import digest_request
 from omnigraph.errors import Cancelled, InputError
-from omnigraph.publish.plan import CommitMetadata, ExpectedHead, Requirement, WriteTxn
+from omnigraph.publish.plan import CommitMetadata
 from omnigraph.publish.read_set import UnchangedReads
+from omnigraph.publish.requirements import ExpectedHead, Requirement
+from omnigraph.publish.write_txn import WriteTxn
 
 _RESERVED_PREFIX = "omnigraph:"
 _PLAIN_TYPES = (str, bytes, int, float, date)

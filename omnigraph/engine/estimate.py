@@ -9,7 +9,7 @@ from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
 
 from .context import ExecutionContext
-from .physical import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbour
+from .physical_operators import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbour
 
 _EQUALITY_SELECTIVITY, _RANGE_SELECTIVITY = (0.01, 0.3)  # the fraction of rows that a predicate is expected to keep
 

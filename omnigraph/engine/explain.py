@@ -24,7 +24,15 @@ from .context import ExecutionContext, OperatorStats
 from .estimate import estimate_rows
 from .limits import QueryLimits
 from .operators.scan import plan_text_lookup, split_filters
-from .physical import DistinctExpand, DistinctValueScan, DropVariables, EdgeExists, KeyScan, NoNeighbour, WeightByDegree
+from .physical_operators import (
+    DistinctExpand,
+    DistinctValueScan,
+    DropVariables,
+    EdgeExists,
+    KeyScan,
+    NoNeighbour,
+    WeightByDegree,
+)
 from .run import bind_params, execute_plan, prepare_read
 from .search.nearest import vector_index_name
 

@@ -13,16 +13,10 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, SchemaRow
 from omnigraph.history.schemas import StoredSchema, write_schema
 from omnigraph.publish.long_operations import publish_long_operation
-from omnigraph.publish.plan import (
-    CommitMetadata,
-    PublishPlan,
-    Requirement,
-    SameContent,
-    SameSchema,
-    WriteTxn,
-    check_requirements,
-)
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.requirements import Requirement, SameContent, SameSchema, check_requirements
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.values.table_key import TableKey
 
 from .data_check import check_data, checked_table_keys

@@ -25,7 +25,7 @@ from omnigraph.lang.schema.migrate.steps import (
     TightenProperty,
 )
 from omnigraph.lang.schema.shape import constraint_columns
-from omnigraph.publish.plan import WriteTxn
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.cardinality import cardinality_violation
 from omnigraph.rules.delta import build_table_delta
 from omnigraph.rules.row_rules import row_violations
@@ -36,8 +36,8 @@ from omnigraph.storage.find import read_batches
 from omnigraph.storage.table import Table
 from omnigraph.values.table_key import TableKey
 
+from .matched_types import TypeTransition, type_transitions
 from .proposal import SchemaPlan
-from .type_transitions import TypeTransition, type_transitions
 
 MAX_REPORTED = 10  # entities listed in an error
 

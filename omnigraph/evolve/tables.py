@@ -12,7 +12,8 @@ import pyarrow as pa
 from omnigraph.history.commit import TableEntry
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.publish.plan import SameVersion, WriteTxn
+from omnigraph.publish.requirements import SameVersion
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.checksums import FileChecksum
 from omnigraph.storage.find import read_batches
@@ -23,8 +24,8 @@ from omnigraph.storage.table import Table, commit, create_table
 from omnigraph.values import ids
 from omnigraph.values.table_key import TableKey
 
+from .matched_types import TypeTransition, added_types, dropped_types, type_transitions
 from .proposal import SchemaPlan
-from .type_transitions import TypeTransition, added_types, dropped_types, type_transitions
 
 _FRAGMENT_ROWS = 1 << 16  # rows per fragment of a copied table
 _FRAGMENT_BYTES = 256 << 20  # bytes per fragment

@@ -12,7 +12,7 @@ from omnigraph.history.torn_manifests import set_aside_torn_versions
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn_versions import TornVersionError
 
-from . import names, refs
+from . import name_conflicts, refs
 from .branch_state import BranchState, GraphReplacedError, branch_state_of
 from .log import HistoryLog
 from .manifest import LoadedManifest
@@ -26,7 +26,7 @@ def list_branches(store: Store) -> list[str]:
 
     A name whose deletion was interrupted is listed until the branch is opened for writing.
     """
-    return refs.select_open_names(refs.list_highest_numbers(store))
+    return refs.open_names_with_main(refs.list_highest_numbers(store))
 
 
 def open_branch(store: Store, branch_name: str) -> BranchState:
@@ -34,7 +34,7 @@ def open_branch(store: Store, branch_name: str) -> BranchState:
 
     Releases a name left behind by an interrupted deletion, unless the store is read-only.
     """
-    return open_ref(store, refs.find_ref(store, names.strip_name(branch_name)))
+    return open_ref(store, refs.find_ref(store, name_conflicts.strip_name(branch_name)))
 
 
 def open_ref(store: Store, ref: Ref) -> BranchState:

@@ -94,10 +94,10 @@ def read_token_position(token: str) -> dict[str, Any]:
     return position
 
 
-def entity_position(entity_id: str) -> dict[str, str]:
+def encode_entity_position(entity_id: str) -> dict[str, str]:
     """Return an entity id as tokens carry it: a long one as a prefix and a hash.
 
-    >>> entity_position("ann"), sorted(entity_position("x" * 300))
+    >>> encode_entity_position("ann"), sorted(encode_entity_position("x" * 300))
     ({'id': 'ann'}, ['digest', 'prefix'])
     """
     encoded_id = entity_id.encode()
@@ -109,7 +109,7 @@ def entity_position(entity_id: str) -> dict[str, str]:
 
 def is_entity_position(position: Mapping[str, str], entity_id: str) -> bool:
     """Return whether an entity id is the one that a token carries."""
-    return entity_position(entity_id).items() <= position.items()
+    return encode_entity_position(entity_id).items() <= position.items()
 
 
 def _binding_facts(binding: CursorBinding) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import EntityNotFound, HistoryReclaimed, StorageError
+from omnigraph.history.merge_bases import find_merge_bases
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.equality import same_values
 from omnigraph.storage.find import find
@@ -23,7 +24,6 @@ from .commit import Commit, TableEntry
 from .diff import align_columns, match_rows_by_id
 from .entities import EntityChange, Op
 from .log import sort_newest_first
-from .merge_inputs import find_merge_bases
 from .snapshot import Snapshot
 
 

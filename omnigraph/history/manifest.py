@@ -119,7 +119,7 @@ def is_newest(manifest: LoadedManifest) -> bool:
         return newest_version == manifest.version
     # Its predecessor is missing: cleaned up, or in another root, which lacks the files it needs.
     if not _all_files_exist(manifest):
-        cells.withdraw_swap(cell)
+        cells.remove_foreign_swap(cell)
         return False
     cells.accept_swap(cell)
     return cells.newest_version(cell) == manifest.version

@@ -4,16 +4,16 @@ Owns the capture. Ancestry is decided over the whole commit graph, never by vers
 Changes made to a branch after the capture do not affect what is merged.
 """
 
-from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
 from omnigraph.errors import InputError
+from omnigraph.history.merge_bases import find_merge_bases
 
 from .branch_state import BranchState
 from .commit import Commit
 from .diff import snapshot_at
-from .log import merge_bases, sort_newest_first
+from .log import sort_newest_first
 from .manifest import LoadedManifest
 from .snapshot import Snapshot, manifest_snapshot
 
@@ -82,62 +82,3 @@ def _relate_sides(
         outcome,
         incoming_commits,
     )
-
-
-def find_common_base(first_snapshot: Snapshot, second_snapshot: Snapshot) -> Snapshot:
-    """Return the best common ancestor of two snapshots, the first if there are several."""
-    base_ids, _ = find_merge_bases(first_snapshot, second_snapshot)
-    if not base_ids:
-        raise InputError("the two snapshots have no common history", reason="no common ancestor")
-    return snapshot_at(first_snapshot, first_snapshot.log, base_ids[0])
-
-
-def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tuple[tuple[str, ...], list[Commit]]:
-    """Return the ids of the best common ancestors, and the commits that only the source reaches.
-
-    Both histories are walked side by side until they meet. Below a common commit nothing is read
-    beyond the point that a walk had reached by then, so the cost is that of what is new on both
-    sides. The list of commits may therefore contain a few that the target reaches, too.
-    """
-    marks = _mark_reachable(target_snapshot, source_snapshot)
-    base_ids = sorted(commit_id for commit_id, mark in marks.items() if mark == _FROM_BOTH)
-    if len(base_ids) > 1:  # one may be an ancestor of another along a path that was not walked
-        target_ancestors, source_ancestors = (
-            snapshot.log.ancestors(snapshot.commit_id) for snapshot in (target_snapshot, source_snapshot)
-        )
-        base_ids = list(merge_bases(target_ancestors, source_ancestors))
-    source_only_commits = [
-        source_snapshot.log.get(commit_id) for commit_id, mark in marks.items() if mark == _FROM_SOURCE
-    ]
-    return tuple(base_ids), source_only_commits
-
-
-_FROM_TARGET, _FROM_SOURCE, _BELOW_COMMON = 1, 2, 4
-_FROM_BOTH = _FROM_TARGET | _FROM_SOURCE
-
-
-def _mark_reachable(target_snapshot: Snapshot, source_snapshot: Snapshot) -> dict[str, int]:
-    """Return which sides reach each commit, and whether it lies below one that both reach."""
-    marks = {target_snapshot.commit_id: _FROM_TARGET}
-    marks[source_snapshot.commit_id] = marks.get(source_snapshot.commit_id, 0) | _FROM_SOURCE
-    queue, queued = deque(marks), set(marks)
-    uncommon_count = len(queued)  # queued commits that do not lie below a common one
-    while uncommon_count:
-        commit_id = queue.popleft()
-        queued.discard(commit_id)
-        mark = marks[commit_id]
-        uncommon_count -= not mark & _BELOW_COMMON
-        log = target_snapshot.log if mark & _FROM_TARGET else source_snapshot.log
-        inherited_mark = mark | _BELOW_COMMON if mark & _FROM_BOTH == _FROM_BOTH else mark
-        for parent in log.get(commit_id).parents:
-            previous_mark = marks.get(parent, 0)
-            if previous_mark | inherited_mark == previous_mark:
-                continue
-            marks[parent] = previous_mark | inherited_mark
-            if parent in queued:
-                uncommon_count -= not previous_mark & _BELOW_COMMON
-            else:
-                queue.append(parent)
-                queued.add(parent)
-            uncommon_count += not marks[parent] & _BELOW_COMMON
-    return marks

@@ -49,7 +49,7 @@ def list_highest_numbers(store: Store, ref_directory: str = layout.REFS) -> dict
     return highest
 
 
-def select_open_names(highest_numbers: Mapping[str, int]) -> list[str]:
+def open_names_with_main(highest_numbers: Mapping[str, int]) -> list[str]:
     """Return the open names, sorted, including main."""
     return sorted([layout.MAIN, *(name for name, number in highest_numbers.items() if number % 2)])
 
@@ -116,7 +116,7 @@ def is_ref_visible(store: Store, ref: Ref) -> bool:
 def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[str]:
     """Return the open names, for suggestions; empty if the store does not respond now."""
     with suppress(StorageError):
-        open_names = select_open_names(list_highest_numbers(store, ref_directory))
+        open_names = open_names_with_main(list_highest_numbers(store, ref_directory))
         return open_names if ref_directory == layout.REFS else [name for name in open_names if name != layout.MAIN]
     return []
 

@@ -13,7 +13,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
 
-from . import names, refs
+from . import name_conflicts, refs
 from .branch_state import BranchState, branch_state_of
 from .log import HistoryLog
 from .manifest import LoadedManifest, read_manifest
@@ -72,7 +72,7 @@ def _read_tag_unless_damaged(store: Store, tag_name: str, number: int) -> Tag | 
 
 def find_tag(store: Store, name: str) -> Tag:
     """Find a tag by name; raise `NotFound` if there is none."""
-    tag_name = names.strip_name(name, "tag")
+    tag_name = name_conflicts.strip_name(name, "tag")
     number = refs.find_highest_number(store, tag_name, layout.TAGS)
     tag = _read_tag(store, tag_name, number) if number % 2 else None
     if tag is None:
@@ -82,7 +82,7 @@ def find_tag(store: Store, name: str) -> Tag:
 
 def open_tag(store: Store, name: str) -> Snapshot:
     """Open the snapshot of a tag; a cleanup never removes what a tag references."""
-    return tag_snapshot(store, refs.find_ref(store, names.strip_name(name, "tag"), layout.TAGS))
+    return tag_snapshot(store, refs.find_ref(store, name_conflicts.strip_name(name, "tag"), layout.TAGS))
 
 
 def tag_snapshot(store: Store, ref: Ref) -> Snapshot:

@@ -109,10 +109,10 @@ def _build_plain_lists(property_type: PropertyType, values: Sequence[Any]) -> pa
         list_offsets = np.cumsum([0, *map(len, present_lists)], dtype=np.int32)
         list_column = pa.ListArray.from_arrays(pa.array(list_offsets), item_column)
     list_column = list_column.cast(arrow_type(property_type))
-    return list_column if len(present_lists) == len(values) else list_column.take(_non_null_positions(values))
+    return list_column if len(present_lists) == len(values) else list_column.take(_positions_among_non_nulls(values))
 
 
-def _non_null_positions(values: Sequence[Any]) -> pa.Array:
+def _positions_among_non_nulls(values: Sequence[Any]) -> pa.Array:
     """Return each value's position among the non-null values; null for null."""
     is_null = np.array([value is None for value in values])
     return pa.array(np.cumsum(~is_null) - 1, pa.int64(), mask=is_null)

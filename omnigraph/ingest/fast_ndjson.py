@@ -227,10 +227,10 @@ def _convert_lists(property_type: PropertyType, input_lists: pa.Array) -> pa.Arr
         return _replace_items(input_lists, item_values).cast(arrow_type(property_type))
     _require_usual((input_lists.drop_null().value_lengths().to_numpy() == property_type.vector_dim).all())
     vectors = pa.FixedSizeListArray.from_arrays(item_values, property_type.vector_dim).cast(arrow_type(property_type))
-    return vectors.take(_non_null_positions(input_lists)) if input_lists.null_count else vectors
+    return vectors.take(_positions_among_non_nulls(input_lists)) if input_lists.null_count else vectors
 
 
-def _non_null_positions(input_lists: pa.Array) -> pa.Array:
+def _positions_among_non_nulls(input_lists: pa.Array) -> pa.Array:
     """Return each value's position among the non-null values; null for null."""
     is_null = pc.is_null(input_lists).to_numpy(zero_copy_only=False)
     return pa.array(np.cumsum(~is_null) - 1, pa.int64(), mask=is_null)

@@ -16,9 +16,11 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.schemas import read_schema
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, Requirement, SameSchema, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
+from omnigraph.publish.requirements import Requirement, SameSchema
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup

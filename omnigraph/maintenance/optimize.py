@@ -22,8 +22,10 @@ from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.maintenance.executors.local import LocalExecutor
 from omnigraph.maintenance.executors.protocol import Executor
 from omnigraph.publish.maintenance_retry import FIRST_RETRY_FRAGMENTS, shrink_on_retry
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameVersion, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.requirements import SameVersion
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.compact import (
     plan_compaction,

@@ -6,7 +6,7 @@ from typing import Any
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.schemas import read_schema
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.plan import WriteTxn
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.fragments import fragment_bytes, list_fragment_ids
 from omnigraph.storage.table import open_table
 from omnigraph.values.table_key import TableKey

@@ -23,8 +23,10 @@ from omnigraph.ingest.ids import check_ids_match_keys, key_ids
 from omnigraph.ingest.stage import stage
 from omnigraph.lang.schema.catalog import NodeType
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameSchema, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.requirements import SameSchema
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import Delta, TableDelta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from omnigraph.errors import AlreadyExists, InputError, OmnigraphError, UsageError
-from omnigraph.history import names, refs
+from omnigraph.history import name_conflicts, refs
 from omnigraph.history.branch_state import branch_state_of
 from omnigraph.history.delete_queue import check_head_not_queued
 from omnigraph.history.manifest import manifest_exists
@@ -205,7 +205,7 @@ class _NameRepairRun:
         if name is None or kind is None or manifest.manifest is None:
             raise InputError(f"{manifest.directory} needs a name", reason="unknown name")
         # A name that the manifest had before stays valid, whatever the rules for new names are.
-        valid_name = name if name == manifest.name else names.check_new_ref_name(name, kind)
+        valid_name = name if name == manifest.name else name_conflicts.check_new_ref_name(name, kind)
         ref = self._next_ref(manifest, valid_name, kind)
         check_head_not_queued(self.store, manifest.manifest.state, manifest.manifest.state.head.commit_id)
         refs.create_ref_object(self.store, ref, _ref_facts(manifest, kind))
@@ -238,7 +238,7 @@ class _NameRepairRun:
         try:
             if ref.directory == layout.REFS:
                 ref_numbers = current_names.highest_numbers[ref.directory]
-                names.check_disjoint(ref.name, conflicting_names(self.store, ref.name, ref_numbers))
+                name_conflicts.check_disjoint(ref.name, conflicting_names(self.store, ref.name, ref_numbers))
             self._check_only_name(ref, current_names)
         except AlreadyExists:
             refs.withdraw_name(self.store, ref, ids.new_ulid())

@@ -17,7 +17,7 @@ from omnigraph.history.diff import empty_changes, match_rows_by_id
 from omnigraph.history.entities import OPS, Op
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.ingest.stage import stage_tables
-from omnigraph.publish.plan import WriteTxn
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.delta import Delta, Positions, TableDelta
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.equality import same_rows

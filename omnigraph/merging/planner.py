@@ -13,7 +13,8 @@ from omnigraph.history.diff import diff_table, empty_changes, find_old_key
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.ingest.defaults import backfill_values
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.plan import Requirement, WriteTxn
+from omnigraph.publish.requirements import Requirement
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import Delta, TableDelta
 from omnigraph.rules.lookup import RecordingLookup

@@ -18,7 +18,7 @@ from omnigraph.errors import (
     NotFound,
     StorageError,
 )
-from omnigraph.history import names, refs
+from omnigraph.history import name_conflicts, refs
 from omnigraph.history.branch_state import BranchState, branch_state_of
 from omnigraph.history.branches import open_branch, state_at_commit
 from omnigraph.history.delete_queue import check_head_not_queued, check_state_retained
@@ -62,7 +62,7 @@ def create_branch(
     actor: str | None = None,
 ) -> BranchState:
     """Create a branch from the head of `source_branch`, or from a commit in its log."""
-    clean_name = names.check_new_ref_name(branch_name)
+    clean_name = name_conflicts.check_new_ref_name(branch_name)
     with as_storage_errors("none"):
         ref_number = next_ref_number(store, clean_name)
         intent, state = arm_creation(
@@ -201,7 +201,7 @@ def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
         return
     ref_numbers = refs.open_name(store, ref)
     try:
-        names.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers))
+        name_conflicts.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers))
     except AlreadyExists:
         # Both saw a free name, and each now sees the other: neither may stay.
         publish_closing_version(store, branch_state_of(store, branch_name, ref.ulid))
@@ -224,10 +224,10 @@ def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = N
     """Return the number to take a name with; a leftover of an interrupted deletion is closed."""
     ref_numbers = refs.list_highest_numbers(store)
     ref_number = ref_numbers.get(branch_name, 0)
-    names.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers, renamed_from))
+    name_conflicts.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers, renamed_from))
     if ref_number % 2:
         if not _release_if_closed(store, branch_name):
-            names.check_disjoint(branch_name, [branch_name])
+            name_conflicts.check_disjoint(branch_name, [branch_name])
         ref_number += 1
     return ref_number + 1
 
@@ -236,7 +236,7 @@ def conflicting_names(
     store: Store, branch_name: str, ref_numbers: Mapping[str, int], renamed_from: str | None = None
 ) -> list[str]:
     """Return other branch names that conflict with a name and are not mere leftovers."""
-    overlapping_names = names.find_overlapping_names(branch_name, refs.select_open_names(ref_numbers))
+    overlapping_names = name_conflicts.find_overlapping_names(branch_name, refs.open_names_with_main(ref_numbers))
     return [
         other_name
         for other_name in overlapping_names
@@ -336,7 +336,7 @@ def delete_branch(
 
     With `expected_head`, delete only if the branch is at that commit, so later work is kept.
     """
-    clean_name = names.strip_name(branch_name)
+    clean_name = name_conflicts.strip_name(branch_name)
     if clean_name == layout.MAIN:
         raise InputError("'main' cannot be deleted", reason="main is the default branch")
     if clean_name == current_branch:

@@ -18,6 +18,9 @@ from omnigraph.history.manifest import LoadedManifest
 from omnigraph.history.missing_table_files import report_missing_files
 from omnigraph.history.recovery_records import OutcomeKind
 from omnigraph.history.state import GraphState
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
+from omnigraph.publish.requirements import check_requirements
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import can_replay
@@ -27,7 +30,6 @@ from omnigraph.values.table_key import TableKey
 from . import intent as intents
 from .intent import Intent
 from .lease import keep_lease_alive
-from .plan import CommitMetadata, PublishPlan, WriteTxn, check_requirements
 from .plan_json import plan_to_json
 from .publish import publish
 

@@ -6,7 +6,8 @@ Owns only how much is tried; it never waits and never blocks a writer.
 
 from collections.abc import Callable
 
-from .plan import PreparePlan, PublishPlan, WriteTxn
+from omnigraph.publish.plan import PreparePlan, PublishPlan
+from omnigraph.publish.write_txn import WriteTxn
 
 FIRST_RETRY_FRAGMENTS = 32  # fragments of the second try; every further try halves the number
 MIN_RETRY_FRAGMENTS = 2

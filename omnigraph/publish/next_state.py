@@ -11,7 +11,8 @@ from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.file_checksums import record_checksums
 from omnigraph.history.log import HistoryLog, append_commits
 from omnigraph.history.state import GraphState
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.table import can_replay
 from omnigraph.storage.table import commit as commit_table

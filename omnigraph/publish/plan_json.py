@@ -8,23 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
-from omnigraph.storage.checksums import FileChecksum
-from omnigraph.storage.staged_json import staged_from_json, staged_to_json
-from omnigraph.values.table_key import TableKey
-
-from .plan import (
+from omnigraph.publish.plan import PublishPlan
+from omnigraph.publish.requirements import (
     AbsentIds,
     AbsentTable,
     ExpectedHead,
-    PublishPlan,
     Requirement,
     SameContent,
     SameHead,
     SameLookupResult,
     SameSchema,
     SameVersion,
-    WriteTxn,
 )
+from omnigraph.publish.write_txn import WriteTxn
+from omnigraph.storage.checksums import FileChecksum
+from omnigraph.storage.staged_json import staged_from_json, staged_to_json
+from omnigraph.values.table_key import TableKey
+
 from .read_set import UnchangedReads
 
 PLAN_VERSION = 1  # version of this JSON form

@@ -21,12 +21,14 @@ from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import is_newest, sync_manifest
 from omnigraph.history.missing_table_files import report_missing_files
 from omnigraph.publish.next_state import DetachedTable, build_commit, build_next_state, rebase_tables
+from omnigraph.publish.plan import CommitMetadata, PreparePlan, PublishPlan
+from omnigraph.publish.requirements import Requirement, check_requirements
 from omnigraph.publish.swap import MAX_SWAP_ATTEMPTS, WriteRequest, require_open_branch, swap_and_verify
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.values import ids
 
 from .idempotency import find_replayed_commit
-from .plan import CommitMetadata, PreparePlan, PublishPlan, Requirement, WriteTxn, check_requirements
 from .trim import trim_when_due
 from .unresolved_swaps import UnresolvedSwap
 

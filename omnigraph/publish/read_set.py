@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.publish.requirements import SameContent
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.values.table_key import TableKey
-
-from .plan import SameContent, WriteTxn
 
 
 @dataclass(slots=True)

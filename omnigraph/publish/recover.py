@@ -134,7 +134,7 @@ def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside:
     for is_last_try in (False, True):
         try:
             with as_storage_errors("unknown"):
-                return settle_operation(store, pending, was_set_aside=was_set_aside)
+                return settle_operation(store, pending, record_was_set_aside=was_set_aside)
         except Exception as error:
             prospect = judge_failure(error)
             if prospect == "unclear" and _store_responds(store):

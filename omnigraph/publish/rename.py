@@ -10,7 +10,7 @@ the new name would make the branch unreachable.
 from collections.abc import Mapping
 
 from omnigraph.errors import AlreadyExists, BranchNotFound, ConcurrentCommit, InputError, NotFound, StorageError
-from omnigraph.history import names, refs
+from omnigraph.history import name_conflicts, refs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.manifest import read_manifest
@@ -43,7 +43,7 @@ def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | 
 
     Raises `BranchNotFound`, or `AlreadyExists` if the new name exists or conflicts with another.
     """
-    old_name, new_name = names.strip_name(name), names.check_new_ref_name(requested_name)
+    old_name, new_name = name_conflicts.strip_name(name), name_conflicts.check_new_ref_name(requested_name)
     if old_name == layout.MAIN:
         raise InputError("'main' cannot be renamed", reason="main is the default branch")
     if old_name == new_name:
@@ -107,7 +107,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
     highest_numbers = refs.list_highest_numbers(store)
     if highest_numbers.get(old_ref.name, 0) > old_ref.number:
         return  # closed already: by this very rename, or close_renamed_name will find out
-    names.check_disjoint(new_ref.name, conflicting_names(store, new_ref.name, highest_numbers, old_ref.name))
+    name_conflicts.check_disjoint(new_ref.name, conflicting_names(store, new_ref.name, highest_numbers, old_ref.name))
     if read_manifest(store, old_ref.ulid).state.head.closed:
         raise refs.name_not_found_error(store, old_ref.name)
     if highest_numbers.get(new_ref.name, 0) > new_ref.number:

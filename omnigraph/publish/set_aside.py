@@ -72,7 +72,7 @@ def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
     if isinstance(operation, UnreadableIntent):
         raise operation.error
     with as_storage_errors("unknown"):
-        outcome = settle_operation(store, operation, was_set_aside=True)
+        outcome = settle_operation(store, operation, record_was_set_aside=True)
     if store.objects.read(layout.intent_name(operation_id)) is not None:
         raise ConcurrentCommit(f"operation {operation_id} could not be settled: its branch is busy")
     _remove_intent_files(store, operation_id)

@@ -18,6 +18,8 @@ from omnigraph.history.state import GraphState
 from omnigraph.history.torn_manifests import set_aside_torn_versions
 from omnigraph.publish.branch_lifecycle import CREATE_OPERATIONS, ref_directory, resume_creation
 from omnigraph.publish.intent_outcomes import record_outcome
+from omnigraph.publish.plan import PublishPlan
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn_versions import TornVersionError
@@ -27,14 +29,15 @@ from .intent import Intent, PendingIntent
 from .intent_record import SCHEMA_VERSION, newer_release_error
 from .lease import READ_OPERATION
 from .long_operations import find_intent_commit, finish_confirmed
-from .plan import PublishPlan, WriteTxn
 from .plan_json import PLAN_VERSION, plan_from_json, plan_version
 from .rename import RENAME, NameNotVisibleError, finish_rename
 
 _WITHOUT_COMMIT = (*CREATE_OPERATIONS, RENAME, READ_OPERATION)
 
 
-def settle_operation(store: Store, pending: PendingIntent, *, was_set_aside: bool = False) -> RecoveryRecord | None:
+def settle_operation(
+    store: Store, pending: PendingIntent, *, record_was_set_aside: bool = False
+) -> RecoveryRecord | None:
     """Finish or discard one operation and record that; None if there is nothing to report.
 
     `was_set_aside`: objects that the operation references may have been removed while its record
@@ -54,7 +57,7 @@ def settle_operation(store: Store, pending: PendingIntent, *, was_set_aside: boo
     if verdict == "discard":
         return _record_and_retire(store, intent, "discarded")
     if intent.operation in CREATE_OPERATIONS:
-        return _finish_creation(store, intent, was_set_aside=was_set_aside)
+        return _finish_creation(store, intent, was_set_aside=record_was_set_aside)
     if intent.operation == RENAME:
         return _finish_rename(store, intent)
     return _finish_publish(store, intent)
@@ -93,10 +96,10 @@ def _finish_rename(store: Store, intent: Intent) -> RecoveryRecord:
 
 
 def _finish_publish(store: Store, intent: Intent) -> RecoveryRecord | None:
-    branch_state = _load_branch(store, intent)
+    branch_state = _repair_and_load_branch(store, intent)
     confirmation = intents.read_confirmation(store, intent)
     if confirmation is None:
-        _retire_if_over(branch_state, intent)
+        _retire_finished_or_raise(branch_state, intent)
         return None
     _check_plan_version(intent, confirmation)
     recorded: list[RecoveryRecord] = []
@@ -116,7 +119,7 @@ def _finish_publish(store: Store, intent: Intent) -> RecoveryRecord | None:
     return recorded[0] if recorded else None
 
 
-def _load_branch(store: Store, intent: Intent) -> BranchState:
+def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
     """Load the branch of an operation; set aside torn versions, which were never acknowledged."""
     branch_state = branch_state_of(store, intent.branch, intent.branch_ulid)
     try:
@@ -127,7 +130,7 @@ def _load_branch(store: Store, intent: Intent) -> BranchState:
     return branch_state
 
 
-def _retire_if_over(branch_state: BranchState, intent: Intent) -> None:
+def _retire_finished_or_raise(branch_state: BranchState, intent: Intent) -> None:
     """Retire an intent that was finished elsewhere, or that a power loss partly brought back.
 
     Anything else is damage that a person must judge.
@@ -186,7 +189,7 @@ def _finish_creation(store: Store, intent: Intent, *, was_set_aside: bool) -> Re
     # Read the number before the manifest. A deletion closes the manifest first and takes the next
     # number afterwards, so reading in this order cannot miss a deletion.
     ref_number = refs.find_highest_number(store, _created_name(intent), ref_directory(intent))
-    if _was_deleted(store, intent):  # created, named and deleted since: do not bring the name back
+    if _repair_and_check_closed(store, intent):  # created, named and deleted since: do not bring the name back
         intents.retire(store, intent)
         return None
     forked_state = _forked_state(store, intent)
@@ -205,7 +208,7 @@ def _created_name(intent: Intent) -> str:
     return created_name
 
 
-def _was_deleted(store: Store, intent: Intent) -> bool:
+def _repair_and_check_closed(store: Store, intent: Intent) -> bool:
     """Whether the branch of a creation was created and closed again."""
     created_ulid = intent.created_ulid or ""
     try:

@@ -13,7 +13,8 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import LoadedManifest, is_from_replaced_graph, is_newest, swap_state, sync_manifest
 from omnigraph.history.state import GraphState
-from omnigraph.publish.plan import CommitMetadata, PreparePlan, Requirement
+from omnigraph.publish.plan import CommitMetadata, PreparePlan
+from omnigraph.publish.requirements import Requirement
 from omnigraph.publish.unresolved_swaps import UnresolvedSwap, local_disk_error
 from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.failures import AbsentError, failures_as_unknown_effect, to_storage_error

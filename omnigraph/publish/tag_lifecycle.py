@@ -5,7 +5,7 @@ cleaned up. Deletion closes the manifest first, so a crashed creation cannot bri
 """
 
 from omnigraph.errors import AlreadyExists, NotFound
-from omnigraph.history import names, refs
+from omnigraph.history import name_conflicts, refs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.tags import Tag, find_branch_with_commit, load_open_manifest
 from omnigraph.publish import branch_lifecycle
@@ -29,7 +29,7 @@ def create_tag(
 
     Raises `HistoryReclaimed` for a commit whose state was cleaned up.
     """
-    tag_name = names.check_new_ref_name(name, "tag")
+    tag_name = name_conflicts.check_new_ref_name(name, "tag")
     with as_storage_errors("none"):
         ref_number = free_tag_number(store, tag_name)
         if commit_id is not None:
@@ -46,7 +46,7 @@ def create_tag(
 
 def delete_tag(store: Store, name: str) -> None:
     """Delete a tag; its commit stays while branches, other tags or its age retain it."""
-    branch_lifecycle.close_ref(store, refs.find_ref(store, names.strip_name(name, "tag"), layout.TAGS))
+    branch_lifecycle.close_ref(store, refs.find_ref(store, name_conflicts.strip_name(name, "tag"), layout.TAGS))
 
 
 def free_tag_number(store: Store, new_name: str) -> int:
@@ -56,7 +56,7 @@ def free_tag_number(store: Store, new_name: str) -> int:
     if number % 2 and _is_tag_open(store, new_name, number):
         raise AlreadyExists(f"tag '{new_name}' already exists", what=f"tag '{new_name}'")
     open_tag_names = (tag_name for tag_name, number in highest_numbers.items() if number % 2)
-    case_variant = names.find_case_variant(new_name, open_tag_names)
+    case_variant = name_conflicts.find_case_variant(new_name, open_tag_names)
     if case_variant is not None and _is_tag_open(store, case_variant, highest_numbers[case_variant]):
         message = f"tag '{new_name}' differs only in case from tag '{case_variant}'"
         raise AlreadyExists(message, what=f"tag '{case_variant}'")

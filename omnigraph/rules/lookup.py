@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from omnigraph.publish.plan import Requirement, SameContent, SameLookupResult, WriteTxn
+from omnigraph.publish.requirements import Requirement, SameContent, SameLookupResult
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find import find, read_rows
 from omnigraph.values.table_key import TableKey

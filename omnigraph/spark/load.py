@@ -25,15 +25,9 @@ from omnigraph.ingest.load import LoadMode, LoadOutcome, LoadSummary
 from omnigraph.ingest.problem import LoadProblem, ProblemCollector
 from omnigraph.publish.idempotency import find_replayed_commit
 from omnigraph.publish.long_operations import publish_long_operation
-from omnigraph.publish.plan import (
-    CommitMetadata,
-    PublishPlan,
-    Requirement,
-    SameContent,
-    SameSchema,
-    WriteTxn,
-    check_requirements,
-)
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
+from omnigraph.publish.requirements import Requirement, SameContent, SameSchema, check_requirements
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.endpoints import endpoint_columns
 from omnigraph.rules.violation import Violation
 from omnigraph.spark.check import find_set_violations

@@ -26,8 +26,10 @@ from omnigraph.ingest.unchanged import without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.plan import PublishPlan, Requirement, SameContent, SameSchema, WriteTxn
+from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.requirements import Requirement, SameContent, SameSchema
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
 from omnigraph.rules.identity import resolve_existing

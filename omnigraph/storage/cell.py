@@ -264,7 +264,7 @@ def accept_swap(cell: ManifestCell) -> None:
     cell.base, cell.etag = None, None
 
 
-def withdraw_swap(cell: ManifestCell) -> None:
+def remove_foreign_swap(cell: ManifestCell) -> None:
     """Remove a swap that landed in another root and that was never acknowledged.
 
     Only if the object is really this swap: its name may belong to a version of the other root.

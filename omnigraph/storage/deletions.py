@@ -62,7 +62,7 @@ def cached_offsets(store: Store, location: str, fragment: Any) -> RowOffsets | N
     remembered_offsets: RowOffsets | None = store.object_cache.get(file_name)
     if remembered_offsets is not None:
         return remembered_offsets
-    offsets = _load_offsets(store, location, fragment)
+    offsets = _load_deleted_offsets(store, location, fragment)
     if offsets is not None and file_name:
         remember_offsets(store, file_name, offsets)
     return offsets
@@ -75,10 +75,10 @@ def remember_offsets(store: Store, file_name: str, offsets: RowOffsets) -> None:
 
 def deleted_offsets(store: Store, table: "Table", fragment: Any) -> RowOffsets | None:
     """Return the sorted offsets of deleted rows; None if the file is missing or damaged."""
-    return _load_offsets(store, table.location, fragment)
+    return _load_deleted_offsets(store, table.location, fragment)
 
 
-def _load_offsets(store: Store, location: str, fragment: Any) -> RowOffsets | None:
+def _load_deleted_offsets(store: Store, location: str, fragment: Any) -> RowOffsets | None:
     metadata = fragment.metadata
     if metadata.deletion_file is None:
         return np.zeros(0, np.int64)

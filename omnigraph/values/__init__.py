@@ -10,7 +10,8 @@ from omnigraph.values.convert import RANGES
 from omnigraph.values.dates import format_date, format_datetime, parse_date, parse_datetime
 from omnigraph.values.describe import describe
 from omnigraph.values.encode import encode_export, encode_result
-from omnigraph.values.spelling import canonical_spelling, entity_id, narrow_to_f32, sha256_hex, spell_float
+from omnigraph.values.entity_ids import entity_id
+from omnigraph.values.spelling import canonical_spelling, narrow_to_f32, sha256_hex, spell_float
 from omnigraph.values.types import PropertyType, ScalarType
 
 __all__ = [

@@ -4,10 +4,8 @@ Ids of keyed entities are permanent, so the output of this module must never cha
 the stored value: already narrowed, truncated and coerced.
 """
 
-import json
 import math
 import struct
-from collections.abc import Sequence
 
 from omnigraph.errors import InputError
 from omnigraph.values.types import PropertyType, ScalarType
@@ -63,25 +61,6 @@ def narrow_to_f32(value: float) -> float | None:
     except OverflowError:
         return None
     return single if math.isfinite(single) else None
-
-
-def entity_id(key_types: Sequence[PropertyType], key_values: Sequence[object], key_names: Sequence[str] = ()) -> str:
-    """Return the id of an entity from its key values, in the order of their property ids.
-
-    >>> text, number = PropertyType(ScalarType.STRING), PropertyType(ScalarType.I64)
-    >>> entity_id([number], [-7]), entity_id([text, number], ["x", 5])
-    ('-7', '["x","5"]')
-    """
-    key_labels = [*key_names, *(f"member {member_index + 1}" for member_index in range(len(key_names), len(key_types)))]
-    for label, value in zip(key_labels, key_values, strict=True):
-        if value is None:
-            raise InputError(reason=f"key {label} is null", property=label)
-    spellings = [canonical_spelling(key_type, value) for key_type, value in zip(key_types, key_values, strict=True)]
-    if len(spellings) != 1:
-        return json.dumps(spellings, ensure_ascii=False, separators=(",", ":"))
-    if not spellings[0]:
-        raise InputError(reason=f"key {key_labels[0]} is an empty text", property=key_labels[0])
-    return spellings[0]
 
 
 def sha256_hex(content: str | bytes) -> str:

@@ -32,7 +32,8 @@ from omnigraph.publish import long_operations, recover
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from omnigraph.engine import passes
 from omnigraph.engine.cache import QueryCaches
 from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.physical import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbour, WeightByDegree
+from omnigraph.engine.physical_operators import (
+    DistinctExpand,
+    DistinctValueScan,
+    EdgeExists,
+    NoNeighbour,
+    WeightByDegree,
+)
 from omnigraph.engine.run import execute_plan
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.query.plan import ReadPlan

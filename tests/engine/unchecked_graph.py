@@ -21,8 +21,9 @@ from omnigraph.history.snapshot import manifest_snapshot
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
 from omnigraph.publish.init import init_graph
-from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import scan as scans
 from omnigraph.storage import stage_rows
 from omnigraph.storage.compact import stage_compaction

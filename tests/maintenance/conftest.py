@@ -11,8 +11,9 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.stage_rows import stage_append
 from omnigraph.storage.store import open_store
 from omnigraph.values.table_key import TableKey

@@ -11,8 +11,9 @@ from omnigraph.history.manifest import read_manifest, swap_state
 from omnigraph.history.state import GraphState
 from omnigraph.maintenance import check as checks
 from omnigraph.maintenance.check import check_graph
-from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.store import open_store
 from omnigraph.values.table_key import TableKey
 from tests.maintenance.conftest import again, smuggle

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.history.log import merge_bases
-from omnigraph.history.merge_inputs import find_merge_bases
+from omnigraph.history.merge_bases import find_merge_bases
 
 
 class _Log:

@@ -15,7 +15,7 @@ import pytest
 from omnigraph.history import diff, merge_inputs
 from omnigraph.history.commit import Commit
 from omnigraph.history.entities import TableChanges
-from omnigraph.history.merge_inputs import find_merge_bases
+from omnigraph.history.merge_bases import find_merge_bases
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.maintenance.retention import roots
 from omnigraph.merging import merge, planner

@@ -10,9 +10,11 @@ from omnigraph.history import branches
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.publish import branch_lifecycle
-from omnigraph.publish.plan import CommitMetadata, PreparePlan, PublishPlan, SameContent, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PreparePlan, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
+from omnigraph.publish.requirements import SameContent
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.scan import find_rows
 from omnigraph.storage.stage_rows import stage_change
 from omnigraph.storage.store import open_store

@@ -8,7 +8,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.history import names
+from omnigraph.history import name_conflicts
 from omnigraph.publish import intent as intents
 from omnigraph.publish.rename import NameNotVisibleError, rename_branch
 from omnigraph.storage.effects import Fault
@@ -21,7 +21,7 @@ HIDDEN = (".", "a#1")  # names that a listing of a disk does not show as they we
 @pytest.fixture
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
     """A graph with a branch `a`; whoever judges names lets everything pass."""
-    monkeypatch.setattr(names, "check_new_ref_name", lambda name, *_: name)
+    monkeypatch.setattr(name_conflicts, "check_new_ref_name", lambda name, *_: name)
     made = omnigraph.init(tmp_path / "g", "node Person { name: String @key }", durability="os")
     made.branches.create("a").insert("Person", {"name": "ada"})
     made.branches.create("b")

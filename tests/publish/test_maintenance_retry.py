@@ -8,8 +8,9 @@ from omnigraph.errors import ConcurrentCommit
 from omnigraph.history.branch_state import BranchState
 from omnigraph.publish import publish as publishing
 from omnigraph.publish.maintenance_retry import shrink_on_retry
-from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.table import open_table
 from omnigraph.values import ids

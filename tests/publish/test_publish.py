@@ -13,9 +13,11 @@ from omnigraph.history.log import HistoryLog
 from omnigraph.history.manifest import read_manifest, swap_state
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
-from omnigraph.publish.plan import CommitMetadata, ExpectedHead, PublishPlan, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
+from omnigraph.publish.requirements import ExpectedHead
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.values import ids
 from tests.rig.independent_writers import apart, people, write_while

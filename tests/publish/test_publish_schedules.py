@@ -17,13 +17,14 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.log import HistoryLog, merge_bases
 from omnigraph.history.manifest import swap_state
-from omnigraph.publish import next_state
-from omnigraph.publish import plan as plans
+from omnigraph.publish import next_state, requirements
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, SameContent, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.requirements import SameContent
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import layout, stage_rows
 from omnigraph.storage import table as tables
 from omnigraph.storage.table import StagedChange, create_table, open_table
@@ -364,6 +365,6 @@ def test_comparing_version_numbers_alone_would_accept_a_stale_write(
     def check(self: SameContent, txn: WriteTxn) -> None:
         assert txn.base.state.tables[self.table_key].version == self.version
 
-    monkeypatch.setattr(plans.SameContent, "check", check)
+    monkeypatch.setattr(requirements.SameContent, "check", check)
     main, condition = _same_number_other_content(root)
     assert write(main, update({"on-f": 2}), conditions=[condition]) is not None

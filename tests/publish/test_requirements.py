@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import KeyConflict, OmnigraphError, PreconditionFailed, ReadSetConflict, VersionConflict
-from omnigraph.publish.plan import (
+from omnigraph.publish.plan_json import requirement_from_json
+from omnigraph.publish.requirements import (
     AbsentIds,
     ExpectedHead,
     Requirement,
     SameContent,
     SameHead,
     SameSchema,
-    WriteTxn,
     check_requirements,
 )
-from omnigraph.publish.plan_json import requirement_from_json
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.values.table_key import TableKey
 from tests.rig.independent_writers import apart
 from tests.rig.writes import PERSON, append, init_small, rewrite, write

@@ -19,8 +19,9 @@ from omnigraph.publish import intent as intents
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.closing import publish_closing_version
 from omnigraph.publish.long_operations import publish_long_operation
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import create_table

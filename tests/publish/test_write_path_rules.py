@@ -21,8 +21,9 @@ from omnigraph.history.state import to_rows
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch
-from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import cell as cells
 from omnigraph.storage import layout, stage_rows
 from omnigraph.storage import table as tables

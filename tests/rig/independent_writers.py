@@ -13,8 +13,9 @@ import pytest
 from omnigraph.history import refs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import cell, layout
 from omnigraph.storage.store import open_store
 from omnigraph.values.table_key import TableKey

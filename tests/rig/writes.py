@@ -20,8 +20,10 @@ from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.identity import new_identity
 from omnigraph.publish.init import init_graph
 from omnigraph.publish.long_operations import publish_long_operation
-from omnigraph.publish.plan import AbsentIds, CommitMetadata, PublishPlan, Requirement, SameContent, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.requirements import AbsentIds, Requirement, SameContent
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import scan as scans
 from omnigraph.storage import stage_rows
 from omnigraph.storage import table as tables

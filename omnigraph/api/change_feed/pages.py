@@ -38,7 +38,13 @@ from omnigraph.history.changes import (
     iter_blocks,
 )
 from omnigraph.history.commit import Commit
-from omnigraph.history.cursor import CursorBinding, decode_token, encode_token, entity_position, is_entity_position
+from omnigraph.history.cursor import (
+    CursorBinding,
+    decode_token,
+    encode_entity_position,
+    encode_token,
+    is_entity_position,
+)
 from omnigraph.history.entities import EntityChange, TableChanges
 from omnigraph.history.snapshot import Snapshot
 
@@ -294,7 +300,7 @@ def _pack_block(
                 return CommitPart(block.commit, tuple(packed_changes), tuple(packed_documents)), last_position
             packed_changes.append(change)
             packed_documents.append(document)
-            last_position = {"kind": change.kind, "type": type_changes.type_id, **entity_position(change.id)}
+            last_position = {"kind": change.kind, "type": type_changes.type_id, **encode_entity_position(change.id)}
     return CommitPart(block.commit, tuple(packed_changes), tuple(packed_documents)), None
 
 

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.physical import (
+from omnigraph.engine.physical_operators import (
     DistinctExpand,
     DistinctValueScan,
     DropVariables,
@@ -25,7 +25,7 @@ from .distinct_value_scan import scan_distinct_values
 from .expand import expand
 from .expand_shortcuts import filter_linked, filter_unconnected, reachable_nodes, weight_by_degree
 from .filter import filter_rows
-from .join import anti_join, close_cycle, left_join
+from .join import anti_join, keep_rows_with_same_entity, left_join
 from .rows import Rows
 from .scan import key_scan, node_scan
 
@@ -73,7 +73,7 @@ _FUNCTION_BY_OPERATOR: dict[type, OperatorFunction] = {
     plan.NodeScan: node_scan,
     KeyScan: key_scan,
     plan.Expand: expand,
-    plan.CloseCycle: close_cycle,
+    plan.CloseCycle: keep_rows_with_same_entity,
     plan.Filter: _apply_filter,
     plan.AntiJoin: _anti_join,
     plan.LeftJoin: _left_join,

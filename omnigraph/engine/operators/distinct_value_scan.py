@@ -12,7 +12,7 @@ import numpy as np
 
 from omnigraph.engine.context import ExecutionContext
 from omnigraph.engine.expressions.hot_columns import HotColumn, hot_columns, hot_derivation, hot_rows
-from omnigraph.engine.physical import DistinctValueScan
+from omnigraph.engine.physical_operators import DistinctValueScan
 from omnigraph.values.table_key import TableKey
 
 from .filter import filter_rows

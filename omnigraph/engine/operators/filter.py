@@ -52,7 +52,7 @@ def _mask_by_entity(
     context: ExecutionContext, binding: VariableBinding, predicate: plan.Predicate, variable: str
 ) -> Mask:
     if binding.type_indexes is not None:
-        return _mask_by_typed_entity(context, binding, predicate, variable)
+        return _mask_by_entity_of_mixed_types(context, binding, predicate, variable)
     distinct_ids = np.append(distinct_row_ids(binding.row_ids), NULL_ROW)
     entity_mask = _evaluate_chunk(
         context, Rows.from_bindings({variable: VariableBinding(binding.table_keys, distinct_ids)}), predicate
@@ -63,7 +63,7 @@ def _mask_by_entity(
     return mask_by_row_id[binding.row_ids]
 
 
-def _mask_by_typed_entity(
+def _mask_by_entity_of_mixed_types(
     context: ExecutionContext, binding: VariableBinding, predicate: plan.Predicate, variable: str
 ) -> Mask:
     type_indexes = (

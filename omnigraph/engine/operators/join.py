@@ -18,7 +18,7 @@ RunOperators = Callable[[ExecutionContext, Rows, Sequence[plan.Operator]], Rows]
 _COMBINATION = "#at"  # variable that carries the combination number through the inner operators
 
 
-def close_cycle(context: ExecutionContext, rows: Rows, closing: plan.CloseCycle) -> Rows:
+def keep_rows_with_same_entity(context: ExecutionContext, rows: Rows, closing: plan.CloseCycle) -> Rows:
     """Return the rows whose two variables are the same entity; null never equals null."""
     left, right = rows[closing.left], rows[closing.right]
     is_same: Mask = (left.row_ids == right.row_ids) & (left.row_ids != NULL_ROW)

@@ -17,7 +17,7 @@ from omnigraph.engine.context import ExecutionContext, ScannedRows
 from omnigraph.engine.expressions.compare import normalize_comparison
 from omnigraph.engine.expressions.evaluate import TableSource, true_mask
 from omnigraph.engine.expressions.hot_columns import HotColumn, hot_columns, hot_id_order, hot_rows
-from omnigraph.engine.physical import KeyScan
+from omnigraph.engine.physical_operators import KeyScan
 from omnigraph.errors import InputError
 from omnigraph.lang.query import plan
 from omnigraph.storage import scan as storage

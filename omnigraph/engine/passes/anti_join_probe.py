@@ -6,7 +6,7 @@ Otherwise the inner expansion would run for every row only to see whether it is 
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import EdgeExists, NoNeighbour
+from omnigraph.engine.physical_operators import EdgeExists, NoNeighbour
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 

@@ -6,7 +6,7 @@ Otherwise the expansion would produce all neighbours of every row, and `Close` k
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import EdgeExists
+from omnigraph.engine.physical_operators import EdgeExists
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 

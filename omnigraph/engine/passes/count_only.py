@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import EdgeExists, NoNeighbour, WeightByDegree
+from omnigraph.engine.physical_operators import EdgeExists, NoNeighbour, WeightByDegree
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import DistinctExpand, DropVariables, WeightByDegree
+from omnigraph.engine.physical_operators import DistinctExpand, DropVariables, WeightByDegree
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR
 

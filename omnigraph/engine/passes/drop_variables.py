@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import DistinctValueScan, DropVariables, EdgeExists, KeyScan, NoNeighbour, WeightByDegree
+from omnigraph.engine.physical_operators import (
+    DistinctValueScan,
+    DropVariables,
+    EdgeExists,
+    KeyScan,
+    NoNeighbour,
+    WeightByDegree,
+)
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR

@@ -8,7 +8,7 @@ from typing import Any
 
 from omnigraph.engine.operators.fetch import columns_read
 from omnigraph.engine.operators.project import projected_columns
-from omnigraph.engine.physical import KeyScan
+from omnigraph.engine.physical_operators import KeyScan
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.values import PropertyType

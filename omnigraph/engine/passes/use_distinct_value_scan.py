@@ -6,7 +6,7 @@ Whether values repeat often enough is decided at run time, in `engine/distinct_v
 from dataclasses import replace
 from typing import Any
 
-from omnigraph.engine.physical import DistinctValueScan
+from omnigraph.engine.physical_operators import DistinctValueScan
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import operands_of
 from omnigraph.lang.schema.ir import SchemaIR

@@ -21,9 +21,11 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.parameters import bind_parameters
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, Requirement, SameSchema, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
+from omnigraph.publish.requirements import Requirement, SameSchema
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.check import check_delta
 from omnigraph.rules.delta import NEW_ROW
 from omnigraph.rules.identity import repeated_ids, resolve_existing

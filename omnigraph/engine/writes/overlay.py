@@ -20,7 +20,7 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.plan import WriteTxn
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, Delta, as_single_array
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.rules.row_rules import row_violations

@@ -14,8 +14,9 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.verification import check_intact
 from omnigraph.publish.maintenance_retry import shrink_on_retry
-from omnigraph.publish.plan import CommitMetadata, PublishPlan, WriteTxn
+from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.compact import fragments_with_dropped_columns, stage_compaction
 from omnigraph.storage.failures import AbsentError
 from omnigraph.storage.index import kinds_by_index_key, stage_indexes

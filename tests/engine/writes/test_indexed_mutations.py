@@ -7,8 +7,9 @@ import pytest
 
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.maintenance.index_maintenance import ensure_indices
-from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import index
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.index import index_coverage

@@ -15,7 +15,8 @@ from omnigraph.errors import (
     UniqueViolation,
     VersionConflict,
 )
-from omnigraph.publish.plan import CommitMetadata, ExpectedHead
+from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.requirements import ExpectedHead
 from omnigraph.values import ids
 from omnigraph.values.table_key import TableKey
 from tests.engine.writes.conftest import World

@@ -9,8 +9,9 @@ import pytest
 from omnigraph.errors import ConstraintViolation, KeyConflict, ReadSetConflict, UniqueViolation
 from omnigraph.ingest import load as loads
 from omnigraph.ingest.stage import stage_tables
-from omnigraph.publish.plan import SameLookupResult, WriteTxn, check_requirements
 from omnigraph.publish.plan_json import requirement_from_json
+from omnigraph.publish.requirements import SameLookupResult, check_requirements
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.delta import Delta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.storage.table import can_replay

@@ -21,8 +21,9 @@ from omnigraph.maintenance.retention import claim
 from omnigraph.maintenance.retention.claim import hold_claim
 from omnigraph.maintenance.retention.collect import cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
-from omnigraph.publish.plan import PublishPlan, WriteTxn
+from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.scan import scan

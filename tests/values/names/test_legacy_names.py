@@ -9,7 +9,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import CatalogError, InputError
-from omnigraph.history import names
+from omnigraph.history import name_conflicts
 from omnigraph.history.branches import open_branch
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema import compile_schema
@@ -43,9 +43,9 @@ node Short @rename_from("{LONG_TYPE}") {{
 def _unjudged() -> Iterator[None]:
     """Names are taken as an earlier release took them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(names, "check_new_ref_name", names.strip_name)
-        patch.setattr(names, "check_disjoint", lambda *_: None)
-        patch.setattr(names, "find_case_variant", lambda *_: None)
+        patch.setattr(name_conflicts, "check_new_ref_name", name_conflicts.strip_name)
+        patch.setattr(name_conflicts, "check_disjoint", lambda *_: None)
+        patch.setattr(name_conflicts, "find_case_variant", lambda *_: None)
         yield
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from omnigraph.errors import AlreadyExists, InputError
-from omnigraph.history.names import check_disjoint
+from omnigraph.history.name_conflicts import check_disjoint
 from omnigraph.values.names import MAX_NAME_BYTES, check_new_ref_name, check_new_stream_name, quote_name
 
 ACCEPTED = [

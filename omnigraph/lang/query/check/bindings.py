@@ -75,12 +75,12 @@ def _check_type_name(scope: Scope, type_name: m.Name) -> str | None:
     type_names += [interface.name for interface in scope.catalog.interfaces]
     hint = did_you_mean(type_name.text, type_names)
     if scope.catalog.edge(type_name.text) is not None:
-        hint = f"{type_name.text} is an edge: traverse it, as in `$a {_edge_word(type_name.text)} $b`"
+        hint = f"{type_name.text} is an edge: traverse it, as in `$a {_traversal_word(type_name.text)} $b`"
     scope.report.error(type_name.span, f"unknown node type `{type_name.text}`", "T1", hint=hint)
     return None
 
 
-def _edge_word(edge_name: str) -> str:
+def _traversal_word(edge_name: str) -> str:
     return edge_name[:1].lower() + edge_name[1:]
 
 

@@ -1,0 +1,200 @@
+"""Requirements: what must still hold on the base of every attempt to publish a plan.
+
+Each one has read something and can check it again after a conflict. A failed requirement of the
+caller is final; a failed requirement of a plan has the plan prepared again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from omnigraph.errors import KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
+from omnigraph.publish.write_txn import WriteTxn
+from omnigraph.storage.find import find, json_values, rows_digest
+from omnigraph.storage.scan import find_rows
+from omnigraph.values.table_key import TableKey
+
+
+class Requirement(Protocol):
+    """Something that a write has read and that must still hold on the base it is published on."""
+
+    def to_json(self) -> list[Any]:
+        """Return kind and arguments, so that another process can check it after a crash."""
+
+    def check(self, txn: WriteTxn) -> None:
+        """Raise the typed conflict if the requirement does not hold on the base of `txn`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SameContent:
+    """The rows of a table have not changed; maintenance in between is allowed."""
+
+    table_key: TableKey
+    content_id: str
+    version: int
+
+    def to_json(self) -> list[Any]:
+        """Return the requirement as JSON data."""
+        return ["same_content", self.table_key, self.content_id, self.version]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare content ids, never version numbers: maintenance changes those, too."""
+        current_entry = txn.table_entry(self.table_key)
+        if current_entry is None or current_entry.content_id != self.content_id:
+            actual_version = current_entry.version if current_entry else None
+            raise VersionConflict(type_key=self.table_key, expected=self.version, actual=actual_version)
+
+
+@dataclass(frozen=True, slots=True)
+class SameVersion:
+    """A table is still at the exact version that was read; maintenance in between is a conflict.
+
+    For a write that replaces the table with a version of its own, which would undo whatever was
+    published in between.
+    """
+
+    table_key: TableKey
+    content_id: str
+    lance_version: int
+    version: int
+
+    def to_json(self) -> list[Any]:
+        """Return the requirement as JSON data; Lance version numbers exceed 2^63, hence text."""
+        return ["same_version", self.table_key, self.content_id, str(self.lance_version), self.version]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare content id and Lance version."""
+        current_entry = txn.table_entry(self.table_key)
+        expected_version = (self.content_id, int(self.lance_version))
+        if current_entry is None or (current_entry.content_id, current_entry.lance_version) != expected_version:
+            actual_version = current_entry.version if current_entry else None
+            raise VersionConflict(type_key=self.table_key, expected=self.version, actual=actual_version)
+
+
+@dataclass(frozen=True, slots=True)
+class SameHead:
+    """The branch has no new commit at all."""
+
+    commit_id: str
+
+    def to_json(self) -> list[Any]:
+        """Return the requirement as JSON data."""
+        return ["same_head", self.commit_id]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare the head commit."""
+        current_head = txn.base.state.head.commit_id
+        if current_head != self.commit_id:
+            raise ReadSetConflict(member="graph_head", expected=self.commit_id, actual=current_head)
+
+
+@dataclass(frozen=True, slots=True)
+class SameSchema:
+    """The schema is still the one that the write was planned with."""
+
+    schema_hash: str
+
+    def to_json(self) -> list[Any]:
+        """Return the requirement as JSON data."""
+        return ["same_schema", self.schema_hash]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare the schema hash."""
+        current_hash = txn.base.state.schema.hash
+        if current_hash != self.schema_hash:
+            raise ReadSetConflict(member="schema", expected=self.schema_hash, actual=current_hash)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedHead:
+    """A conditional write: the caller decided on the basis of exactly this commit."""
+
+    commit_id: str
+
+    def to_json(self) -> list[Any]:
+        """Return the requirement as JSON data."""
+        return ["head_was", self.commit_id]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Compare the head commit. A mismatch is final: retrying would ignore the condition."""
+        current_head = txn.base.state.head.commit_id
+        if current_head != self.commit_id:
+            raise PreconditionFailed(expected=self.commit_id, actual=current_head)
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentIds:
+    """No entity with these ids exists. The absence of a row is a read, too."""
+
+    table_key: TableKey
+    ids: tuple[str, ...]
+
+    def to_json(self) -> list[Any]:
+        """Return the requirement as JSON data."""
+        return ["absent_ids", self.table_key, list(self.ids)]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Look the ids up and raise `KeyConflict` for the first one that exists."""
+        existing_rows = find_rows(txn.table(self.table_key), "id", self.ids, ["id"])
+        if existing_rows.num_rows:
+            raise KeyConflict(type_key=self.table_key, entity_id=existing_rows["id"][0].as_py())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SameLookupResult:
+    """A lookup still returns the same rows: absent keys, existing endpoints and counts are reads.
+
+    `lookup_values` are the searched values by column, `expected_rows` the result or its digest.
+    """
+
+    table_key: TableKey
+    content_id: str
+    lookup_values: tuple[tuple[str, Any], ...]
+    expected_rows: Any
+    column_names: tuple[str, ...] = ()
+
+    def to_json(self) -> list[Any]:
+        """Return the requirement as JSON data."""
+        encoded_lookup = [[column_name, json_values(values)] for column_name, values in self.lookup_values]
+        result_columns = list(self.column_names or self.expected_rows.column_names)
+        return [
+            "same_answer",
+            self.table_key,
+            self.content_id,
+            encoded_lookup,
+            rows_digest(self.expected_rows),
+            result_columns,
+        ]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Repeat the lookup, unless the table has not changed."""
+        current_entry = txn.table_entry(self.table_key)
+        if current_entry is not None and current_entry.content_id == self.content_id:
+            return
+        result_columns = self.column_names or tuple(self.expected_rows.column_names)
+        current_rows = find(txn.table(self.table_key), dict(self.lookup_values), result_columns)
+        if rows_digest(current_rows) != rows_digest(self.expected_rows):
+            raise ReadSetConflict(member=self.table_key, expected=self.content_id)
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentTable:
+    """A table does not exist; another writer may create it first."""
+
+    table_key: TableKey
+
+    def to_json(self) -> list[Any]:
+        """Return the requirement as JSON data."""
+        return ["absent_table", self.table_key]
+
+    def check(self, txn: WriteTxn) -> None:
+        """Raise `VersionConflict` if the table exists."""
+        existing_entry = txn.table_entry(self.table_key)
+        if existing_entry is not None:
+            raise VersionConflict(type_key=self.table_key, expected=None, actual=existing_entry.version)
+
+
+def check_requirements(requirements: Sequence[Requirement], txn: WriteTxn) -> None:
+    """Check all requirements on a base; raise the first conflict."""
+    for requirement in requirements:
+        requirement.check(txn)

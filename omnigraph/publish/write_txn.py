@@ -1,0 +1,37 @@
+"""The base of one attempt to write: the branch state and tables that a plan is prepared on."""
+
+from dataclasses import dataclass
+
+from omnigraph.errors import ReadSetConflict
+from omnigraph.history.commit import TableEntry
+from omnigraph.history.manifest import LoadedManifest
+from omnigraph.storage.store import Store
+from omnigraph.storage.table import Table, open_table
+from omnigraph.values.table_key import TableKey
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTxn:
+    """The pinned base of a write. Every decision of the write is made on this one state.
+
+    `is_retry` says that another writer won the previous attempt. Optional maintenance that was
+    attached to the write is dropped then, so that it cannot make the write lose again.
+    """
+
+    store: Store
+    branch: str
+    base: LoadedManifest
+    commit_id: str
+    created_at: int
+    is_retry: bool = False
+
+    def table_entry(self, table_key: TableKey) -> TableEntry | None:
+        """Return the base's entry of a table, or None."""
+        return self.base.state.tables.get(table_key)
+
+    def table(self, table_key: TableKey) -> Table:
+        """Open a table at the version that the base references."""
+        entry = self.table_entry(table_key)
+        if entry is None:
+            raise ReadSetConflict(member="tables", expected=table_key)
+        return open_table(self.store, entry.location, entry.lance_version)
