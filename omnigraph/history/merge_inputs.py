@@ -1,7 +1,7 @@
 """The inputs of a merge: both sides as captured, their best common ancestors, and the outcome.
 
-Owns the capture. Ancestry is decided over the whole commit graph, never by version numbers.
-Changes made to a branch after the capture do not affect what is merged.
+This module owns the capture. Ancestry is determined over the whole commit graph, never from version
+numbers. Changes made to a branch after the capture do not affect what is merged.
 """
 
 from collections import deque
@@ -39,18 +39,18 @@ class MergeInputs:
 
     @property
     def base_snapshot(self) -> Snapshot:
-        """Return the common ancestor, the first if there are several."""
+        """Return the common ancestor, or the first one if there are several."""
         return self.base_snapshots[0]
 
 
 def capture_merge_inputs(source_branch: BranchState, target_branch: BranchState) -> MergeInputs:
-    """Capture both branches as they are now, and how they are related."""
+    """Capture both branches as they are now, along with their relationship."""
     source_snapshot = manifest_snapshot(source_branch.store, source_branch, source_branch.refresh())
     return _relate_sides(source_branch, target_branch, source_snapshot)
 
 
 def recapture_target(merge_inputs: MergeInputs) -> MergeInputs:
-    """Capture the target again at its newest state; what is merged into it stays the same."""
+    """Capture the target again at its newest state; the source stays as captured."""
     return _relate_sides(merge_inputs.source_branch, merge_inputs.target_branch, merge_inputs.source_snapshot)
 
 
@@ -85,7 +85,7 @@ def _relate_sides(
 
 
 def find_common_base(first_snapshot: Snapshot, second_snapshot: Snapshot) -> Snapshot:
-    """Return the best common ancestor of two snapshots, the first if there are several."""
+    """Return the best common ancestor of two snapshots, or the first one if there are several."""
     base_ids, _ = find_merge_bases(first_snapshot, second_snapshot)
     if not base_ids:
         raise InputError("the two snapshots have no common history", reason="no common ancestor")
@@ -95,9 +95,9 @@ def find_common_base(first_snapshot: Snapshot, second_snapshot: Snapshot) -> Sna
 def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tuple[tuple[str, ...], list[Commit]]:
     """Return the ids of the best common ancestors, and the commits that only the source reaches.
 
-    Both histories are walked side by side until they meet. Below a common commit nothing is read
-    beyond the point that a walk had reached by then, so the cost is that of what is new on both
-    sides. The list of commits may therefore contain a few that the target reaches, too.
+    Both histories are walked side by side until they meet. Below a common commit, nothing is read
+    beyond the point that a walk has already reached, so the cost depends only on what is new on either
+    side. The returned commits may therefore include a few that the target also reaches.
     """
     marks = _mark_reachable(target_snapshot, source_snapshot)
     base_ids = sorted(commit_id for commit_id, mark in marks.items() if mark == _FROM_BOTH)
@@ -117,11 +117,11 @@ _FROM_BOTH = _FROM_TARGET | _FROM_SOURCE
 
 
 def _mark_reachable(target_snapshot: Snapshot, source_snapshot: Snapshot) -> dict[str, int]:
-    """Return which sides reach each commit, and whether it lies below one that both reach."""
+    """Return which sides reach each commit, and whether it is below a commit that both reach."""
     marks = {target_snapshot.commit_id: _FROM_TARGET}
     marks[source_snapshot.commit_id] = marks.get(source_snapshot.commit_id, 0) | _FROM_SOURCE
     queue, queued = deque(marks), set(marks)
-    uncommon_count = len(queued)  # queued commits that do not lie below a common one
+    uncommon_count = len(queued)  # queued commits that are not below a common one
     while uncommon_count:
         commit_id = queue.popleft()
         queued.discard(commit_id)

@@ -1,7 +1,7 @@
-"""The plan of a write: effects on tables, and requirements on the state it is published on.
+"""The plan of a write: its effects on tables, and its requirements on the state it is published on.
 
-Owns the small objects of a write. After a lost swap every requirement is checked again on the next
-base; a plan that still holds is replayed there, otherwise it is prepared again.
+This module owns the small objects of a write. After a lost swap, every requirement is checked again
+on the next base. A plan that still holds is replayed there; otherwise a new one is prepared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +21,10 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class WriteTxn:
-    """The pinned base of a write. Every decision of the write is made on this one state.
+    """The pinned base of a write. Every decision of the write is based on this one state.
 
-    `is_retry` says that another writer won the previous attempt. Optional maintenance that was
-    attached to the write is dropped then, so that it cannot make the write lose again.
+    `is_retry` is True if another writer won the previous attempt. Optional maintenance attached to
+    the write is then dropped, so that it cannot make the write lose again.
     """
 
     store: Store
@@ -35,7 +35,7 @@ class WriteTxn:
     is_retry: bool = False
 
     def table_entry(self, table_key: TableKey) -> TableEntry | None:
-        """Return the base's entry of a table, or None."""
+        """Return the base's entry for a table, or None."""
         return self.base.state.tables.get(table_key)
 
     def table(self, table_key: TableKey) -> Table:
@@ -50,7 +50,7 @@ class Requirement(Protocol):
     """Something that a write has read and that must still hold on the base it is published on."""
 
     def to_json(self) -> list[Any]:
-        """Return kind and arguments, so that another process can check it after a crash."""
+        """Return the kind and arguments, so that another process can check the requirement after a crash."""
 
     def check(self, txn: WriteTxn) -> None:
         """Raise the typed conflict if the requirement does not hold on the base of `txn`."""
@@ -69,7 +69,7 @@ class SameContent:
         return ["same_content", self.table_key, self.content_id, self.version]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare content ids, never version numbers: maintenance changes those, too."""
+        """Compare content ids rather than version numbers, because maintenance changes the latter too."""
         current_entry = txn.table_entry(self.table_key)
         if current_entry is None or current_entry.content_id != self.content_id:
             actual_version = current_entry.version if current_entry else None
@@ -78,9 +78,9 @@ class SameContent:
 
 @dataclass(frozen=True, slots=True)
 class SameVersion:
-    """A table is still at the exact version that was read; maintenance in between is a conflict.
+    """A table is still at the exact version that was read; intervening maintenance is a conflict.
 
-    For a write that replaces the table with a version of its own, which would undo whatever was
+    This is for a write that replaces the table with its own version, which would undo anything
     published in between.
     """
 
@@ -90,11 +90,11 @@ class SameVersion:
     version: int
 
     def to_json(self) -> list[Any]:
-        """Return the requirement as JSON data; Lance version numbers exceed 2^63, hence text."""
+        """Return the requirement as JSON data; Lance versions exceed 2^63 and are stored as strings."""
         return ["same_version", self.table_key, self.content_id, str(self.lance_version), self.version]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare content id and Lance version."""
+        """Compare the content id and the Lance version."""
         current_entry = txn.table_entry(self.table_key)
         expected_version = (self.content_id, int(self.lance_version))
         if current_entry is None or (current_entry.content_id, current_entry.lance_version) != expected_version:
@@ -138,7 +138,7 @@ class SameSchema:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedHead:
-    """A conditional write: the caller decided on the basis of exactly this commit."""
+    """A conditional write whose caller based its decision on exactly this commit."""
 
     commit_id: str
 
@@ -147,7 +147,7 @@ class ExpectedHead:
         return ["head_was", self.commit_id]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare the head commit. A mismatch is final: retrying would ignore the condition."""
+        """Compare the head commit. A mismatch is final, because a retry would ignore the condition."""
         current_head = txn.base.state.head.commit_id
         if current_head != self.commit_id:
             raise PreconditionFailed(expected=self.commit_id, actual=current_head)
@@ -155,7 +155,7 @@ class ExpectedHead:
 
 @dataclass(frozen=True, slots=True)
 class AbsentIds:
-    """No entity with these ids exists. The absence of a row is a read, too."""
+    """No entity with any of these ids exists. Observing that a row is absent counts as a read."""
 
     table_key: TableKey
     ids: tuple[str, ...]
@@ -173,9 +173,9 @@ class AbsentIds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SameLookupResult:
-    """A lookup still returns the same rows: absent keys, existing endpoints and counts are reads.
+    """A lookup still returns the same rows; absent keys, existing endpoints and counts are reads too.
 
-    `lookup_values` are the searched values by column, `expected_rows` the result or its digest.
+    `lookup_values` holds the values searched for, by column; `expected_rows` is the result or its digest.
     """
 
     table_key: TableKey
@@ -210,7 +210,7 @@ class SameLookupResult:
 
 @dataclass(frozen=True, slots=True)
 class AbsentTable:
-    """A table does not exist; another writer may create it first."""
+    """A table does not exist; another writer might create it first."""
 
     table_key: TableKey
 
@@ -229,13 +229,13 @@ class AbsentTable:
 class PublishPlan:
     """Everything that one publish makes visible, complete before any of it is visible.
 
-    `writes` are staged changes by table key, `new_tables` the tables to register, `dropped_tables`
-    those to remove, `adopted_tables` existing versions taken over from another state. For a merge,
-    `incoming_commits` are the commits of the other branch, `merged_head` is its head, and
-    `details` says how conflicts were resolved.
-    `maintenance` keeps the content, so content ids stay. `gc_epoch` is the collector epoch in which
-    the files were staged, by default that of the base: a later epoch means that a collector may
-    have removed them. Files `protected_by_intent` are exempt, whatever the epoch.
+    `writes` are the staged changes by table key, `new_tables` are the tables to register,
+    `dropped_tables` are those to remove, and `adopted_tables` are existing versions taken over from
+    another state. For a merge, `incoming_commits` are the commits of the other branch, `merged_head`
+    is its head, and `details` records how conflicts were resolved.
+    `maintenance` means that the content, and therefore the content ids, stay the same. `gc_epoch` is
+    the collector epoch in which the files were staged, by default that of the base; in a later epoch
+    a collector may have removed them. With `protected_by_intent`, the epoch does not matter.
     """
 
     operation: str
@@ -257,8 +257,8 @@ class PublishPlan:
     def with_base_requirements(self, txn: WriteTxn) -> "PublishPlan":
         """Return the plan with its implicit assumptions about the base as explicit requirements.
 
-        The plan replaces tables, or assumes that they do not exist, so it has read them. Its files
-        are safe only in the collector epoch of the base.
+        A plan that replaces tables, or assumes that they do not exist, has read them. Its files are
+        safe only in the collector epoch of the base.
         """
         replaced_keys = sorted({*self.new_tables, *self.adopted_tables, *self.dropped_tables})
         base_requirements = tuple(
@@ -274,7 +274,7 @@ def _require_unchanged(table_key: TableKey, entry: TableEntry | None) -> Require
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """Author, message, and the idempotency key that identifies a repeated request."""
+    """The author, the message, and the idempotency key that identifies a repeated request."""
 
     actor: str | None = None
     message: str | None = None
@@ -286,6 +286,6 @@ PreparePlan = Callable[[WriteTxn], PublishPlan | None]
 
 
 def check_requirements(requirements: Sequence[Requirement], txn: WriteTxn) -> None:
-    """Check all requirements on a base; raise the first conflict."""
+    """Check all requirements against a base and raise the first conflict."""
     for requirement in requirements:
         requirement.check(txn)
